@@ -1,0 +1,188 @@
+"""Every exception of the package. Each says where, what was expected and what was found.
+
+`KafkaWireError` is the root, so one `except` clause catches all that the package raises on purpose. This module
+imports nothing of the package, so every room may use it.
+"""
+
+from __future__ import annotations
+
+
+class KafkaWireError(Exception):
+    """Root of the package's exceptions."""
+
+
+class DecodeError(KafkaWireError, ValueError):
+    """Bytes that are not what the layout says.
+
+    Attributes:
+        path: place inside the message in the language of its fields, `topics[3].partitions[0].error_code`;
+            empty for the message as a whole.
+        offset: byte offset, from the start of the buffer that was given, at which the value in question begins.
+        expected: what should have stood there.
+        found: what stood there instead.
+        message: name of the message, such as `DescribeProducersResponse`; empty for formats that are no message.
+        version: version of the message that was decoded, or None where there is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        expected: str,
+        found: str,
+        offset: int,
+        path: str = "",
+        message: str = "",
+        version: int | None = None,
+    ) -> None:
+        super().__init__(expected, found, offset, path, message, version)
+        self.expected = expected
+        self.found = found
+        self.offset = offset
+        self.path = path
+        self.message = message
+        self.version = version
+
+    def __str__(self) -> str:
+        what = self.message + (f" v{self.version}" if self.message and self.version is not None else "")
+        place = ", ".join(part for part in (what, self.path) if part)
+        return f"{place + ': ' if place else ''}at byte {self.offset}: expected {self.expected}, found {self.found}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions cross process borders (Spark workers, multiprocessing); keyword-only arguments need this.
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+class EncodeError(KafkaWireError, ValueError):
+    """A value that the layout cannot carry.
+
+    Attributes:
+        path: place of the value inside the message, `topics[3].name`.
+        reason: what is wrong with it.
+        message, version: what was being encoded.
+    """
+
+    def __init__(self, reason: str, *, path: str = "", message: str = "", version: int | None = None) -> None:
+        super().__init__(reason, path, message, version)
+        self.reason = reason
+        self.path = path
+        self.message = message
+        self.version = version
+
+    def __str__(self) -> str:
+        what = self.message + (f" v{self.version}" if self.message and self.version is not None else "")
+        place = ", ".join(part for part in (what, self.path) if part)
+        return f"{place + ': ' if place else ''}{self.reason}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+class JsonError(EncodeError):
+    """A JSON value that is not the form of the message which Kafka's `*JsonConverter` classes read."""
+
+
+class UnsupportedVersionError(KafkaWireError, ValueError):
+    """The caller asked for a version that the message does not have.
+
+    Attributes:
+        message: the message's name.
+        version: the version asked for.
+        valid_versions: the versions it has.
+    """
+
+    def __init__(self, message: str, version: object, valid_versions: range) -> None:
+        super().__init__(message, version, valid_versions)
+        self.message = message
+        self.version = version
+        self.valid_versions = valid_versions
+
+    def __str__(self) -> str:
+        low, high = self.valid_versions.start, self.valid_versions.stop - 1
+        return f"{self.message} has no version {self.version}; it has {low if low == high else f'{low}-{high}'}"
+
+
+class SchemaError(KafkaWireError, ValueError):
+    """What is wrong in message schemas: every problem that was found, not the first only.
+
+    Attributes:
+        problems: one `Problem` (file, path inside the JSON, reason) a mistake.
+        file, path, reason: of the first of them.
+    """
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+        first = problems[0]
+        self.file, self.path, self.reason = first.file, first.path, first.reason
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+class Problem:
+    """One mistake in a schema: `file`, `path` inside its JSON (`fields[2].type`), `reason`."""
+
+    __slots__ = ("file", "path", "reason")
+
+    def __init__(self, file: str, path: str, reason: str) -> None:
+        self.file = file
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.path, self.reason) if part)
+
+    def __repr__(self) -> str:
+        return f"Problem({self.file!r}, {self.path!r}, {self.reason!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+class ForeignFileError(KafkaWireError):
+    """A file that generated code would replace, and that the generator has not written.
+
+    Attributes:
+        files: every such file.
+    """
+
+    def __init__(self, files: list[str]) -> None:
+        super().__init__(files)
+        self.files = files
+
+    def __str__(self) -> str:
+        return f"{self.files[0]} was not generated ({len(self.files)} such in all): nothing is overwritten"
+
+
+class RecordError(DecodeError):
+    """A record batch, index entry or log file that is damaged at the given offset."""
+
+
+class CaptureError(DecodeError):
+    """A capture file whose container (pcap, pcapng) is damaged at the given offset."""
+
+
+class BackendError(KafkaWireError, RuntimeError):
+    """`KAFKAWIRE_BACKEND` asks for an engine that is not installed."""
+
+
+class MissingExtraError(KafkaWireError, ImportError):
+    """A feature whose optional dependency is not installed.
+
+    Attributes:
+        extra: the extra that brings it: `pip install "kafkawire[extra]"`.
+    """
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f'{what} needs the "{extra}" extra: pip install "kafkawire[{extra}]"')
+        self.extra = extra
+
+
+def _rebuild(cls: type[KafkaWireError], state: dict[str, object]) -> KafkaWireError:
+    error = cls.__new__(cls)
+    error.__dict__.update(state)
+    error.args = tuple(state.values())
+    return error

@@ -1,0 +1,7 @@
+"""Bytes <-> values: what every message's codec is made of. No module here knows a message's name.
+
+- `layout`: op tables, one version of one struct as data; `spec`: what a schema says, as data.
+- `read`, `write`: the words that generated codecs are written in; `interpreter`: executes layouts, and explains.
+- `message`: the base classes `Struct` and `Message`, and `Codec`; `registry`: a namespace of messages.
+- `json_form`: Kafka's JSON form; `values`: what they all share; `backend`: which engine runs.
+"""

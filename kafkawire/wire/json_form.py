@@ -1,0 +1,284 @@
+"""The JSON form of messages: what Kafka's generated `*JsonConverter` classes write and read.
+
+Field names have a small first letter, bytes are base64, uuids Kafka's base64url without padding, NaN and the infinities
+strings; tagged fields at their default are left out. Unlike Kafka's, a `records` field is the base64 of its bytes, so
+nothing is lost, and unknown tagged fields can be kept (`_unknownTaggedFields`). Input may use a field's older names.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn, TypeVar
+from uuid import UUID
+
+from kafkawire.errors import EncodeError, JsonError, UnsupportedVersionError
+from kafkawire.wire.interpreter import Place
+from kafkawire.wire.layout import (
+    ARRAY,
+    BOOL,
+    FLOAT64,
+    INTEGER_RANGES,
+    KIND_MASK,
+    KIND_NAMES,
+    NULLABLE,
+    STRING,
+    STRUCT,
+    Layout,
+    Op,
+    Tag,
+)
+from kafkawire.wire.layout import UUID as UUID_KIND
+from kafkawire.wire.message import Message, Struct
+from kafkawire.wire.read import make_uuid
+from kafkawire.wire.values import TaggedField
+
+M = TypeVar("M", bound=Message)
+
+# Python's own decoders take either alphabet, and padding that is not needed.
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+UNKNOWN_TAGS = "_unknownTaggedFields"
+
+
+def to_json(message: Message, version: int, *, unknown_tags: bool = False) -> dict[str, Any]:
+    """The message as plain dicts, lists, strings and numbers, in the fields of that version.
+
+    Raises:
+        EncodeError: a field that the version does not carry has a value that must not be lost.
+        UnsupportedVersionError: the message has no such version.
+    """
+    layout = _layout(type(message), version)
+    return _Writer(type(message), version, unknown_tags).struct(layout, message)
+
+
+def from_json(cls: type[M], obj: Mapping[str, Any], version: int) -> M:
+    """The message that the JSON form describes.
+
+    Every field of the version must be there, except tagged ones; fields that the version does not carry, and names that
+    the message does not have, are errors.
+
+    Raises:
+        JsonError: what is wrong, with its path in the JSON.
+        UnsupportedVersionError: the message has no such version.
+    """
+    message: M = _Reader(cls, version).struct(_layout(cls, version), obj)
+    return message
+
+
+def uuid_text(value: UUID) -> str:
+    """Kafka's form of a uuid: base64url of its 16 bytes without padding (org.apache.kafka.common.Uuid.toString)."""
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def _layout(cls: type[Message], version: int) -> Layout:
+    if version not in cls.spec.valid_versions:
+        raise UnsupportedVersionError(cls.spec.name, version, cls.spec.valid_versions)
+    layout: Layout = cls.codec.layout(version)
+    return layout
+
+
+def _by_slot(layout: Layout) -> dict[int, Op | Tag]:
+    """The layout's fields in the order of the schema."""
+    ops: dict[int, Op | Tag] = {op.slot: op for op in layout.ops}
+    ops.update({tag.slot: tag for tag in layout.tags})
+    return dict(sorted(ops.items()))
+
+
+class _Writer:
+    def __init__(self, cls: type[Message], version: int, unknown_tags: bool) -> None:
+        self.codec = cls.codec
+        self.name = cls.spec.name
+        self.version = version
+        self.unknown_tags = unknown_tags
+        self.place = Place()
+
+    def fail(self, reason: str) -> NoReturn:
+        raise EncodeError(reason, path=str(self.place), message=self.name, version=self.version)
+
+    def struct(self, layout: Layout, value: Struct) -> dict[str, Any]:
+        cls = self.codec.classes[layout.struct]
+        fields = cls.spec.fields
+        out: dict[str, Any] = {}
+        for slot in layout.absent:
+            if getattr(value, fields[slot].attribute) != cls.__struct_defaults__[slot]:
+                self.place.steps.append(fields[slot].attribute)
+                self.fail(f"version {self.version} does not carry this field, and its value is not the default")
+        for slot, op in _by_slot(layout).items():
+            field = fields[slot]
+            item = getattr(value, field.attribute)
+            if isinstance(op, Tag) and item == cls.__struct_defaults__[slot]:
+                continue
+            self.place.steps.append(field.attribute)
+            out[field.json_name] = self.value(op.code, op.arg, item)
+            self.place.steps.pop()
+        if self.unknown_tags and value.unknown_tagged_fields:
+            if not layout.flexible:
+                self.place.steps.append("unknown_tagged_fields")
+                self.fail(f"version {self.version} carries no tagged fields")
+            out[UNKNOWN_TAGS] = [[tag.tag, _base64(tag.data)] for tag in value.unknown_tagged_fields]
+        return out
+
+    def value(self, code: int, arg: int, value: Any) -> Any:
+        if value is None:
+            if not code & NULLABLE:
+                self.fail("null where a value must be")
+            return None
+        kind = code & KIND_MASK
+        if code & ARRAY:
+            items = []
+            for index, item in enumerate(value):
+                self.place.steps.append(index)
+                items.append(self.value(kind, arg, item))
+                self.place.steps.pop()
+            return items
+        if kind == STRUCT:
+            return self.struct(self.codec.table.layouts[arg], value)
+        if kind == UUID_KIND:
+            return uuid_text(value)
+        if kind == FLOAT64:
+            return _float_text(value)
+        return _base64(value) if kind > STRING else value
+
+
+class _Reader:
+    def __init__(self, cls: type[Message], version: int) -> None:
+        self.codec = cls.codec
+        self.name = cls.spec.name
+        self.version = version
+        self.place = Place()
+
+    def fail(self, reason: str) -> NoReturn:
+        raise JsonError(reason, path=str(self.place), message=self.name, version=self.version)
+
+    def struct(self, layout: Layout, obj: Any) -> Any:
+        if not isinstance(obj, Mapping):
+            self.fail(f"expected an object, got {_json_type(obj)}")
+        cls = self.codec.classes[layout.struct]
+        fields = cls.spec.fields
+        left = dict(obj)
+        values: dict[str, Any] = {}
+        for slot, op in _by_slot(layout).items():
+            field = fields[slot]
+            name = next((name for name in (field.json_name, *map(_small, field.aliases)) if name in left), None)
+            if name is None:
+                if not isinstance(op, Tag):
+                    self.fail(f"the field {field.json_name} is missing, which version {self.version} must have")
+                continue
+            self.place.steps.append(name)
+            values[field.attribute] = self.value(op.code, op.arg, left.pop(name))
+            self.place.steps.pop()
+        unknown = left.pop(UNKNOWN_TAGS, None)
+        if unknown is not None:
+            self.place.steps.append(UNKNOWN_TAGS)
+            if not layout.flexible:
+                self.fail(f"version {self.version} carries no tagged fields")
+            values["unknown_tagged_fields"] = self.tags(unknown)
+            self.place.steps.pop()
+        if left:
+            self.unknown(cls, next(iter(left)))
+        return cls(**values)
+
+    def unknown(self, cls: type[Struct], name: object) -> NoReturn:
+        self.place.steps.append(str(name))
+        names = [field.json_name for field in cls.spec.fields]
+        if name in names:
+            self.fail(f"version {self.version} does not carry this field")
+        near = get_close_matches(str(name), names, n=1)
+        self.fail("there is no such field" + (f"; is it {near[0]}?" if near else ""))
+
+    def tags(self, value: Any) -> tuple[TaggedField, ...]:
+        if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+            self.fail("expected a list of [tag, base64]")
+        return tuple(TaggedField(self.integer(tag), self.bytes(data)) for tag, data in value)
+
+    def value(self, code: int, arg: int, value: Any) -> Any:
+        kind = code & KIND_MASK
+        array = bool(code & ARRAY)
+        if value is None:
+            if not code & NULLABLE:
+                self.fail(f"null where {'an array' if array else KIND_NAMES[kind]} must be")
+            return None
+        if array:
+            if not isinstance(value, (list, tuple)):
+                self.fail(f"expected an array, got {_json_type(value)}")
+            items = []
+            for index, item in enumerate(value):
+                self.place.steps.append(index)
+                items.append(self.value(kind, arg, item))
+                self.place.steps.pop()
+            return tuple(items)
+        if kind == STRUCT:
+            return self.struct(self.codec.table.layouts[arg], value)
+        if kind == BOOL:
+            return self.typed(value, bool, "a bool")
+        if kind == FLOAT64:
+            return self.float(value)
+        if kind == UUID_KIND:
+            return self.uuid(value)
+        if kind == STRING:
+            return self.typed(value, str, "a string")
+        if kind > STRING:
+            return self.bytes(value)
+        number = self.integer(value)
+        low, high = INTEGER_RANGES[kind]
+        if not low <= number <= high:
+            self.fail(f"{number} is out of the range of {KIND_NAMES[kind]} ({low} to {high})")
+        return number
+
+    def typed(self, value: Any, wanted: type, name: str) -> Any:
+        if not isinstance(value, wanted):
+            self.fail(f"expected {name}, got {_json_type(value)}")
+        return value
+
+    def integer(self, value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.fail(f"expected an integer, got {_json_type(value)}")
+        return value
+
+    def float(self, value: Any) -> float:
+        if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
+            return float(value)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            self.fail(f"expected a number, got {_json_type(value)}")
+        try:
+            return float(value)
+        except OverflowError:
+            self.fail("the number is out of the range of float64")
+
+    def uuid(self, value: Any) -> UUID:
+        text: str = self.typed(value, str, "a uuid (base64url)")
+        if not _UUID.fullmatch(text):
+            self.fail("expected a uuid: 22 characters of base64url")
+        return make_uuid(base64.urlsafe_b64decode(text[:22] + "=="))
+
+    def bytes(self, value: Any) -> bytes:
+        text: str = self.typed(value, str, "base64")
+        if not _BASE64.fullmatch(text):
+            self.fail("not base64")
+        return base64.b64decode(text)
+
+
+def _base64(data: Any) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _float_text(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _small(name: str) -> str:
+    return name[:1].lower() + name[1:]
+
+
+def _json_type(value: object) -> str:
+    names: dict[Callable[..., Any], str] = {bool: "a bool", int: "an integer", float: "a number", str: "a string"}
+    if value is None:
+        return "null"
+    return names.get(type(value)) or ("an object" if isinstance(value, Mapping) else "an array")

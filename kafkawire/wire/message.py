@@ -1,0 +1,244 @@
+"""`Message`: the base class of every generated message, and `Codec`, which its bytes go through.
+
+A message is a frozen value without a version; the version is given to `decode` and `encode`. The generated codec runs
+first; when it cannot read or write something, the interpreter replays it and raises the error that explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from kafkawire.errors import DecodeError, UnsupportedVersionError
+from kafkawire.wire import read, write
+from kafkawire.wire.backend import backend
+from kafkawire.wire.interpreter import Decoder, Encoder, allocation_limit
+from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, Table
+from kafkawire.wire.spec import MessageSpec, StructSpec
+from kafkawire.wire.values import Buffer, TaggedField
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from mmap import mmap
+    from typing import Self
+
+    Input = bytes | bytearray | memoryview | mmap
+
+
+class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """Base class of the structs of messages. The last field of each is `unknown_tagged_fields`."""
+
+    spec: ClassVar[StructSpec]
+
+    if TYPE_CHECKING:
+
+        @property
+        def unknown_tagged_fields(self) -> tuple[TaggedField, ...]: ...
+
+
+class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """Base class of all messages.
+
+    `spec` is what the schema says; `codec` holds the layouts and the generated functions.
+    """
+
+    spec: ClassVar[MessageSpec]
+    codec: ClassVar[Codec]
+
+    @classmethod
+    def decode(cls, data: Input, version: int, *, offset: int = 0, strict: bool = False, copy: bool = True) -> Self:
+        """The message that `data` holds, from `offset` to its end.
+
+        Accepts what Kafka's own Java accepts, and bytes in strings that are not UTF-8; `strict=True` accepts only the
+        bytes that `encode` would write. `copy=False` leaves bytes and records as memoryviews of `data`.
+
+        Raises:
+            DecodeError: malformed or truncated bytes, or bytes behind the message.
+            UnsupportedVersionError: the message has no such version.
+            ValueError: `offset` lies outside the data.
+        """
+        data = _octets(data)
+        message, end = cls.decode_from(data, version, offset=offset, strict=strict, copy=copy)
+        more = len(data) - end
+        if more:
+            found = f"{more} more byte{'s' * (more != 1)}"
+            raise DecodeError(
+                expected="the end of the message", found=found, offset=end, message=cls.spec.name, version=version
+            )
+        return message
+
+    @classmethod
+    def decode_from(
+        cls, data: Input, version: int, *, offset: int = 0, strict: bool = False, copy: bool = True
+    ) -> tuple[Self, int]:
+        """The message that begins at `offset`, and the offset behind it; what follows is not looked at.
+
+        Raises as `decode` does; ValueError when `offset` lies outside the data.
+        """
+        data = _octets(data)
+        if not 0 <= offset <= len(data):
+            raise ValueError(f"offset {offset} lies outside the {len(data)} bytes given")
+        return cls.codec.decode(data, version, offset, strict, copy)
+
+    def encode(self, version: int) -> bytes:
+        """The bytes of the message in that version.
+
+        Raises:
+            EncodeError: a value that the version cannot carry, with its path.
+            UnsupportedVersionError: the message has no such version.
+        """
+        return self.codec.encode(self, version)
+
+    @classmethod
+    def decode_prefixed(cls, data: Input, *, strict: bool = False, copy: bool = True) -> tuple[Self, int]:
+        """The message behind its int16 prefix, and its version.
+
+        Coordinator records, control records and `AbortedTxn` begin with an int16: the message's version, but on
+        coordinator keys the api key (their version is the message's only one).
+        """
+        spec = cls.spec
+        data = _octets(data)
+        prefix = int.from_bytes(bytes(data[:2]), "big", signed=True) if len(data) >= 2 else None
+        if spec.kind == "coordinator-key":
+            valid, version = prefix == spec.api_key, spec.valid_versions[-1]
+            expected = f"the api key {spec.api_key}"
+        else:
+            valid, version = prefix in spec.valid_versions, prefix or 0
+            expected = f"a version from {spec.valid_versions[0]} to {spec.valid_versions[-1]}"
+        if not valid:
+            found = f"{len(data)} of its 2 bytes" if prefix is None else str(prefix)
+            raise DecodeError(expected=f"{expected} as int16", found=found, offset=0, message=spec.name)
+        return cls.decode(data, version, offset=2, strict=strict, copy=copy), version
+
+    def encode_prefixed(self, version: int) -> bytes:
+        """The bytes with the int16 before them that `decode_prefixed` reads."""
+        body = self.encode(version)
+        prefix = self.spec.api_key if self.spec.kind == "coordinator-key" else version
+        assert prefix is not None
+        return prefix.to_bytes(2, "big", signed=True) + body
+
+
+def _octets(data: Input) -> Input:
+    """The input with one byte an item, which is what lengths and offsets count."""
+    if isinstance(data, memoryview) and (data.format != "B" or not data.contiguous or data.ndim != 1):
+        return data.cast("B") if data.contiguous else data.tobytes()
+    return data
+
+
+class Codec:
+    """The layouts of one message and the functions generated from them.
+
+    `decoders` and `encoders` are indexed like `table.layouts`; None stands for a layout that only the interpreter may
+    execute, because small input could make it allocate much.
+    """
+
+    def __init__(
+        self,
+        message: type[Message],
+        table: Table,
+        classes: tuple[type[Struct], ...],
+        decoders: Sequence[Callable[[Buffer, int], tuple[Any, int]] | None],
+        encoders: Sequence[Callable[[Any, write.Append], None]],
+    ) -> None:
+        self.message = message
+        self.engine = backend
+        self.table = table
+        self.classes = classes
+        self.decoders = {table.first_version + i: decoders[root] for i, root in enumerate(table.roots)}
+        self.encoders = {table.first_version + i: encoders[root] for i, root in enumerate(table.roots)}
+        self.holds_bytes = any(
+            op.code & KIND_MASK in (BYTES, RECORDS) for layout in table.layouts for op in layout.all_ops()
+        )
+
+    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
+        try:
+            decoder = self.decoders[version]
+        except KeyError:
+            raise UnsupportedVersionError(self.message.spec.name, version, self.message.spec.valid_versions) from None
+        buffer: Buffer
+        if type(data) is bytes and (copy or not self.holds_bytes):
+            buffer = data
+        else:
+            buffer = memoryview(data)
+            if copy and self.holds_bytes:
+                # Values must own their bytes, but what follows the message must not be copied: find the end first.
+                end = self._run(decoder, buffer, version, offset, strict)[1]
+                own = bytes(buffer[offset:end])
+                value, size = self._run(decoder, own, version, 0, strict, allocation_limit(len(buffer) - offset))
+                return value, offset + size
+        return self._run(decoder, buffer, version, offset, strict)
+
+    def _run(
+        self,
+        decoder: Callable[[Buffer, int], tuple[Any, int]] | None,
+        buffer: Buffer,
+        version: int,
+        offset: int,
+        strict: bool,
+        budget: int | None = None,
+    ) -> tuple[Any, int]:
+        if decoder is not None:
+            try:
+                value, end = decoder(buffer, offset)
+                if end <= len(buffer) and (not strict or self._is_canonical(value, version, buffer, offset, end)):
+                    return value, end
+            except read.FAILURES:
+                pass
+        return self.interpret(buffer, version, offset, strict=strict, budget=budget)
+
+    def _written(self, encoder: Callable[[Any, write.Append], None], value: Any) -> bytes | None:
+        """The bytes of a value, or None where the encoder cannot write it."""
+        chunks: list[Buffer] = []
+        try:
+            encoder(value, chunks.append)
+            return b"".join(chunks)
+        except write.FAILURES:
+            return None
+
+    def _is_canonical(self, value: Any, version: int, buffer: Buffer, offset: int, end: int) -> bool:
+        """Whether the encoder writes the very bytes that the value was read from."""
+        # One buffer and no list of chunks: this counts towards what a decode may allocate.
+        written = bytearray()
+        try:
+            self.encoders[version](value, written.extend)
+        except write.FAILURES:
+            return False
+        return written == buffer[offset:end]
+
+    def interpret(
+        self, buffer: Buffer, version: int, offset: int = 0, *, strict: bool = False, budget: int | None = None
+    ) -> tuple[Any, int]:
+        """Decode with the interpreter: slow, explains, knows the canonical form, and keeps a budget of memory."""
+        decoder = Decoder(
+            self.table,
+            self.classes,
+            buffer,
+            offset,
+            strict=strict,
+            message=self.message.spec.name,
+            version=version,
+            budget=budget,
+        )
+        value = decoder.struct(self.layout(version))
+        return value, decoder.position
+
+    def encode(self, value: Any, version: int) -> bytes:
+        try:
+            encoder = self.encoders[version]
+        except KeyError:
+            raise UnsupportedVersionError(self.message.spec.name, version, self.message.spec.valid_versions) from None
+        written = self._written(encoder, value)
+        # Outside of any except clause, so that the error which explains stands alone.
+        return self.interpret_encode(value, version) if written is None else written
+
+    def interpret_encode(self, value: Any, version: int) -> bytes:
+        """Encode with the interpreter: slow, and explains."""
+        encoder = Encoder(self.table, self.classes, message=self.message.spec.name, version=version)
+        encoder.struct(self.layout(version), value)
+        return bytes(encoder.out)
+
+    def layout(self, version: int) -> Any:
+        """The layout of the whole message in that version."""
+        return self.table.layouts[self.table.roots[version - self.table.first_version]]

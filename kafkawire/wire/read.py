@@ -1,0 +1,383 @@
+"""Readers: bytes -> values. The words that generated decoders are written in.
+
+Every reader takes the buffer (`bytes`, or a `memoryview` of bytes) and a position, and returns the value and the
+position behind it. Readers are fast and say nothing about what is wrong: on bytes they cannot read they raise one of
+`FAILURES`, or return a position behind the buffer's end; the caller then replays the bytes in the interpreter, which
+knows how to explain. What they accept is what Kafka's `ByteBufferAccessor` and generated `read()` accept.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from itertools import starmap
+from typing import Any, TypeVar
+from uuid import UUID
+
+from kafkawire.wire.values import MAX_STRING, MAX_TAGS, ZERO_UUID, Buffer, TaggedField
+
+T = TypeVar("T")
+Reader = Callable[[Buffer, int], tuple[T, int]]
+
+#: What a reader may raise on malformed bytes.
+FAILURES = (ValueError, IndexError, struct.error)
+
+_int8 = struct.Struct(">b").unpack_from
+_int16 = struct.Struct(">h").unpack_from
+_int32 = struct.Struct(">i").unpack_from
+_int64 = struct.Struct(">q").unpack_from
+_uint16 = struct.Struct(">H").unpack_from
+_uint32 = struct.Struct(">I").unpack_from
+_float64 = struct.Struct(">d").unpack_from
+_new_uuid, _set = object.__new__, object.__setattr__
+_SAFE = ZERO_UUID.is_safe
+
+
+# Fixed sizes ---------------------------------------------------------------------------------------------------------
+
+
+def unpacker(layout: str) -> Callable[[Buffer, int], tuple[Any, ...]]:
+    """A reader of a run of fixed-size fields: struct codes without byte order, `unpacker("ih")(b, p)`."""
+    return struct.Struct(">" + layout).unpack_from
+
+
+def iterator(layout: str) -> Callable[[Buffer], Iterator[tuple[Any, ...]]]:
+    """An iterator over equal runs of fixed-size fields."""
+    return struct.Struct(">" + layout).iter_unpack
+
+
+def read_bool(b: Buffer, p: int) -> tuple[bool, int]:
+    return b[p] != 0, p + 1
+
+
+def read_int8(b: Buffer, p: int) -> tuple[int, int]:
+    return _int8(b, p)[0], p + 1
+
+
+def read_int16(b: Buffer, p: int) -> tuple[int, int]:
+    return _int16(b, p)[0], p + 2
+
+
+def read_int32(b: Buffer, p: int) -> tuple[int, int]:
+    return _int32(b, p)[0], p + 4
+
+
+def read_int64(b: Buffer, p: int) -> tuple[int, int]:
+    return _int64(b, p)[0], p + 8
+
+
+def read_uint16(b: Buffer, p: int) -> tuple[int, int]:
+    return _uint16(b, p)[0], p + 2
+
+
+def read_uint32(b: Buffer, p: int) -> tuple[int, int]:
+    return _uint32(b, p)[0], p + 4
+
+
+def read_float64(b: Buffer, p: int) -> tuple[float, int]:
+    return _float64(b, p)[0], p + 8
+
+
+def read_uuid(b: Buffer, p: int) -> tuple[UUID, int]:
+    if len(b) - p < 16:
+        raise IndexError
+    return make_uuid(bytes(b[p : p + 16])), p + 16
+
+
+def make_uuid(raw: bytes) -> UUID:
+    """The uuid of 16 bytes; built without `UUID.__init__`, which checks what needs no check here."""
+    number = int.from_bytes(raw, "big")
+    if not number:
+        return ZERO_UUID
+    value = _new_uuid(UUID)
+    _set(value, "int", number)
+    _set(value, "is_safe", _SAFE)
+    return value
+
+
+# Lengths -------------------------------------------------------------------------------------------------------------
+
+
+def read_uvarint(b: Buffer, p: int) -> tuple[int, int]:
+    """An unsigned varint as Kafka reads it: at most 5 bytes, and a Java int: bits above 32 are dropped and numbers from
+    2^31 on are negative."""
+    n = b[p]
+    p += 1
+    if n < 128:
+        return n, p
+    n &= 127
+    for shift in (7, 14, 21, 28):
+        byte = b[p]
+        p += 1
+        n |= (byte & 127) << shift
+        if byte < 128:
+            n &= 0xFFFFFFFF
+            return (n if n < 0x80000000 else n - 0x100000000), p
+    raise ValueError
+
+
+def read_length(b: Buffer, p: int) -> tuple[int, int]:
+    """The length of a compact field (an unsigned varint, one more than the length): negative means null."""
+    n = b[p]
+    if n < 128:
+        return n - 1, p + 1
+    n, p = read_uvarint(b, p)
+    # The smallest int minus 1 is the largest in Java.
+    return (n - 1 if n != -0x80000000 else 0x7FFFFFFF), p
+
+
+# Strings and bytes ---------------------------------------------------------------------------------------------------
+
+
+def _text(b: Buffer, p: int, n: int) -> tuple[str, int]:
+    if n > MAX_STRING:
+        raise ValueError
+    e = p + n
+    return str(b[p:e], "utf-8", "surrogateescape"), e
+
+
+def read_string(b: Buffer, p: int) -> tuple[str, int]:
+    n = _int16(b, p)[0]
+    if n < 0:
+        raise ValueError
+    e = p + 2 + n
+    return str(b[p + 2 : e], "utf-8", "surrogateescape"), e
+
+
+def read_nullable_string(b: Buffer, p: int) -> tuple[str | None, int]:
+    n = _int16(b, p)[0]
+    if n < 0:
+        return None, p + 2
+    e = p + 2 + n
+    return str(b[p + 2 : e], "utf-8", "surrogateescape"), e
+
+
+def read_compact_string(b: Buffer, p: int) -> tuple[str, int]:
+    n = b[p]
+    if 0 < n < 128:
+        e = p + n
+        return str(b[p + 1 : e], "utf-8", "surrogateescape"), e
+    n, p = read_length(b, p)
+    if n < 0:
+        raise ValueError
+    return _text(b, p, n)
+
+
+def read_compact_nullable_string(b: Buffer, p: int) -> tuple[str | None, int]:
+    n = b[p]
+    if 0 < n < 128:
+        e = p + n
+        return str(b[p + 1 : e], "utf-8", "surrogateescape"), e
+    n, p = read_length(b, p)
+    return (None, p) if n < 0 else _text(b, p, n)
+
+
+def read_bytes(b: Buffer, p: int) -> tuple[Any, int]:
+    n = _int32(b, p)[0]
+    if n < 0:
+        raise ValueError
+    e = p + 4 + n
+    return b[p + 4 : e], e
+
+
+def read_nullable_bytes(b: Buffer, p: int) -> tuple[Any, int]:
+    n = _int32(b, p)[0]
+    if n < 0:
+        return None, p + 4
+    e = p + 4 + n
+    return b[p + 4 : e], e
+
+
+def read_compact_bytes(b: Buffer, p: int) -> tuple[Any, int]:
+    n, p = read_length(b, p)
+    if n < 0:
+        raise ValueError
+    return b[p : p + n], p + n
+
+
+def read_compact_nullable_bytes(b: Buffer, p: int) -> tuple[Any, int]:
+    n, p = read_length(b, p)
+    return (None, p) if n < 0 else (b[p : p + n], p + n)
+
+
+# Arrays --------------------------------------------------------------------------------------------------------------
+# `size` is the smallest number of bytes an element takes (at least 1): more elements than the bytes left could hold are
+# refused before anything is allocated.
+
+
+def _items(item: Reader[T], size: int, n: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+    if n * size > len(b) - p:
+        raise ValueError
+    values = []
+    for _ in range(n):
+        value, p = item(b, p)
+        values.append(value)
+    return tuple(values), p
+
+
+def read_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+    n = _int32(b, p)[0]
+    if n < 0:
+        raise ValueError
+    return _items(item, size, n, b, p + 4)
+
+
+def read_nullable_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
+    n = _int32(b, p)[0]
+    return (None, p + 4) if n < 0 else _items(item, size, n, b, p + 4)
+
+
+def read_compact_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+    n, p = read_length(b, p)
+    if n < 0:
+        raise ValueError
+    return _items(item, size, n, b, p)
+
+
+def read_compact_nullable_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
+    n, p = read_length(b, p)
+    return (None, p) if n < 0 else _items(item, size, n, b, p)
+
+
+def _numbers(code: str) -> tuple[Reader[Any], Reader[Any], Reader[Any], Reader[Any]]:
+    """Readers of an array of numbers of one struct code: plain, nullable, compact, compact and nullable."""
+    size = struct.calcsize(">" + code)
+    few = [struct.Struct(f">{n}{code}").unpack_from for n in range(65)]
+
+    def read(b: Buffer, p: int, n: int) -> tuple[tuple[Any, ...], int]:
+        if n <= 64:
+            return few[n](b, p), p + n * size
+        if n * size > len(b) - p:
+            raise ValueError
+        return struct.unpack_from(f">{n}{code}", b, p), p + n * size
+
+    def plain(b: Buffer, p: int) -> tuple[Any, int]:
+        n = _int32(b, p)[0]
+        if n < 0:
+            raise ValueError
+        return read(b, p + 4, n)
+
+    def nullable(b: Buffer, p: int) -> tuple[Any, int]:
+        n = _int32(b, p)[0]
+        return (None, p + 4) if n < 0 else read(b, p + 4, n)
+
+    def compact(b: Buffer, p: int) -> tuple[Any, int]:
+        n = b[p]
+        if 0 < n <= 65:
+            return few[n - 1](b, p + 1), p + 1 + (n - 1) * size
+        n, p = read_length(b, p)
+        if n < 0:
+            raise ValueError
+        return read(b, p, n)
+
+    def compact_nullable(b: Buffer, p: int) -> tuple[Any, int]:
+        n, p = read_length(b, p)
+        return (None, p) if n < 0 else read(b, p, n)
+
+    return plain, nullable, compact, compact_nullable
+
+
+read_bools, read_nullable_bools, read_compact_bools, read_compact_nullable_bools = _numbers("?")
+read_int8s, read_nullable_int8s, read_compact_int8s, read_compact_nullable_int8s = _numbers("b")
+read_int16s, read_nullable_int16s, read_compact_int16s, read_compact_nullable_int16s = _numbers("h")
+read_int32s, read_nullable_int32s, read_compact_int32s, read_compact_nullable_int32s = _numbers("i")
+read_int64s, read_nullable_int64s, read_compact_int64s, read_compact_nullable_int64s = _numbers("q")
+read_uint16s, read_nullable_uint16s, read_compact_uint16s, read_compact_nullable_uint16s = _numbers("H")
+read_uint32s, read_nullable_uint32s, read_compact_uint32s, read_compact_nullable_uint32s = _numbers("I")
+read_float64s, read_nullable_float64s, read_compact_float64s, read_compact_nullable_float64s = _numbers("d")
+
+
+class Rows:
+    """A reader of `n` structs that hold only fixed-size fields, all at once.
+
+    `layout` are the struct codes of the fields; in a flexible version (`flexible`) each struct ends in a tag count, and
+    where all of them are 0 the whole stride is read in C. Otherwise, and for a struct with tags, `item` reads one.
+    """
+
+    __slots__ = ("cls", "flexible", "item", "rows", "size")
+
+    def __init__(self, cls: Callable[..., T], item: Reader[T], layout: str, flexible: bool) -> None:
+        self.cls = cls
+        self.item = item
+        self.flexible = flexible
+        self.rows = iterator(layout + "x" * flexible)
+        self.size = struct.calcsize(">" + layout) + flexible
+
+    def read(self, b: Buffer, p: int, n: int) -> tuple[tuple[Any, ...], int]:
+        size = self.size
+        e = p + n * size
+        if e <= len(b) and (not self.flexible or bytes(b[p + size - 1 : e : size]).count(0) == n):
+            return tuple(starmap(self.cls, self.rows(b[p:e]))), e
+        return _items(self.item, size, n, b, p)
+
+
+def read_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
+    n = _int32(b, p)[0]
+    if n < 0:
+        raise ValueError
+    return rows.read(b, p + 4, n)
+
+
+def read_nullable_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
+    n = _int32(b, p)[0]
+    return (None, p + 4) if n < 0 else rows.read(b, p + 4, n)
+
+
+def read_compact_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
+    n, p = read_length(b, p)
+    if n < 0:
+        raise ValueError
+    return rows.read(b, p, n)
+
+
+def read_compact_nullable_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
+    n, p = read_length(b, p)
+    return (None, p) if n < 0 else rows.read(b, p, n)
+
+
+# Structs -------------------------------------------------------------------------------------------------------------
+
+
+def read_nullable_struct(item: Reader[T], b: Buffer, p: int) -> tuple[T | None, int]:
+    return (None, p + 1) if b[p] > 127 else item(b, p + 1)
+
+
+def read_tagged_nullable_struct(item: Reader[T], b: Buffer, p: int) -> tuple[T | None, int]:
+    """A nullable struct as a tagged field has it: an unsigned varint, 0 for null."""
+    n, p = read_uvarint(b, p)
+    return (None, p) if n <= 0 else item(b, p)
+
+
+#: The tagged fields of one layout: tag -> (attribute, reader), or None for a tag that the schema knows in other
+#: versions only.
+ReadTags = Mapping[int, "tuple[str, Reader[Any]] | None"]
+
+
+def read_tags(tags: ReadTags, b: Buffer, p: int) -> tuple[dict[str, Any], int]:
+    """The tagged fields at `p`: values by attribute, the unknown ones under `unknown_tagged_fields`.
+
+    As Kafka does it, the size of a known field is skipped unread, order is free, and of a field given twice the later
+    value counts.
+    """
+    count, p = read_uvarint(b, p)
+    if not 0 <= count <= len(b) - p or count > MAX_TAGS:
+        raise ValueError
+    values: dict[str, Any] = {}
+    unknown: list[TaggedField] = []
+    for _ in range(count):
+        tag, p = read_uvarint(b, p)
+        size, p = read_uvarint(b, p)
+        if tag in tags:
+            known = tags[tag]
+            if known is None:
+                raise ValueError
+            values[known[0]], p = known[1](b, p)
+        else:
+            e = p + size
+            if size < 0 or e > len(b):
+                raise ValueError
+            unknown.append(TaggedField(tag, bytes(b[p:e])))
+            p = e
+    if unknown:
+        values["unknown_tagged_fields"] = tuple(unknown)
+    return values, p

@@ -1,0 +1,87 @@
+"""A namespace of generated messages: which there are, found by name or api key, imported on first use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+
+
+class Entry(NamedTuple):
+    """One message. `flexible` is its first flexible version, -1 where none is; `aliases` are older names."""
+
+    name: str
+    module: str
+    kind: str
+    family: str
+    api_key: int | None
+    low: int
+    high: int
+    flexible: int
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def valid_versions(self) -> range:
+        return range(self.low, self.high + 1)
+
+
+class Registry:
+    """The messages of one package of generated modules."""
+
+    def __init__(self, package: str, entries: tuple[Entry, ...]) -> None:
+        self.package = package
+        self.entries = {entry.name: entry for entry in entries}
+        self._aliases = {alias: entry for entry in entries for alias in entry.aliases}
+        self._by_key: dict[tuple[int, str, str], Entry] = {
+            (entry.api_key, entry.kind, entry.family): entry for entry in entries if entry.api_key is not None
+        }
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries.values())
+
+    def entry(self, name: str) -> Entry:
+        """The message of that name, or that had it once; LookupError names the nearest where there is none."""
+        entry = self.entries.get(name) or self._aliases.get(name)
+        if entry is None:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, [*self.entries, *self._aliases], n=3)
+            raise LookupError(f"no message is named {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
+        return entry
+
+    def find(self, api_key: int, kind: str | None = None, family: str | None = None) -> Entry:
+        """The message of an api key. LookupError where none has it, or several do (api keys repeat over families)."""
+        if kind is not None and family is not None:
+            entry = self._by_key.get((api_key, kind, family))
+            found = [entry] if entry else []
+        else:
+            found = [
+                entry
+                for (key, its_kind, its_family), entry in self._by_key.items()
+                if key == api_key and kind in (None, its_kind) and family in (None, its_family)
+            ]
+        if len(found) == 1:
+            return found[0]
+        what = f"api key {api_key}" + (f", kind {kind}" if kind else "") + (f", family {family}" if family else "")
+        if not found:
+            raise LookupError(f"no message has {what}")
+        names = ", ".join(f"{entry.name} ({entry.family})" for entry in found)
+        raise LookupError(f"{what} is ambiguous: {names}; give kind and family")
+
+    def load(self, entry: Entry) -> type[Message]:
+        """The message's class; imports its module on first use."""
+        cls: type[Message] = getattr(import_module(f"{self.package}.{entry.module}"), entry.name)
+        return cls
+
+    def attribute(self, name: str) -> Any:
+        """What a package's `__getattr__` returns: a message's class, kept in the package for the next time."""
+        entry = self.entries.get(name)
+        if entry is None:
+            raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
+        cls = self.load(entry)
+        setattr(sys.modules[self.package], name, cls)
+        return cls

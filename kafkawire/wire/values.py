@@ -1,0 +1,36 @@
+"""What readers, writers and the interpreter share: the few value types and the limits of the format."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+
+#: What codecs read: `memoryview` for input that is not to be copied.
+Buffer = bytes | bytearray | memoryview
+
+ZERO_UUID = UUID(int=0)
+
+#: Longest string in bytes, whatever its length is written in (Kafka: "had invalid length").
+MAX_STRING = 32767
+
+#: Most tagged fields that one struct may have (Kafka 4.4.0).
+MAX_TAGS = 10_000
+
+
+#: What a bool field may hold: True and False, and what is equal to them. Truth alone would write "false" as true.
+BOOLS = {False: False, True: True}
+
+
+def is_octets(value: object) -> bool:
+    """Whether a value is bytes in a row, one an item, so that its length is what is written."""
+    if isinstance(value, memoryview):
+        return value.format == "B" and value.ndim == 1 and value.c_contiguous
+    return isinstance(value, (bytes, bytearray))
+
+
+class TaggedField(msgspec.Struct, frozen=True, gc=False):
+    """A tagged field that the schema does not know: its number and its bytes, kept and written back."""
+
+    tag: int
+    data: bytes

@@ -1,0 +1,23 @@
+"""What all tests share: how hard Hypothesis tries.
+
+`HYPOTHESIS_PROFILE` chooses: `ci` (the same examples every time), `dev` (fresh ones, the default), `thorough` (many).
+Tests that run over every message take a share of the profile's `max_examples` for each version.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+#: Fixtures of a real Kafka cluster.
+pytest_plugins = ["tests.broker_fixture"]
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+settings.register_profile(
+    "ci", max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile("dev", max_examples=60, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("thorough", max_examples=600, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
