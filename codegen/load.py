@@ -1,0 +1,186 @@
+"""Schema files -> raw schemas: JSON with comments, nothing looked at yet but that it is one JSON object a file.
+
+Every problem names the file and, where the text is no JSON, the line and column in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafkawire.errors import Problem, SchemaError
+
+# Strings are matched so that the comment marks in them are none. A comment is blanked and not cut: places stay.
+_STRING_OR_COMMENT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))', re.DOTALL)
+_BUT_NEWLINES = re.compile(r"[^\r\n]")
+_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class RawSchema:
+    """One schema as its file has it: `data` is the JSON object, `file` the path relative to the loaded folder."""
+
+    file: str
+    family: str
+    data: dict[str, Any]
+
+
+def load_folder(path: str | Path, family: str | None = None) -> list[RawSchema]:
+    """Every `*.json` under the folder `path`, sorted by file; SchemaError with the problems of all of them.
+
+    A schema's family is `family` or else the folder it lies in, relative to `path` (`rpc/FetchRequest.json` -> "rpc"),
+    and the name of `path` itself for the files directly in it. Hidden files and folders are left out.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise SchemaError([Problem(str(path), "", "is no folder" if root.exists() else "there is no such folder")])
+    schemas: list[RawSchema] = []
+    problems: list[Problem] = []
+    for file in sorted(root.rglob("*.json")):
+        relative = file.relative_to(root)
+        if file.is_dir() or any(part.startswith(".") for part in relative.parts):
+            continue
+        folder = relative.parent.as_posix() if relative.parent.parts else root.resolve().name
+        try:
+            schemas.append(_read(file, relative.as_posix(), folder if family is None else family))
+        except SchemaError as error:
+            problems += error.problems
+    if not schemas and not problems:
+        problems.append(Problem(str(path), "", "there is no schema (*.json) in this folder"))
+    if problems:
+        raise SchemaError(problems)
+    return schemas
+
+
+def load_file(path: str | Path, family: str | None = None) -> RawSchema:
+    """The schema of one file. Its family is `family` or else the name of the folder it lies in."""
+    file = Path(path)
+    return _read(file, file.name, file.resolve().parent.name if family is None else family)
+
+
+def load_text(text: str, *, file: str = "<text>", family: str = "", lenient: bool = False) -> RawSchema:
+    """The schema in `text`; `file` is what problems call it.
+
+    `lenient` forgives what Kafka's JSON reader forgave when the releases were built, and released files contain: text
+    after the first JSON value, and keys that are given twice (the last one counts).
+    """
+    objects = _Objects()
+    try:
+        blanked = _without_comments(text)
+        value, end = objects.decoder.raw_decode(blanked, _next_token(blanked, 0))
+    except json.JSONDecodeError as error:
+        empty = error.pos == len(error.doc) and not error.doc.strip()
+        reason = "is empty" if empty else f"{_place(error)}: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise SchemaError([Problem(file, "", reason)]) from None
+    except ValueError as error:
+        raise SchemaError([Problem(file, "", str(error))]) from None
+    except RecursionError:
+        raise SchemaError([Problem(file, "", "is nested too deeply")]) from None
+    if not isinstance(value, dict):
+        raise SchemaError([Problem(file, "", f"a schema is a JSON object, not {describe(value)}")])
+    problems = [] if lenient else objects.repeated_keys(file, value)
+    rest = _next_token(blanked, end)
+    if rest < len(blanked) and not lenient:
+        place = _place(json.JSONDecodeError("", blanked, rest))
+        problems.append(Problem(file, "", f"{place}: there is more after the end of the schema"))
+    if problems:
+        raise SchemaError(problems)
+    return RawSchema(file, family, value)
+
+
+def describe(value: object) -> str:
+    """A JSON value in a few words, for reasons: never long, whatever it holds."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, str):
+        return quote(value)
+    return json.dumps(value)
+
+
+def quote(text: str) -> str:
+    """`text` in quotes, without control characters and cut where it is long."""
+    return repr(text if len(text) <= 60 else text[:60] + "...")
+
+
+def _read(file: Path, name: str, family: str) -> RawSchema:
+    if not file.is_file():  # a folder, a pipe, a link to nowhere
+        raise SchemaError([Problem(name, "", "is no file" if file.exists() else "there is no such file")])
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SchemaError([Problem(name, "", f"is not UTF-8 (byte {error.start})")]) from None
+    except OSError as error:
+        raise SchemaError([Problem(name, "", f"cannot be read: {error.strerror}")]) from None
+    return load_text(text, file=name, family=family)
+
+
+def _next_token(text: str, start: int) -> int:
+    blanks = _BLANKS.match(text, start)
+    return blanks.end() if blanks else start
+
+
+def _place(error: json.JSONDecodeError) -> str:
+    return f"line {error.lineno}, column {error.colno}"
+
+
+def _without_comments(text: str) -> str:
+    """`text` with blanks for its comments and byte order mark: of the same length, with the same lines."""
+
+    def blank(match: re.Match[str]) -> str:
+        if match["open"] is not None:
+            raise json.JSONDecodeError("a comment begins here and never ends", text, match.start())
+        return match[0] if match[0][0] == '"' else _BUT_NEWLINES.sub(" ", match[0])
+
+    blanked = _STRING_OR_COMMENT.sub(blank, text)
+    return " " + blanked[1:] if blanked.startswith("\ufeff") else blanked
+
+
+class _Objects:
+    """Decodes JSON and remembers which of the objects had a key twice."""
+
+    def __init__(self) -> None:
+        self._repeated: dict[int, list[str]] = {}
+        self.decoder = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_int=_integer, parse_constant=_no_such_constant
+        )
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) != len(pairs):
+            keys = [key for key, _ in pairs]
+            self._repeated[id(value)] = [key for key in value if keys.count(key) > 1]
+        return value
+
+    def repeated_keys(self, file: str, value: dict[str, Any]) -> list[Problem]:
+        """A problem for each key that stands twice in an object of `value`, in the order of the file."""
+        if not self._repeated:
+            return []
+        problems = []
+        pending: list[tuple[str, Any]] = [("", value)]
+        while pending:  # a stack and not a recursion: the nesting is the file's
+            path, item = pending.pop()
+            children: list[tuple[str, Any]] = []
+            if isinstance(item, dict):
+                for key in self._repeated.get(id(item), ()):
+                    problems.append(Problem(file, path, f"the key {quote(key)} is given twice"))
+                children = [(f"{path}.{key}" if path else key, child) for key, child in item.items()]
+            elif isinstance(item, list):
+                children = [(f"{path}[{index}]", child) for index, child in enumerate(item)]
+            pending += reversed(children)
+        return problems
+
+
+def _integer(text: str) -> int:
+    # No number of a schema has more digits than this; int() takes quadratic time for long ones.
+    if len(text) > 40:
+        raise ValueError(f"the number {text[:20]}... is too long")
+    return int(text)
+
+
+def _no_such_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")

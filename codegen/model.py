@@ -1,0 +1,101 @@
+"""The model: message schemas after every rule of the language has been checked and every default has its value.
+
+`resolve` makes it, `lower` and the emitters read it. It holds version *ranges* still: which layout a version has is
+decided in `lower`. All ranges are cut to the message's valid versions, so an open end ("3+") is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kafkawire.codegen.versions import NO_VERSIONS, Versions
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """`kind` is one of the kinds of `wire.layout` (STRUCT for structs); `struct` the struct's name, else None."""
+
+    kind: int
+    array: bool = False
+    struct: str | None = None
+
+    def __str__(self) -> str:
+        """The type as the schema language writes it: `int32`, `[]string`, `[]TopicData`."""
+        from kafkawire.wire.layout import KIND_NAMES
+
+        return ("[]" if self.array else "") + (self.struct or KIND_NAMES[self.kind])
+
+
+class EmptyStruct:
+    """The default of a struct field that is not null by default: the struct with all its defaults."""
+
+    def __repr__(self) -> str:
+        return "EMPTY_STRUCT"
+
+
+EMPTY_STRUCT = EmptyStruct()
+
+#: A field's default: arrays have the empty tuple, uuids the 16 zero bytes as an int 0 is `uuid.UUID(int=0)`.
+Default = bool | int | float | str | bytes | None | tuple[()] | EmptyStruct
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct. `name` is the schema's, `default` a value of the field's Python type.
+
+    A uuid's default is its canonical string form ("00000000-0000-0000-0000-000000000000" where none is given).
+    """
+
+    name: str
+    type: FieldType
+    versions: Versions
+    default: Default
+    nullable: Versions = NO_VERSIONS
+    tagged: Versions = NO_VERSIONS
+    tag: int | None = None
+    ignorable: bool = False
+    map_key: bool = False
+    zero_copy: bool = False
+    entity_type: str | None = None
+    #: Versions in which this field is written in compact form; differs from the message's only where the schema says
+    #: so (RequestHeader.ClientId is never compact).
+    flexible: Versions = NO_VERSIONS
+    about: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct: the message itself or one nested in it. `versions` are those of the places where it is used."""
+
+    name: str
+    fields: tuple[Field, ...]
+    versions: Versions
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A whole message. `structs` are the nested ones, each before those that use it; `root` is the message's own."""
+
+    name: str
+    kind: str
+    family: str
+    valid: Versions
+    flexible: Versions
+    root: Struct
+    structs: tuple[Struct, ...] = ()
+    api_key: int | None = None
+    listeners: tuple[str, ...] = ()
+    latest_version_unstable: bool = False
+    about: str = ""
+    aliases: tuple[str, ...] = ()
+    #: The schema file, relative to the folder that was loaded: `rpc/FetchRequest.json`.
+    source: str = field(default="", compare=False)
+
+    def struct(self, name: str) -> Struct:
+        """The nested struct of that name, or KeyError."""
+        for struct in self.structs:
+            if struct.name == name:
+                return struct
+        raise KeyError(name)

@@ -1,0 +1,93 @@
+"""Names: the schema's names -> Python's."""
+
+from __future__ import annotations
+
+import keyword
+
+#: What a class of a message has already; a field of such a name gets an underscore behind it.
+RESERVED_ATTRIBUTES = frozenset(
+    {
+        "codec",
+        "decode",
+        "decode_from",
+        "decode_prefixed",
+        "encode",
+        "encode_prefixed",
+        "mro",
+        "spec",
+        "unknown_tagged_fields",
+    }
+)
+
+#: What a generated module imports or defines; a struct of such a name gets an underscore behind it.
+RESERVED_CLASSES = frozenset(
+    {
+        "Any",
+        "Append",
+        "Buffer",
+        "ClassVar",
+        "Codec",
+        "Field",
+        "Layout",
+        "Message",
+        "MessageSpec",
+        "Op",
+        "Rows",
+        "Struct",
+        "StructSpec",
+        "Table",
+        "Tag",
+        "TaggedField",
+        "UUID",
+    }
+)
+
+#: Locals of generated decoders.
+RESERVED_LOCALS = frozenset({"b", "p", "tagged"})
+
+
+def snake_case(name: str) -> str:
+    """Kafka's own rule (MessageGenerator.toSnakeCase): an underscore before each capital that follows a small letter.
+
+    `ThrottleTimeMs` -> `throttle_time_ms`, `isKRaftController` -> `is_kraft_controller`.
+    """
+    text = ""
+    after_capital = True
+    for char in name:
+        if char.isupper():
+            text += ("" if after_capital else "_") + char.lower()
+            after_capital = True
+        else:
+            text += char
+            after_capital = False
+    return text
+
+
+def attribute(name: str) -> str:
+    """The attribute of a field. Underscores at both ends would be Python's own names."""
+    text = snake_case(name)
+    if text.startswith("_"):
+        text = "field" + text
+    return text + "_" if keyword.iskeyword(text) or text in RESERVED_ATTRIBUTES else text
+
+
+def local(attribute: str) -> str:
+    """The local variable of a decoder that holds a field."""
+    return attribute + "_" if attribute in RESERVED_LOCALS else attribute
+
+
+def class_name(name: str) -> str:
+    """The class of a struct; schema names are camel case but for their first letter."""
+    text = name[:1].upper() + name[1:]
+    return text + "_" if keyword.iskeyword(text) or text in RESERVED_CLASSES else text
+
+
+def module_name(name: str) -> str:
+    """The module of a message."""
+    text = snake_case(name)
+    return text + "_" if keyword.iskeyword(text) else text
+
+
+def package_name(folder: str) -> str:
+    """The package of a namespace of schemas: `kip-664-draft` -> `kip_664_draft`."""
+    return "".join(char if char.isalnum() else "_" for char in folder.lower())

@@ -1,0 +1,147 @@
+"""Raw schemas -> the model. Every mistake of every schema is found in one go, with file, place and reason.
+
+The rules for messages are those of Kafka's MessageSpec, StructRegistry and ApiMessageTypeGenerator; those for the
+fields of a struct are in `rules`, those for the structs of a message in `structs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafkawire.codegen.load import RawSchema, quote
+from kafkawire.codegen.model import Message
+from kafkawire.codegen.reading import Node, nearest
+from kafkawire.codegen.rules import class_name, is_class_name
+from kafkawire.codegen.structs import resolve_structs
+from kafkawire.codegen.versions import ALL_VERSIONS, HIGHEST, Versions
+from kafkawire.errors import Problem, SchemaError
+
+MESSAGE_KEYS = (
+    "name", "aliases", "type", "apiKey", "listeners", "validVersions", "deprecatedVersions", "flexibleVersions",
+    "latestVersionUnstable", "about", "fields", "commonStructs",
+)  # fmt: skip
+KINDS = ("request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value")
+#: Kinds whose messages are told apart by their api key.
+KEYED_KINDS = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
+LISTENERS = ("zkBroker", "broker", "controller")
+_SUFFIXES = {"request": "Request", "response": "Response"}
+
+
+def resolve(raws: Iterable[RawSchema], *, drafts: bool = False) -> list[Message]:
+    """The messages of one namespace, sorted by name; SchemaError with every problem of every schema.
+
+    Schemas whose `validVersions` is "none" (messages that Kafka removed) give no message. In a namespace of `drafts`,
+    layouts that are never sent, requests and the like may do without an apiKey.
+    """
+    problems: list[Problem] = []
+    nodes = [(Node(raw.data, raw.file, "", problems), raw.family) for raw in raws]
+    messages = [message for node, family in nodes if (message := _read_message(node, family, drafts)) is not None]
+    _check_namespace(messages)
+    if problems:
+        raise SchemaError(sorted(problems, key=lambda problem: problem.file))
+    return sorted((message for _, message in messages), key=lambda message: message.name)
+
+
+def _read_message(node: Node, family: str, drafts: bool) -> tuple[Node, Message] | None:
+    """The message, of use only if no problem was noted; None for one that was removed."""
+    node.check_keys(MESSAGE_KEYS)
+    name = class_name(node)
+    kind = _read_kind(node)
+    valid = _read_valid(node)
+    flexible = _read_flexible(node, removed=not valid)
+    node.versions("deprecatedVersions")
+    suffix = _SUFFIXES.get(kind, "")
+    if name and not name.endswith(suffix):
+        node.problem(f"the name of a {kind} ends in {suffix}", "name")
+    api_key = node.integer("apiKey", HIGHEST)
+    if kind in KEYED_KINDS and node.data.get("apiKey") is None and valid and not drafts:
+        node.problem(f"a {kind} needs an apiKey")
+    root, structs = resolve_structs(node, name, valid or ALL_VERSIONS, flexible)
+    if not valid:
+        return None
+    return node, Message(
+        name=name,
+        kind=kind,
+        family=family,
+        valid=valid,
+        flexible=flexible & valid,
+        root=root,
+        structs=structs,
+        api_key=api_key,
+        listeners=_read_listeners(node, kind),
+        latest_version_unstable=_read_unstable(node, kind),
+        about=node.text("about") or "",
+        aliases=_read_aliases(node),
+        source=node.file,
+    )
+
+
+def _read_kind(node: Node) -> str:
+    kind = node.required("type")
+    if kind is None or kind in KINDS:
+        return kind or ""
+    node.problem(f"there is no type of message {quote(kind)}{nearest(kind, KINDS)}", "type")
+    return ""
+
+
+def _read_valid(node: Node) -> Versions:
+    if node.data.get("validVersions") is None:
+        node.problem("the key 'validVersions' is missing")
+    valid = node.versions("validVersions")
+    if valid and valid.open_ended:
+        node.problem(f"{valid} must have an end", "validVersions")
+    return ALL_VERSIONS if valid is None else valid
+
+
+def _read_flexible(node: Node, *, removed: bool) -> Versions:
+    if node.data.get("flexibleVersions") is None and not removed:
+        node.problem("the key 'flexibleVersions' is missing ('none' where there are none)")
+    flexible = node.versions("flexibleVersions")
+    if flexible and not flexible.open_ended:
+        node.problem(f"{flexible} must be 'none' or have an open end, as in '{flexible.low}+'", "flexibleVersions")
+    return ALL_VERSIONS if flexible is None else flexible
+
+
+def _read_listeners(node: Node, kind: str) -> tuple[str, ...]:
+    listeners = node.texts("listeners")
+    for listener in listeners:
+        if listener not in LISTENERS:
+            node.problem(f"there is no listener {quote(listener)}{nearest(listener, LISTENERS)}", "listeners")
+    if listeners and kind not in ("request", ""):
+        node.problem(f"only requests have listeners, not a {kind}", "listeners")
+    return listeners
+
+
+def _read_unstable(node: Node, kind: str) -> bool:
+    unstable = node.flag("latestVersionUnstable")
+    if unstable and kind not in ("request", ""):
+        node.problem(f"is for requests only, not for a {kind}", "latestVersionUnstable")
+    return unstable
+
+
+def _read_aliases(node: Node) -> tuple[str, ...]:
+    aliases = node.texts("aliases")
+    for alias in aliases:
+        if not is_class_name(alias):
+            node.problem(f"{quote(alias)} will not do as a name: a capital, then letters and digits", "aliases")
+    return aliases
+
+
+def _check_namespace(messages: list[tuple[Node, Message]]) -> None:
+    """One name, one message; and within a family one message of a kind for an api key.
+
+    Names that differ in the case of letters only would be one module where file names know no case.
+    """
+    names: dict[str, Node] = {}
+    keys: dict[tuple[str, str, int], Node] = {}
+    for node, message in messages:
+        if message.name and (other := names.setdefault(message.name.lower(), node)) is not node:
+            node.problem(f"{message.name} is the name of {other.file} already", "name")
+        if message.api_key is None or not message.kind:
+            continue
+        if (other := keys.setdefault((message.family, message.kind, message.api_key), node)) is not node:
+            node.problem(f"{message.api_key} is the key of the {message.kind} in {other.file} already", "apiKey")
+    for node, message in messages:
+        for alias in message.aliases:
+            if (other := names.setdefault(alias.lower(), node)) is not node:
+                node.problem(f"{alias} is the name of {other.file} already", "aliases")

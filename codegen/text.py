@@ -1,0 +1,157 @@
+"""Python source text: literals, calls and lines that fit into 120 columns."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from kafkawire.codegen.versions import Versions
+
+WIDTH = 120
+
+_TARGETS = re.compile(r"( +)(\w+(?:, \w+)+)( = .*)")
+
+
+def string(text: str) -> str:
+    """A string literal, in double quotes where that needs no escape."""
+    quoted = repr(text)
+    return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in quoted else quoted
+
+
+def strings(values: tuple[str, ...]) -> str:
+    return "(" + ", ".join(string(value) for value in values) + ("," if len(values) == 1 else "") + ")"
+
+
+def range_text(versions: Versions) -> str:
+    return f"range({versions.low}, {versions.high + 1})" if versions.low else f"range({versions.high + 1})"
+
+
+def import_text(module: str, what: set[str], indent: int = 0) -> str:
+    """An import of names, sorted as import sorters do: constants, then classes, then functions."""
+    ordered = sorted(what, key=lambda name: (not name.isupper(), not name[:1].isupper(), _natural(name)))
+    line = f"from {module} import {', '.join(ordered)}"
+    if len(line) + indent <= WIDTH:
+        return line
+    inner = " " * (indent + 4)
+    return f"from {module} import (\n" + "".join(f"{inner}{name},\n" for name in ordered) + " " * indent + ")"
+
+
+def _natural(name: str) -> list[str | int]:
+    """A key that sorts INT8 before INT16."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def keyword(name: str, text: str, indent: int) -> str:
+    """The argument `name="text"`, in pieces over several lines where it is long."""
+    line = f"{name}={string(text)}"
+    if len(line) + indent < WIDTH:
+        return line
+    pieces = textwrap.wrap(
+        text, WIDTH - indent - 8, drop_whitespace=False, break_long_words=False, break_on_hyphens=False
+    )
+    inner = " " * (indent + 4)
+    return f"{name}=(\n" + "".join(f"{inner}{string(piece)}\n" for piece in pieces) + " " * indent + ")"
+
+
+def call_text(name: str, parts: list[str], indent: int) -> str:
+    """A call, on one line where it fits and with a line for each argument where not."""
+    line = f"{name}({', '.join(parts)})"
+    if len(line) + indent < WIDTH and "\n" not in line:
+        return line
+    inner = " " * (indent + 4)
+    return f"{name}(\n" + "".join(f"{inner}{part},\n" for part in parts) + " " * indent + ")"
+
+
+def tuple_text(parts: list[str], indent: int) -> str:
+    """A tuple literal, on one line where it fits and filled over several where not."""
+    line = "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+    if len(line) + indent + 16 <= WIDTH:
+        return line
+    return "(\n" + fill(parts, indent + 4) + " " * indent + ")"
+
+
+def fill(parts: list[str], indent: int) -> str:
+    """Lines full of parts, each with its comma."""
+    lines, current = "", " " * indent
+    for part in parts:
+        if len(current) + len(part) + 2 > WIDTH and current.strip():
+            lines += current.rstrip() + "\n"
+            current = " " * indent
+        current += f"{part}, "
+    return lines + current.rstrip() + "\n"
+
+
+def doc(text: str) -> str:
+    """Text that is safe inside a docstring, whatever a schema's author wrote."""
+    text = " ".join(text.split()).replace("\\", "\\\\").replace('"""', "'''")
+    return text[:-1] + '\\"' if text.endswith('"') else text
+
+
+def wrap(text: str, indent: int) -> str:
+    """Prose in lines that fit behind an indent; the first one stands behind three quotes."""
+    return textwrap.fill(
+        text, WIDTH - indent - 6, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def reflow(source: str) -> str:
+    """The source with its over-long statements broken inside their longest pair of brackets."""
+    return "".join(_broken(line) if len(line) > WIDTH else line + "\n" for line in source.splitlines())
+
+
+def _broken(line: str) -> str:
+    match = _TARGETS.fullmatch(line)
+    if match:
+        indent, targets, rest = match.groups()
+        line = f"{indent}({targets}){rest}"
+    open_at, close_at = _longest_brackets(line)
+    if open_at < 0:
+        return line + "\n"
+    indent_width = len(line) - len(line.lstrip())
+    inside = fill(_split(line[open_at + 1 : close_at]), indent_width + 4)
+    if "**tagged, " in inside or inside.rstrip().endswith("**tagged,"):
+        inside = inside.rstrip().removesuffix(",") + ",\n"
+    return line[: open_at + 1] + "\n" + inside + " " * indent_width + line[close_at:] + "\n"
+
+
+def _longest_brackets(line: str) -> tuple[int, int]:
+    """The outermost pair of brackets with the most between them that has a comma at its top level."""
+    best, stack = (-1, -1), []
+    for at, char in _code(line):
+        if char in "([{":
+            stack.append(at)
+        elif char in ")]}" and stack:
+            begin = stack.pop()
+            if at - begin > best[1] - best[0] and len(_split(line[begin + 1 : at])) > 1:
+                best = begin, at
+    return best
+
+
+def _split(text: str) -> list[str]:
+    """The parts between the commas that stand in no brackets and no string."""
+    parts, depth, start = [], 0, 0
+    for at, char in _code(text):
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and not depth:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [part for part in (*parts, text[start:].strip()) if part]
+
+
+def _code(text: str) -> list[tuple[int, str]]:
+    """The characters that stand outside string literals, with their places."""
+    out, quote, skip = [], "", False
+    for at, char in enumerate(text):
+        if skip:
+            skip = False
+        elif quote:
+            skip = char == "\\"
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        else:
+            out.append((at, char))
+    return out
