@@ -1,0 +1,57 @@
+"""Kafka's wire and log formats: typed codecs compiled from message schemas, and what they are good for.
+
+Importing the package imports no message: every name below is loaded on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkawire import capture, drafts, errors, frames, logdir, messages, records, transactions
+    from kafkawire._loading import load_schemas
+    from kafkawire._lookup import lookup
+    from kafkawire.wire.backend import backend
+    from kafkawire.wire.json_form import from_json, to_json
+
+__version__ = "0.1.0"
+
+_ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions")
+_NAMES = {
+    "backend": "kafkawire.wire.backend",
+    "from_json": "kafkawire.wire.json_form",
+    "load_schemas": "kafkawire._loading",
+    "lookup": "kafkawire._lookup",
+    "to_json": "kafkawire.wire.json_form",
+}
+
+__all__ = [
+    "backend",
+    "capture",
+    "drafts",
+    "errors",
+    "frames",
+    "from_json",
+    "load_schemas",
+    "logdir",
+    "lookup",
+    "messages",
+    "records",
+    "to_json",
+    "transactions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"kafkawire.{name}")
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'kafkawire' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,67 @@
+"""`load_schemas`: codecs compiled at run time, without writing files."""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkawire.wire.message import Message
+
+_numbers = count(1)
+
+
+class Namespace:
+    """The messages of one folder of schemas: `loaded.FooRequest`, `loaded["FooRequest"]`, iteration over names."""
+
+    def __init__(self, messages: dict[str, type[Message]]) -> None:
+        self._messages = messages
+
+    @property
+    def __all__(self) -> list[str]:
+        return sorted(self._messages)
+
+    def __getattr__(self, name: str) -> type[Message]:
+        try:
+            return self._messages[name]
+        except KeyError:
+            raise AttributeError(f"no message is named {name!r}; there are {', '.join(self.__all__)}") from None
+
+    def __getitem__(self, name: str) -> type[Message]:
+        return self._messages[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__all__)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.__all__]
+
+
+def load_schemas(folder: str | PathLike[str]) -> Namespace:
+    """Compiles the message schemas of a folder; the classes are the same as generated ones.
+
+    Raises:
+        SchemaError: everything that is wrong in the folder's schemas, each with file, path and reason.
+    """
+    from kafkawire.codegen import generate, names, render
+
+    package = f"kafkawire_loaded_{next(_numbers)}"
+    parent = sys.modules[package] = ModuleType(package)
+    parent.__path__ = []  # a package, so that its modules can be imported by name
+    loaded: dict[str, type[Message]] = {}
+    for message in generate.load(Path(folder)):
+        module = ModuleType(f"{package}.{names.module_name(message.name)}")
+        # Registered, so that the classes can be found by their module's name (pickling, typing.get_type_hints).
+        sys.modules[module.__name__] = module
+        exec(compile(render.render_module(message), f"<{message.source}>", "exec"), module.__dict__)
+        loaded[message.name] = getattr(module, names.class_name(message.name))
+    return Namespace(loaded)
