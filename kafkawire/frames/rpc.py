@@ -1,0 +1,170 @@
+"""Requests and responses: header and body of a frame, both ways.
+
+Decoding never raises for what a frame holds: bytes that cannot be read come back as `UndecodedRequest` or
+`UndecodedResponse` with the reason. Only Kafka's own messages are encoded: layouts that only KIP texts proposed have
+api keys of released messages, and a broker would misread them.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kafkawire._lookup import lookup
+from kafkawire.errors import DecodeError, EncodeError, UnsupportedVersionError
+from kafkawire.frames.headers import API_VERSIONS, request_header_version, response_header_version
+from kafkawire.messages import RequestHeader, ResponseHeader
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+    from kafkawire.wire.message import Message
+
+    Frame = bytes | bytearray | memoryview | mmap
+
+_UNSUPPORTED_VERSION = b"\x00\x23"  # error code 35, where an ApiVersions body begins with it
+_HEADER_START = struct.Struct(">hhi")  # api key, version, correlation id: the same in every version of the header
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """A request frame: its `RequestHeader` and the message behind it."""
+
+    header: RequestHeader
+    body: Any
+
+    @property
+    def version(self) -> int:
+        """The version of the body."""
+        return self.header.request_api_version
+
+
+class Response(msgspec.Struct, frozen=True, gc=False):
+    """A response frame: its `ResponseHeader`, the message behind it, and the version that this is in."""
+
+    header: ResponseHeader
+    body: Any
+    version: int
+
+
+class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request that could not be decoded: as much of its header as could be read, all bytes, and why."""
+
+    raw: bytes
+    reason: str
+    api_key: int | None = None
+    version: int | None = None
+    correlation_id: int | None = None
+    client_id: str | None = None
+
+
+class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
+    """A response that could not be decoded: its correlation id where it could be read, all bytes, and why."""
+
+    raw: bytes
+    reason: str
+    correlation_id: int | None = None
+
+
+def decode_request(frame: Frame, *, copy: bool = True) -> Request | UndecodedRequest:
+    """The request that a frame (without its size) holds.
+
+    `copy=False` leaves record batches as memoryviews of the frame.
+    """
+    if len(frame) < _HEADER_START.size:
+        return UndecodedRequest(bytes(frame), f"{len(frame)} bytes, too few for a request header")
+    api_key, version, correlation_id = _HEADER_START.unpack_from(frame)
+    message = _message(api_key, "request")
+    if message is None:
+        reason = f"no request is known with api key {api_key}"
+        return UndecodedRequest(bytes(frame), reason, api_key, version, correlation_id, _client_id(frame))
+    try:
+        header, offset = RequestHeader.decode_from(frame, request_header_version(message, version))
+        return Request(header, message.decode(frame, version, offset=offset, copy=copy))
+    except (DecodeError, UnsupportedVersionError) as error:
+        return UndecodedRequest(bytes(frame), str(error), api_key, version, correlation_id, _client_id(frame))
+
+
+def decode_response(frame: Frame, *, api_key: int, version: int, copy: bool = True) -> Response | UndecodedResponse:
+    """The response that a frame (without its size) holds; which message it is, only the request tells.
+
+    A broker that does not know an ApiVersions request's version answers with a body of version 0 (KIP-511): then the
+    response's `version` is 0.
+    """
+    if len(frame) < 4:
+        return UndecodedResponse(bytes(frame), f"{len(frame)} bytes, too few for a response header")
+    correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+    message = _message(api_key, "response")
+    if message is None:
+        return UndecodedResponse(bytes(frame), f"no response is known with api key {api_key}", correlation_id)
+    try:
+        return _response(message, frame, version, copy)
+    except (DecodeError, UnsupportedVersionError) as error:
+        if api_key == API_VERSIONS and bytes(frame[4:6]) == _UNSUPPORTED_VERSION:
+            with suppress(DecodeError):
+                return _response(message, frame, 0, copy)
+        return UndecodedResponse(bytes(frame), str(error), correlation_id)
+
+
+def encode_request(body: Message, *, version: int, correlation_id: int, client_id: str | None = None) -> bytes:
+    """The bytes of a request as a client sends them: size, header, body.
+
+    Raises:
+        EncodeError: `body` is no request of Kafka's, or holds what the version cannot carry.
+        UnsupportedVersionError: it has no such version.
+    """
+    api_key = _sendable(body, "request", version)
+    encoded = body.encode(version)  # first: it checks the version
+    header_version = request_header_version(type(body), version)
+    header = RequestHeader(
+        request_api_key=api_key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    return _framed(header.encode(header_version), encoded)
+
+
+def encode_response(body: Message, *, version: int, correlation_id: int) -> bytes:
+    """The bytes of a response as a broker sends them: size, header, body. Raises as `encode_request` does."""
+    _sendable(body, "response", version)
+    encoded = body.encode(version)
+    header = ResponseHeader(correlation_id=correlation_id)
+    return _framed(header.encode(response_header_version(type(body), version)), encoded)
+
+
+def _framed(header: bytes, body: bytes) -> bytes:
+    return (len(header) + len(body)).to_bytes(4, "big") + header + body
+
+
+def _sendable(body: Message, kind: str, version: int) -> int:
+    """The api key of a message that may be sent."""
+    spec = body.spec
+    if spec.family != "rpc" or spec.kind != kind or spec.api_key is None:
+        reason = f"a {spec.kind} of family {spec.family!r} is no {kind} of Kafka's protocol and cannot be sent as one"
+        raise EncodeError(reason, message=spec.name, version=version)
+    return spec.api_key
+
+
+def _response(message: type[Message], frame: Frame, version: int, copy: bool) -> Response:
+    header, offset = ResponseHeader.decode_from(frame, response_header_version(message, version))
+    return Response(header, message.decode(frame, version, offset=offset, copy=copy), version)
+
+
+def _client_id(frame: Frame) -> str | None:
+    """The client id, which every header but the oldest has at the same place."""
+    try:
+        return RequestHeader.decode_from(frame, 1)[0].client_id
+    except DecodeError:
+        return None
+
+
+@cache
+def _message(api_key: int, kind: str) -> type[Message] | None:
+    try:
+        return lookup(api_key=api_key, kind=kind, family="rpc")
+    except LookupError:
+        return None

@@ -1,0 +1,155 @@
+"""`Batch`: a record batch of magic 2 (KIP-98; Kafka's `DefaultRecordBatch`): 61 bytes of header, then its records.
+
+The header is parsed once; the records are only read, and decompressed, when they are asked for. So walking over batches
+for their headers costs no payload.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import crc32c
+import msgspec
+
+from kafkawire.errors import RecordError
+from kafkawire.records.compression import CompressionError, codec_name, decompress
+from kafkawire.records.control import Control, control_of
+from kafkawire.records.record import NO_SEQUENCE, Record, read_records
+from kafkawire.wire.values import Buffer
+
+MAGIC = 2
+
+#: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
+#: producerId, producerEpoch, baseSequence, recordCount
+HEADER = struct.Struct(">qiibIhiqqqhii")
+#: Of the header: what the batch's length does not count (offset and length), and where the checksummed bytes begin.
+LOG_OVERHEAD = 12
+CHECKSUMMED = 21
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+KNOWN_ATTRIBUTES = 0x7F
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """A batch; fields as on the wire, under Kafka's names.
+
+    Attributes:
+        position: byte offset of the batch in what was read.
+        data: all its bytes, a view of what was read.
+        base_offset, last_offset_delta: the offsets that the batch covers, whether or not compaction left the records.
+        batch_length: bytes after this field; `size` is the whole.
+        partition_leader_epoch: of the leader that appended it; -1 in what a producer sends.
+        crc: CRC-32C of all bytes from the attributes on.
+        attributes: bits; `codec`, `timestamp_type`, `transactional`, `is_control`, `delete_horizon` read them.
+        base_timestamp, max_timestamp: epoch milliseconds, -1 for none.
+        producer_id, producer_epoch, base_sequence: -1 where the producer is not idempotent.
+        record_count: number of records; 0 for a batch that compaction emptied and kept for its producer's state.
+        max_batch_bytes: most bytes that the records may have when decompressed.
+    """
+
+    position: int
+    data: memoryview
+    max_batch_bytes: int
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record, -1 where the batch carries none. After 2^31 - 1 comes 0."""
+        return (self.base_sequence + self.last_offset_delta) % (1 << 31) if self.base_sequence >= 0 else NO_SEQUENCE
+
+    @property
+    def codec(self) -> str:
+        """none, gzip, snappy, lz4 or zstd."""
+        return codec_name(self.attributes & CODEC_MASK)
+
+    @property
+    def timestamp_type(self) -> str:
+        """CreateTime or LogAppendTime (then every record's timestamp is `max_timestamp`, the broker's clock)."""
+        return "LogAppendTime" if self.attributes & LOG_APPEND_TIME else "CreateTime"
+
+    @property
+    def transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds a marker instead of data; costs no payload. `control` tells which."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """When compaction may drop the batch's tombstones and markers (KIP-534), epoch milliseconds."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+    @property
+    def crc_ok(self) -> bool:
+        """Whether the checksum is that of the bytes."""
+        return crc32c.crc32c(self.data[CHECKSUMMED:]) == self.crc
+
+    @property
+    def records(self) -> Iterator[Record]:
+        """The records, read anew each time this is asked for. Iterating raises RecordError where they are damaged.
+
+        An iterator and no list: compressed records may be many times larger than the batch.
+        """
+        payload: Buffer = self.data[HEADER.size :]
+        origin = self.position + HEADER.size
+        if self.attributes & CODEC_MASK:
+            try:
+                payload = decompress(self.codec, payload, self.max_batch_bytes)
+            except CompressionError as error:
+                raise RecordError(
+                    expected=f"records compressed with {self.codec}", found=str(error), offset=origin, path="records"
+                ) from None
+            origin = 0
+        try:
+            yield from read_records(
+                bytes(payload),
+                self.record_count,
+                base_offset=self.base_offset,
+                base_timestamp=self.base_timestamp,
+                base_sequence=self.base_sequence,
+                append_time=self.max_timestamp if self.attributes & LOG_APPEND_TIME else None,
+                origin=origin,
+            )
+        except RecordError as error:
+            if origin:
+                raise
+            # A position in decompressed bytes helps nobody who looks at the file: name the batch's there.
+            found = f"{error.found} (byte {error.offset} of the decompressed records)"
+            raise RecordError(expected=error.expected, found=found, offset=self.position, path=error.path) from None
+
+    @property
+    def control(self) -> Control | None:
+        """What a control batch says; None for a batch of data.
+
+        Raises:
+            RecordError: the control record cannot be read.
+        """
+        return control_of(next(self.records, None)) if self.attributes & CONTROL else None

@@ -1,0 +1,163 @@
+"""Writing record batches of magic 2, as producers and brokers do."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+
+import crc32c
+
+from kafkawire.errors import EncodeError
+from kafkawire.records.batch import (
+    CHECKSUMMED,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+)
+from kafkawire.records.compression import CODECS, compress
+from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES
+from kafkawire.records.record import NO_SEQUENCE, NO_TIMESTAMP, Record
+from kafkawire.records.varints import varint, wrap64
+
+_NULL = varint(-1)
+_CONTROL_KEY = struct.Struct(">hh")
+
+
+def build(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    last_offset: int | None = None,
+    base_timestamp: int | None = None,
+    append_time: int | None = None,
+    codec: str = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+    partition_leader_epoch: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    delete_horizon: int | None = None,
+) -> bytes:
+    """One batch.
+
+    Args:
+        records: a record's offset of -1 means the one after the record before it (`base_offset` for the first).
+        base_offset, last_offset: what the batch covers; `last_offset` is the last record's unless compaction removed
+            records at the end (it must be given for a batch without records).
+        base_timestamp: what the records' timestamps are counted from; by default the first record's, as producers do.
+        append_time: the broker's timestamp (LogAppendTime) instead of the records' own.
+        delete_horizon: KIP-534; takes the base timestamp's place.
+
+    Raises:
+        EncodeError: a value that the format cannot carry.
+    """
+    listed = _with_offsets(records, base_offset)
+    if last_offset is None:
+        if not listed:
+            raise EncodeError("a batch without records needs its last_offset", path="last_offset")
+        last_offset = listed[-1].offset
+    if last_offset < (listed[-1].offset if listed else base_offset):
+        raise EncodeError(f"{last_offset} lies below the offsets of the records", path="last_offset")
+    if delete_horizon is not None:
+        base_timestamp = delete_horizon
+    elif base_timestamp is None:
+        base_timestamp = listed[0].timestamp if listed else NO_TIMESTAMP
+    if codec not in CODECS:
+        raise EncodeError(f"no known codec: {codec}; known are {', '.join(CODECS)}", path="codec")
+    attributes = (
+        CODECS.index(codec)
+        | (LOG_APPEND_TIME if append_time is not None else 0)
+        | (TRANSACTIONAL if transactional else 0)
+        | (CONTROL if control else 0)
+        | (DELETE_HORIZON if delete_horizon is not None else 0)
+    )
+    latest = max((record.timestamp for record in listed), default=NO_TIMESTAMP)
+    payload = b"".join(_record(record, record.offset - base_offset, base_timestamp) for record in listed)
+    body = compress(codec, payload)
+    try:
+        head = HEADER.pack(
+            base_offset,
+            HEADER.size - LOG_OVERHEAD + len(body),
+            partition_leader_epoch,
+            MAGIC,
+            0,
+            attributes,
+            last_offset - base_offset,
+            base_timestamp,
+            latest if append_time is None else append_time,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(listed),
+        )
+    except struct.error as error:
+        raise EncodeError(f"a header field does not fit: {error}") from None
+    crc = crc32c.crc32c(body, crc32c.crc32c(head[CHECKSUMMED:]))
+    return head[: CHECKSUMMED - 4] + crc.to_bytes(4, "big") + head[CHECKSUMMED:] + body
+
+
+def build_marker(
+    name: str,
+    *,
+    offset: int,
+    timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    partition_leader_epoch: int = -1,
+) -> bytes:
+    """The control batch that ends a transaction, as a broker appends it on WriteTxnMarkers. `name`: COMMIT or ABORT."""
+    from kafkawire.messages import EndTxnMarker
+
+    if name not in (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]):
+        raise EncodeError(f"a transaction ends with COMMIT or ABORT, not {name}", path="name")
+    number = COMMIT if name == CONTROL_TYPES[COMMIT] else ABORT
+    value = EndTxnMarker(coordinator_epoch=coordinator_epoch).encode_prefixed(version=0)
+    return build(
+        [Record(key=_CONTROL_KEY.pack(0, number), value=value, timestamp=timestamp)],
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        partition_leader_epoch=partition_leader_epoch,
+        transactional=True,
+        control=True,
+    )
+
+
+def _with_offsets(records: Iterable[Record], base_offset: int) -> Sequence[Record]:
+    listed = []
+    following = base_offset
+    for i, record in enumerate(records):
+        offset = record.offset if record.offset >= 0 else following
+        if offset < following:
+            raise EncodeError(f"offset {offset} after {following - 1}", path=f"records[{i}].offset")
+        listed.append(Record(record.key, record.value, record.headers, offset, record.timestamp, record.sequence))
+        following = offset + 1
+    return listed
+
+
+def _record(record: Record, offset_delta: int, base_timestamp: int) -> bytes:
+    headers = [varint(len(record.headers))]
+    for header in record.headers:
+        headers.append(_sized(header.key.encode("utf-8", "surrogateescape")))
+        headers.append(_sized(header.value))
+    body = b"".join(
+        (
+            b"\0",  # attributes: unused
+            varint(wrap64(record.timestamp - base_timestamp)),
+            varint(offset_delta),
+            _sized(record.key),
+            _sized(record.value),
+            *headers,
+        )
+    )
+    return varint(len(body)) + body
+
+
+def _sized(data: bytes | None) -> bytes:
+    return _NULL if data is None else varint(len(data)) + data

@@ -1,0 +1,128 @@
+"""The codecs of record batches: names and numbers, and bytes in and out of each.
+
+Decompression is capped: the output grows by steps up to a limit that the caller gives, and the codec stops at the first
+byte beyond it, so a small bomb costs neither the memory nor the time that it claims. Snappy comes in two framings,
+raw and xerial's (`SnappyOutputStream` of snappy-java, which Kafka's Java writes); both are read, xerial's is written.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import cramjam
+
+from kafkawire.wire.values import Buffer
+
+#: Bits 0-2 of a batch's attributes (Kafka's `CompressionType`).
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+#: Most bytes that the records of one batch may hold, compressed or not.
+MAX_BATCH_BYTES = 256 << 20
+
+_FIRST_STEP = 64 << 10
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = struct.Struct(">8sii")  # magic, version, lowest version that can read it
+_XERIAL_BLOCK = 32 << 10
+_INT32 = struct.Struct(">i")
+#: No snappy element, of which each takes at least a byte, yields more bytes.
+_SNAPPY_MOST = 64
+
+
+class CompressionError(ValueError):
+    """What is wrong with a compressed block, in a few words; the caller knows its place."""
+
+
+class TooLargeError(CompressionError):
+    """The block holds more than the limit."""
+
+
+def codec_name(number: int) -> str:
+    """The name of a codec number; `UNKNOWN_5` where Kafka has none."""
+    return CODECS[number] if 0 <= number < len(CODECS) else f"UNKNOWN_{number}"
+
+
+def decompress(codec: str, data: Buffer, limit: int = MAX_BATCH_BYTES) -> Buffer:
+    """The bytes that `data` holds, at most `limit` of them.
+
+    Raises:
+        TooLargeError: they are more than that.
+        CompressionError: `data` is damaged, or the codec is not known.
+    """
+    if codec == "none":
+        return data
+    if codec == "snappy":
+        return _decompress_snappy(data, limit)
+    if codec not in CODECS:
+        raise CompressionError(f"no known codec: {codec}")
+    return _grow(getattr(cramjam, codec).decompress_into, data, limit)
+
+
+def compress(codec: str, data: bytes) -> bytes:
+    """`data` as Kafka's Java reads it back: gzip, xerial snappy, lz4 frames of independent blocks, zstd."""
+    if codec == "none":
+        return data
+    if codec == "gzip":
+        return bytes(cramjam.gzip.compress(data))
+    if codec == "snappy":
+        blocks = (data[i : i + _XERIAL_BLOCK] for i in range(0, len(data), _XERIAL_BLOCK))
+        packed = (bytes(cramjam.snappy.compress_raw(block)) for block in blocks)
+        return _XERIAL_HEADER.pack(_XERIAL_MAGIC, 1, 1) + b"".join(_INT32.pack(len(p)) + p for p in packed)
+    if codec == "lz4":
+        # Kafka's reader refuses blocks that refer to the ones before them.
+        compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+        compressor.compress(data)
+        return bytes(compressor.finish())
+    if codec == "zstd":
+        return bytes(cramjam.zstd.compress(data))
+    raise ValueError(f"no known codec: {codec}; known are {', '.join(CODECS)}")
+
+
+def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, limit: int) -> Buffer:
+    """Run a streaming codec into a buffer that grows until the output fits or the limit is reached."""
+    size = min(limit, max(_FIRST_STEP, 16 * len(data)))
+    while True:
+        out = bytearray(size)
+        try:
+            return memoryview(out)[: decompress_into(data, out)]
+        except cramjam.DecompressionError as error:
+            # The words of Rust's io::ErrorKind::WriteZero: the output buffer is full. All else is damage.
+            if "write whole buffer" not in str(error):
+                raise CompressionError(str(error)) from None
+            if size == limit:
+                raise TooLargeError(f"more than {limit} bytes") from None
+        size = min(limit, 8 * size)
+
+
+def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
+    if bytes(data[:8]) != _XERIAL_MAGIC:
+        return _decompress_raw_snappy(data, limit, 0)
+    out = bytearray()
+    position = _XERIAL_HEADER.size
+    while position < len(data):
+        if bytes(data[position : position + 8]) == _XERIAL_MAGIC:  # streams may be joined
+            position += _XERIAL_HEADER.size
+            continue
+        if len(data) - position < 4:
+            raise CompressionError("a xerial snappy block's length is cut off")
+        (length,) = _INT32.unpack_from(data, position)
+        position += 4
+        if not 0 <= length <= len(data) - position:
+            raise CompressionError(f"a xerial snappy block of {length} bytes, with {len(data) - position} left")
+        out += _decompress_raw_snappy(data[position : position + length], limit, len(out))
+        position += length
+    return memoryview(out)
+
+
+def _decompress_raw_snappy(data: Buffer, limit: int, before: int) -> Buffer:
+    """A raw snappy block states its size first; it is believed only as far as its bytes could reach."""
+    try:
+        size = cramjam.snappy.decompress_raw_len(data)
+        if size > limit - before:
+            raise TooLargeError(f"more than {limit} bytes")
+        if size > _SNAPPY_MOST * len(data):
+            raise CompressionError(f"{len(data)} bytes of snappy that claim to hold {size}")
+        out = bytearray(size)
+        return memoryview(out)[: cramjam.snappy.decompress_raw_into(data, out)]
+    except cramjam.DecompressionError as error:
+        raise CompressionError(str(error)) from None

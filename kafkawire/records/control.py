@@ -1,0 +1,92 @@
+"""Control records: the markers that brokers write between data (KIP-98, KIP-595, KIP-630, KIP-853)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from kafkawire.errors import DecodeError
+
+if TYPE_CHECKING:
+    from kafkawire.messages import ControlRecordTypeSchema, EndTxnMarker
+    from kafkawire.records.record import Record
+    from kafkawire.wire.message import Message
+
+M = TypeVar("M", bound="Message")
+
+#: The type in a control record's key (Kafka's `ControlRecordType`).
+CONTROL_TYPES = {
+    0: "ABORT",
+    1: "COMMIT",
+    2: "LEADER_CHANGE",
+    3: "SNAPSHOT_HEADER",
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",
+    6: "KRAFT_VOTERS",
+}
+ABORT, COMMIT = 0, 1
+
+#: A control batch without records: compaction removed its marker, the batch stays for the producer's state.
+EMPTY = "EMPTY"
+#: A control batch whose key cannot be read.
+MALFORMED = "MALFORMED"
+
+
+class Control(msgspec.Struct, frozen=True, gc=False):
+    """What a control batch says.
+
+    Attributes:
+        name: COMMIT, ABORT, LEADER_CHANGE, ...; `UNKNOWN_9` for a type that Kafka does not name yet; EMPTY for a
+            batch whose record compaction removed; MALFORMED where the key cannot be read.
+        type: the number in the key; None where there is none.
+        coordinator_epoch: of the transaction coordinator that wrote a COMMIT or ABORT; None for other types, and where
+            the value cannot be read.
+        problem: why the key or the value cannot be read.
+    """
+
+    name: str
+    type: int | None = None
+    coordinator_epoch: int | None = None
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def control_of(record: Record | None) -> Control:
+    """What the (first) record of a control batch says. None for a batch without records."""
+    if record is None:
+        return Control(EMPTY)
+    schema, marker = _messages()
+    try:
+        number = _read(schema, record.key).type
+    except DecodeError as error:
+        return Control(MALFORMED, problem=str(error))
+    name = CONTROL_TYPES.get(number, f"UNKNOWN_{number}")
+    if number not in (ABORT, COMMIT):
+        return Control(name, number)
+    try:
+        return Control(name, number, _read(marker, record.value).coordinator_epoch)
+    except DecodeError as error:
+        return Control(name, number, problem=str(error))
+
+
+def _read(message: type[M], data: bytes | None) -> M:
+    """Read by the int16 version in front. A newer version is read as the newest that is known and may be longer, as in
+    Kafka's `EndTransactionMarker.deserializeValue` and `ControlRecordType.parseTypeId`."""
+    if data is None or len(data) < 2:
+        found = "null" if data is None else f"{len(data)} bytes"
+        raise DecodeError(expected="an int16 version", found=found, offset=0, message=message.spec.name)
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if version < 0:
+        raise DecodeError(expected="a version", found=str(version), offset=0, message=message.spec.name)
+    return message.decode_from(data, min(version, message.spec.valid_versions[-1]), offset=2)[0]
+
+
+@cache
+def _messages() -> tuple[type[ControlRecordTypeSchema], type[EndTxnMarker]]:
+    from kafkawire.messages import ControlRecordTypeSchema, EndTxnMarker
+
+    return ControlRecordTypeSchema, EndTxnMarker

@@ -1,0 +1,51 @@
+"""The rows that tools read: one Struct a kind, its fields in the order in which they are printed.
+
+jsonl, csv, Arrow and Spark schemas and the documentation derive from these. Field names are public. Timestamps are
+epoch milliseconds unless the name says otherwise; what is not known is None. A field that was not asked for (payloads,
+bodies) is `UNSET` and does not appear at all. Text may hold surrogate escapes where Kafka carried bytes that are no
+UTF-8.
+"""
+
+from kafkawire.rows.audits import Audit, Coverage, Finding, Violation
+from kafkawire.rows.base import Json, Place, Row, field_names, text, to_dict
+from kafkawire.rows.captures import Exchange
+from kafkawire.rows.logs import (
+    LOG_ROWS,
+    Batch,
+    Checkpoint,
+    Damage,
+    Epoch,
+    Header,
+    Index,
+    Metadata,
+    Record,
+    Snapshot,
+    TimeIndex,
+    TxnIndex,
+)
+
+__all__ = [
+    "LOG_ROWS",
+    "Audit",
+    "Batch",
+    "Checkpoint",
+    "Coverage",
+    "Damage",
+    "Epoch",
+    "Exchange",
+    "Finding",
+    "Header",
+    "Index",
+    "Json",
+    "Metadata",
+    "Place",
+    "Record",
+    "Row",
+    "Snapshot",
+    "TimeIndex",
+    "TxnIndex",
+    "Violation",
+    "field_names",
+    "text",
+    "to_dict",
+]

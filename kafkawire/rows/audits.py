@@ -1,0 +1,95 @@
+"""The rows of an audit: findings on transactions, violations, and what was read."""
+
+from __future__ import annotations
+
+from kafkawire.rows.base import Row
+from kafkawire.rows.logs import Damage
+
+
+class Finding(Row, frozen=True, kw_only=True):
+    """An open transaction in one partition, and the verdict on it (`audit`, `txn find-hanging`).
+
+    Attributes:
+        verdict: hanging, not_hanging or unknown; `reason` one word why; `evidence` the sentences it rests on.
+        blocked: whether it holds the last stable offset back now.
+        start_offset, last_offset: of its data in the partition. `last_timestamp`: of its last batch.
+        age_ms: the clock (`as_of`) minus `last_timestamp`.
+        coordinator_epoch: of the producer's last marker in the partition.
+        transactional_id, coordinator_state: what the coordinator's log knows; None where it knows nothing.
+        action: the command to run, or why there is none.
+        cluster_id: of the cluster, where it is known.
+    """
+
+    kind: str = "finding"
+    verdict: str
+    reason: str
+    blocked: bool | None = None
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    start_offset: int | None = None
+    last_offset: int | None = None
+    last_timestamp: int | None = None
+    age_ms: int | None = None
+    coordinator_epoch: int | None = None
+    transactional_id: str | None = None
+    coordinator_state: str | None = None
+    last_stable_offset: int | None = None
+    high_watermark: int | None = None
+    evidence: tuple[str, ...] = ()
+    action: str | None = None
+    cluster_id: str | None = None
+
+
+class Violation(Row, frozen=True, kw_only=True):
+    """A rule of the protocol that the logs break: `check` is its name, `place` where, `what` was found."""
+
+    kind: str = "violation"
+    check: str
+    place: str
+    what: str
+    file: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    producer_id: int | None = None
+
+
+class Coverage(Row, frozen=True, kw_only=True):
+    """What an audit has read.
+
+    Attributes:
+        paths: as they were given. `brokers`: node ids of the log directories, where they say so.
+        clusters: ids of the clusters, where the log directories say so; what is of several is never joined.
+        partitions, segments, batches, bytes: how much was read.
+        transaction_state: partitions of `__transaction_state` that were read; `transaction_state_missing` those that
+            were not there, as far as their number is known.
+        clock: where `as_of` comes from.
+        complete: whether a transactional id could not have been hidden from the audit.
+        gaps: what was missing, in sentences.
+    """
+
+    kind: str = "read"
+    paths: tuple[str, ...] = ()
+    brokers: tuple[int, ...] = ()
+    clusters: tuple[str, ...] = ()
+    partitions: int = 0
+    segments: int = 0
+    batches: int = 0
+    bytes: int = 0
+    transaction_state: tuple[int, ...] = ()
+    transaction_state_missing: tuple[int, ...] = ()
+    clock: str | None = None
+    complete: bool = False
+    gaps: tuple[str, ...] = ()
+
+
+class Audit(Row, frozen=True, kw_only=True):
+    """The result of `kafkawire audit`: one JSON object; in jsonl each of its parts is a line with a `kind`."""
+
+    as_of: int | None = None
+    read: Coverage
+    findings: tuple[Finding, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    damage: tuple[Damage, ...] = ()

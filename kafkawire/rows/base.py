@@ -1,0 +1,43 @@
+"""What all rows share."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any, TypedDict
+
+import msgspec
+
+Json = dict[str, Any]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Base class of all rows."""
+
+
+class Place(TypedDict, total=False):
+    """Where a row of a log directory comes from."""
+
+    file: str | None
+    topic: str | None
+    partition: int | None
+
+
+def to_dict(row: Row) -> Json:
+    """The row as plain dicts, lists and tuples, strings and numbers, without the fields that were not asked for."""
+    built: Json = msgspec.to_builtins(row)
+    return built
+
+
+def field_names(kind: type[Row]) -> tuple[str, ...]:
+    """The names of a kind's fields, in order: the columns of a table or a CSV file."""
+    return kind.__struct_fields__
+
+
+def text(data: bytes | None) -> tuple[str | None, str | None]:
+    """Bytes as rows show them, `(text, base64)`: text where they are UTF-8, otherwise base64; None twice for null."""
+    if data is None:
+        return None, None
+    try:
+        return data.decode(), None
+    except UnicodeDecodeError:
+        return None, b64encode(data).decode("ascii")

@@ -1,0 +1,87 @@
+"""Cutting a byte stream into frames."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.errors import DecodeError
+from kafkawire.frames import FrameReader
+
+FRAMES = [b"first", b"", b"x" * 300, b"last"]
+STREAM = b"".join(len(f).to_bytes(4, "big") + f for f in FRAMES)
+
+
+def test_whole() -> None:
+    reader = FrameReader()
+    assert list(reader.feed(STREAM)) == FRAMES
+    assert (reader.position, reader.pending) == (len(STREAM), 0)
+
+
+@pytest.mark.parametrize("cut", range(len(STREAM) + 1))
+def test_split_at_every_place(cut: int) -> None:
+    reader = FrameReader()
+    frames = list(reader.feed(STREAM[:cut]))
+    assert reader.position + reader.pending == cut
+    assert frames + list(reader.feed(memoryview(STREAM)[cut:])) == FRAMES
+
+
+@given(st.lists(st.binary(max_size=40)), st.lists(st.integers(0, 500)))
+def test_split_anywhere(frames: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(len(f).to_bytes(4, "big") + f for f in frames)
+    reader = FrameReader()
+    got, last = [], 0
+    for cut in [*sorted(cuts), len(stream)]:
+        position = reader.position
+        for frame in reader.feed(stream[last:cut]):
+            assert stream[position + 4 : reader.position] == frame
+            position = reader.position
+            got.append(frame)
+        last = max(last, min(cut, len(stream)))
+    assert got == frames
+
+
+def test_frames_that_are_not_taken_come_with_the_next_call() -> None:
+    reader = FrameReader()
+    first = reader.feed(STREAM)
+    assert next(first) == FRAMES[0]
+    assert list(reader.feed(b"")) == FRAMES[1:]
+    assert list(first) == []
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
+def test_sizes_outside_the_limit(size: int) -> None:
+    reader = FrameReader(max_frame_bytes=100)
+    frames = reader.feed(b"\0\0\0\2ok" + size.to_bytes(4, "big", signed=True) + b"rest")
+    assert next(frames) == b"ok"
+    with pytest.raises(DecodeError) as caught:
+        next(frames)
+    assert (caught.value.offset, caught.value.found) == (6, str(size))
+    with pytest.raises(DecodeError):
+        list(reader.feed(b"more"))
+
+
+def test_a_claimed_size_reserves_nothing() -> None:
+    tracemalloc.start()
+    assert list(FrameReader().feed(b"\x0f\xff\xff\xff" + b"x" * 10)) == []
+    assert tracemalloc.get_traced_memory()[1] < 10_000
+    tracemalloc.stop()
+
+
+def test_many_small_pieces_of_a_large_frame() -> None:
+    reader = FrameReader()
+    assert list(reader.feed((1 << 22).to_bytes(4, "big"))) == []
+    got = [frame for _ in range(1 << 12) for frame in reader.feed(b"y" * (1 << 10))]
+    assert got == [b"y" * (1 << 22)]
+
+
+def test_release() -> None:
+    reader = FrameReader()
+    frames = reader.feed(STREAM)
+    next(frames)
+    assert reader.release() == STREAM[9:]
+    assert (reader.position, reader.pending, list(frames)) == (len(STREAM), 0, [])
+    assert list(reader.feed(STREAM)) == FRAMES
