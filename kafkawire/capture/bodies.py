@@ -1,0 +1,153 @@
+"""Messages as an exchange's row shows them: JSON bodies without secrets, and the error codes in a response.
+
+What is secret is data: `SECRETS` names the fields, and `SECRET_CONFIGS` the configurations whose values are.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kafkawire import records, rows
+from kafkawire.errors import RecordError
+from kafkawire.kafka_errors import error_name
+from kafkawire.wire.json_form import to_json
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message, Struct
+    from kafkawire.wire.spec import StructSpec
+
+REDACTED = "[redacted]"
+
+#: message -> JSON paths of fields that let their reader in, or that carry whole messages which may (Envelope)
+SECRETS = {
+    "AlterUserScramCredentialsRequest": ("upsertions.salt", "upsertions.saltedPassword"),
+    "CreateDelegationTokenResponse": ("hmac",),
+    "DescribeDelegationTokenResponse": ("tokens.hmac",),
+    "EnvelopeRequest": ("requestData",),
+    "EnvelopeResponse": ("responseData",),
+    "ExpireDelegationTokenRequest": ("hmac",),
+    "RenewDelegationTokenRequest": ("hmac",),
+    "SaslAuthenticateRequest": ("authBytes",),
+    "SaslAuthenticateResponse": ("authBytes",),
+}
+#: message -> JSON path of its configurations, objects with a `name` and a `value`
+CONFIGS = {
+    "AlterConfigsRequest": ("resources.configs",),
+    "CreateTopicsRequest": ("topics.configs",),
+    "CreateTopicsResponse": ("topics.configs",),
+    "DescribeConfigsResponse": ("results.configs", "results.configs.synonyms"),
+    "IncrementalAlterConfigsRequest": ("resources.configs",),
+}
+#: Kafka's configurations of type password, and names that users give theirs.
+SECRET_CONFIGS = re.compile(
+    r"password|secret|credential|token|jaas|keystore\.(key|certificate)|truststore\.certificates"
+)
+
+
+def body_json(
+    message: Message, version: int, *, show_secrets: bool = False, decode_records: bool = False, payloads: bool = True
+) -> rows.Json:
+    """The message as `to_json`, with its secrets replaced by `[redacted]`.
+
+    Args:
+        decode_records: record batches as lists of batch rows, each with its `records`, instead of base64.
+        payloads: without, record batches are shown as null.
+    """
+    body = to_json(message, version, unknown_tags=True)
+    name = message.spec.name
+    if not show_secrets:
+        for path in SECRETS.get(name, ()):
+            *parents, field = path.split(".")
+            for place in _objects(body, parents):
+                if place.get(field) not in (None, ""):
+                    place[field] = REDACTED
+        for path in CONFIGS.get(name, ()):
+            for config in _objects(body, path.split(".")):
+                if config.get("value") and SECRET_CONFIGS.search(str(config.get("name", "")).lower()):
+                    config["value"] = REDACTED
+    if decode_records or not payloads:
+        for *parents, field in _records_paths(message.spec):
+            for place in _objects(body, parents):
+                if place.get(field) is not None:
+                    place[field] = decoded_records(b64decode(place[field])) if payloads else None
+    return body
+
+
+def decoded_records(data: bytes) -> list[rows.Json]:
+    """Record batches as rows (of dump), each batch with its `records`; damage in its place."""
+    shown = []
+    for item in records.read(data):
+        if isinstance(item, records.Damage):
+            shown.append(_placeless(rows.Damage.of(item)))
+            continue
+        listed = []
+        control = None
+        try:
+            control = item.control
+            for record in item.records:
+                listed.append(_placeless(rows.Record.of(record, item, control, payload=True)))
+        except RecordError as error:
+            listed.append(_placeless(rows.Damage(reason="bad_records", detail=str(error), position=item.position)))
+        shown.append(_placeless(rows.Batch.of(item, control)) | {"records": listed})
+    return shown
+
+
+def _placeless(row: rows.Row) -> rows.Json:
+    return {name: value for name, value in rows.to_dict(row).items() if name not in ("file", "topic", "partition")}
+
+
+def errors(message: Message) -> dict[str, int]:
+    """Every error code in a response but NONE, by name, and how often it is there."""
+    found: Counter[int] = Counter()
+    _count_errors(message, found)
+    return {error_name(code): found[code] for code in sorted(found)}
+
+
+def _count_errors(struct: Struct, found: Counter[int]) -> None:
+    codes, nested = _plan(type(struct))
+    for attribute in codes:
+        if code := getattr(struct, attribute):
+            found[code] += 1
+    for attribute in nested:
+        value = getattr(struct, attribute)
+        for element in value if isinstance(value, tuple) else (value,):
+            if element is not None:
+                _count_errors(element, found)
+
+
+_plans: dict[type[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+
+
+def _plan(cls: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The attributes of a struct that are error codes, and those that hold structs with some in them."""
+    plan = _plans.get(cls)
+    if plan is None:
+        codes = tuple(f.attribute for f in cls.spec.fields if f.name.endswith("ErrorCode") and f.type == "int16")
+        nested = tuple(f.attribute for f in cls.spec.fields if f.struct is not None and any(_plan(f.struct)))
+        plan = _plans[cls] = (codes, nested)
+    return plan
+
+
+def _objects(value: Any, path: list[str]) -> Iterator[dict[str, Any]]:
+    """The objects that a path leads to, through all elements of the lists on the way."""
+    if isinstance(value, list):
+        for element in value:
+            yield from _objects(element, path)
+    elif isinstance(value, dict):
+        if not path:
+            yield value
+        elif path[0] in value:
+            yield from _objects(value[path[0]], path[1:])
+
+
+def _records_paths(spec: StructSpec) -> Iterator[list[str]]:
+    for field in spec.fields:
+        if field.type == "records":
+            yield [field.json_name]
+        elif field.struct is not None:
+            for path in _records_paths(field.struct.spec):
+                yield [field.json_name, *path]

@@ -1,0 +1,221 @@
+"""`Connection`: what two endpoints say to each other: segments in, frames to the matcher (sans-IO).
+
+A connection is Kafka's when a request is found in one of its directions: at the very beginning where the capture has
+it, otherwise anywhere. That direction is the client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from kafkawire.capture import recognize
+from kafkawire.capture.matcher import Matcher, Options
+from kafkawire.capture.network import ACK, RST, SYN, Segment, endpoint
+from kafkawire.capture.recognize import Look, Looks
+from kafkawire.capture.sequencer import Sequencer, Ticket
+from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Side
+from kafkawire.capture.streams import Chunk, Gap
+from kafkawire.errors import DecodeError
+
+UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
+
+#: How many outstanding requests are looked for the response of, when it is not known where one begins.
+_MOST_IDS = 64
+_MOST_UNSAID = 16
+
+
+class Connection:
+    """One TCP connection.
+
+    Attributes:
+        number: from 1, in the order in which connections appear.
+        verdict: `undecided`, `kafka`, `tls` or `other`.
+    """
+
+    def __init__(self, number: int, file: str, segment: Segment, sequencer: Sequencer, options: Options) -> None:
+        self.number = number
+        self.verdict = UNDECIDED
+        self._file = file
+        self._endpoints = (segment.source, segment.destination)
+        self._sides = (Side(), Side())
+        self._sequencer = sequencer
+        self._options = options
+        self._opener: int | None = None  # the side that sent the SYN
+        self._client = 0  # the side that sends requests, once the verdict is KAFKA
+        self._matcher: Matcher | None = None
+        self._holds: list[tuple[int, Ticket] | None] = [None, None]
+        self._now = (0, 0)  # packet and time
+        self._ending = False
+        self._unsaid: list[tuple[int, str, int, int]] = []  # troubles of a connection that may not be Kafka's
+
+    def reopened_by(self, segment: Segment) -> bool:
+        """Whether a segment begins another connection between the same endpoints: a SYN that is no repetition."""
+        side = self._sides[self._sender(segment)]
+        return (
+            segment.flags & (SYN | ACK) == SYN and side.stream.started and not side.stream.begins_at(segment.sequence)
+        )
+
+    def process(self, segment: Segment, packet: int, time_ns: int) -> None:
+        """One segment of either direction."""
+        if self.verdict in (TLS, OTHER):
+            return
+        self._now = (packet, time_ns)
+        sender = self._sender(segment)
+        stream = self._sides[sender].stream
+        sequence = segment.sequence
+        if segment.flags & SYN:
+            if not stream.started:
+                stream.open(sequence)
+                self._sides[sender].from_start = True
+                self._opener = 1 - sender if segment.flags & ACK else sender
+            sequence = (sequence + 1) & 0xFFFFFFFF  # data may come along (TCP Fast Open)
+        if segment.flags & ACK and not segment.flags & RST:
+            self._sides[1 - sender].stream.acknowledge(segment.acknowledgment)
+        for event in stream.segment(sequence, segment.payload, packet, time_ns):
+            self._take(sender, event)
+        for index, side in enumerate(self._sides):
+            for event in side.stream.tick():
+                self._take(index, event)
+        self._hold_back()
+
+    def finish(self) -> None:
+        """Nothing more comes: what is incomplete is reported."""
+        self._ending = True
+        for index, side in enumerate(self._sides):
+            for event in side.stream.finish():
+                self._take(index, event)
+            side.look_again()
+            self._advance(index, self._found(index))
+        if self._matcher is not None:
+            for index, side in enumerate(self._sides):
+                first = side.first_unframed or self._now
+                if side.unframed and side.synchronized:
+                    self._trouble(index, f"{_bytes(side.unframed)} of a frame that is not whole", *first)
+                elif side.unframed + side.skipped:
+                    self._trouble(
+                        index, f"{_bytes(side.unframed + side.skipped)} that belong to no known frame", *first
+                    )
+            self._matcher.finish()
+        self._release()
+
+    def _sender(self, segment: Segment) -> int:
+        return 0 if segment.source == self._endpoints[0] else 1
+
+    def _take(self, index: int, event: Chunk | Gap) -> None:
+        if self.verdict in (TLS, OTHER):
+            return
+        side = self._sides[index]
+        if isinstance(event, Chunk):
+            self._advance(index, side.take(event))
+            return
+        side.lose()
+        side.drop()
+        self._trouble(index, f"{_bytes(event.missing)} are missing in the capture", event.packet, event.time_ns)
+
+    def _advance(self, index: int, frames: Iterator[Frame] | None) -> None:
+        """Hand on the frames of one direction, and those that are found when it is known where the next one begins."""
+        while frames is not None:
+            try:
+                for frame in frames:
+                    assert self._matcher is not None
+                    (self._matcher.request if index == self._client else self._matcher.response)(frame)
+            except DecodeError as error:
+                side = self._sides[index]
+                what = f"bytes that are no frame ({error.expected} expected, {error.found} found)"
+                self._trouble(index, what, *(side.first_unframed or self._now))
+                side.lose()
+                side.drop(len(side.loose) - 1)  # not there again
+            frames = self._found(index)
+        other = 1 - index
+        if self.verdict == KAFKA and index == self._client and not self._sides[other].synchronized:
+            self._advance(other, self._found(other))
+
+    def _found(self, index: int) -> Iterator[Frame] | None:
+        """The frames from the next one on whose beginning is found in one direction; None where none is."""
+        side = self._sides[index]
+        if side.synchronized or self.verdict in (TLS, OTHER):
+            return None
+        if self.verdict == UNDECIDED:
+            offset = self._decide(index)
+        elif side.from_start:
+            offset = 0
+        else:
+            offset = side.find(self._find_request if index == self._client else self._find_response)
+        if offset is None:
+            return None
+        if offset + side.skipped:
+            first = side.first_unframed or self._now
+            self._trouble(index, f"{_bytes(offset + side.skipped)} that belong to no known frame", *first)
+        return side.begin(offset)
+
+    def _find_request(self, data: bytes, starts: set[int]) -> Look:
+        return recognize.find_request(data, starts, final=self._ending)
+
+    def _find_response(self, data: bytes, starts: set[int]) -> Look:
+        assert self._matcher is not None
+        outstanding = islice(self._matcher.outstanding, _MOST_IDS)
+        return recognize.find_response(data, starts, outstanding, self._matcher.decodes, final=self._ending)
+
+    def _decide(self, index: int) -> int | None:
+        """Whether this is Kafka and this direction the client's: where its first request begins."""
+        side = self._sides[index]
+        offset = None
+        if self._opener in (None, index) and side.loose:
+            if side.from_start:
+                looks = recognize.request(side.loose)
+                if looks is Looks.NO:
+                    self._dismiss(TLS if recognize.is_tls(side.loose) else OTHER)
+                    return None
+                offset = 0 if looks is Looks.YES else None
+            else:
+                offset = side.find(self._find_request)
+        if offset is not None:
+            self.verdict = KAFKA
+            self._client = index
+            row = self._options.row(
+                file=self._file,
+                connection=self.number,
+                client=endpoint(self._endpoints[index]),
+                broker=endpoint(self._endpoints[1 - index]),
+            )
+            self._matcher = Matcher(row, self._sequencer, self._options)
+            for trouble in self._unsaid:
+                self._trouble(*trouble)
+        elif any(len(side.loose) + side.skipped > MAX_LOOSE_BYTES for side in self._sides):
+            self._dismiss(OTHER)
+        return offset
+
+    def _dismiss(self, verdict: str) -> None:
+        self.verdict = verdict
+        self._sides = (Side(), Side())
+        self._release()
+
+    def _trouble(self, index: int, what: str, packet: int, time_ns: int) -> None:
+        if self._matcher is None:
+            self._unsaid = [*self._unsaid, (index, what, packet, time_ns)][-_MOST_UNSAID:]
+            return
+        who = "client" if index == self._client else "broker"
+        self._matcher.trouble(f"from the {who}: {what}", packet, time_ns)
+
+    def _hold_back(self) -> None:
+        """Later exchanges wait while bytes of earlier packets may still become frames."""
+        for index, side in enumerate(self._sides):
+            first = side.first_unframed
+            waiting = [packet for packet in (first and first[0], side.stream.held_since) if packet is not None]
+            packet = min(waiting, default=None)
+            hold = self._holds[index]
+            if packet != (hold and hold[0]):
+                if hold:
+                    self._sequencer.close(hold[1])
+                self._holds[index] = None if packet is None else (packet, self._sequencer.ticket(packet))
+
+    def _release(self) -> None:
+        for hold in self._holds:
+            if hold:
+                self._sequencer.close(hold[1])
+        self._holds = [None, None]
+
+
+def _bytes(count: int) -> str:
+    return f"{count} byte{'s' * (count != 1)}"

@@ -1,0 +1,227 @@
+"""`Matcher`: the requests and responses of one connection, put together to rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kafkawire.capture import bodies, recognize
+from kafkawire.capture.sequencer import Sequencer, Ticket
+from kafkawire.capture.side import Frame
+from kafkawire.frames import Request, Response, decode_request, decode_response
+from kafkawire.kafka_api_keys import api_name
+from kafkawire.rows import Exchange
+
+_PRODUCE, _SASL_HANDSHAKE = 0, 17
+
+NO_RESPONSE = "no response was captured"
+NO_REQUEST = "its request was not captured"
+TOKEN = "a SASL token, not shown"
+
+#: Most requests that wait for their responses, and responses for their requests, in one connection.
+MOST_OUTSTANDING = 10_000
+MOST_EARLY = 100
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What rows show; see `capture.read`."""
+
+    body: bool = False
+    records: bool = False
+    payloads: bool = True
+    show_secrets: bool = False
+
+    def row(self, **fields: Any) -> Exchange:
+        """A row without bodies: they are null where they were asked for, and not there where they were not."""
+        missing = None if self.body else UNSET
+        return Exchange(**fields, request=missing, response=missing)
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A request that waits for its response: its half of the row. `api_key` None: a SASL token."""
+
+    ticket: Ticket
+    row: Exchange
+    api_key: int | None
+    version: int
+
+
+class Matcher:
+    """Turns frames into exchanges, and hands those to the sequencer.
+
+    Attributes:
+        outstanding: requests without a response yet, by correlation id, oldest first.
+    """
+
+    def __init__(self, row: Exchange, sequencer: Sequencer, options: Options) -> None:
+        self.outstanding: dict[int, Pending] = {}
+        self._row = row  # what all rows of the connection have in common
+        self._sequencer = sequencer
+        self._options = options
+        self._early: dict[int, tuple[Ticket, Frame]] = {}
+        self._raw_tokens = False  # SaslHandshake v0: what follows are tokens without headers
+        self._tokens: list[Pending] = []
+
+    def request(self, frame: Frame) -> None:
+        """A frame from the client."""
+        ticket = self._sequencer.ticket(frame.packet)
+        row = replace(
+            self._row,
+            time=iso_time(frame.time_ns),
+            time_ns=frame.time_ns,
+            packet=frame.packet,
+            request_bytes=len(frame.data),
+        )
+        if self._raw_tokens and not self._is_request(frame):
+            self._tokens.append(Pending(ticket, replace(row, problem=TOKEN), None, 0))
+            return
+        found = decode_request(frame.data, copy=False)
+        if not isinstance(found, Request):
+            row = replace(
+                row,
+                api=None if found.api_key is None else api_name(found.api_key),
+                api_key=found.api_key,
+                version=found.version,
+                correlation_id=found.correlation_id,
+                client_id=found.client_id,
+                problem=f"request: {found.reason}",
+            )
+        else:
+            header = found.header
+            row = replace(
+                row,
+                api=api_name(header.request_api_key),
+                api_key=header.request_api_key,
+                version=found.version,
+                correlation_id=header.correlation_id,
+                client_id=header.client_id,
+                **self._body("request", found),
+            )
+            self._raw_tokens = header.request_api_key == _SASL_HANDSHAKE and found.version == 0
+            if header.request_api_key == _PRODUCE and found.body.acks == 0:
+                self._close(ticket, row)  # is never answered
+                return
+        if row.correlation_id is None or row.version is None:
+            self._close(ticket, row)
+            return
+        self._wait(row.correlation_id, Pending(ticket, row, row.api_key, row.version))
+
+    def response(self, frame: Frame) -> None:
+        """A frame from the broker."""
+        if self._tokens:
+            pending = self._tokens.pop(0)
+            self._close(pending.ticket, self._answered(pending.row, frame))
+            return
+        correlation_id = int.from_bytes(frame.data[:4], "big", signed=True)
+        waiting = self.outstanding.pop(correlation_id, None) if len(frame.data) >= 4 else None
+        if waiting is not None:
+            self._complete(waiting, frame)
+            return
+        # Packets may be swapped in a capture: perhaps its request still comes.
+        self._unmatched(self._early.pop(correlation_id, None))
+        self._early[correlation_id] = (self._sequencer.ticket(frame.packet), frame)
+        if len(self._early) > MOST_EARLY:
+            self._unmatched(self._early.pop(next(iter(self._early))))
+
+    def trouble(self, problem: str, packet: int, time_ns: int) -> None:
+        """Something that is no exchange and must not be passed over: a row with a problem only."""
+        ticket = self._sequencer.ticket(packet)
+        self._close(ticket, replace(self._row, time=iso_time(time_ns), time_ns=time_ns, packet=packet, problem=problem))
+
+    def decodes(self, correlation_id: int, frame: bytes) -> bool:
+        """Whether a frame is the response to the outstanding request of that correlation id."""
+        pending = self.outstanding.get(correlation_id)
+        if pending is None or pending.api_key is None:
+            return False
+        return isinstance(decode_response(frame, api_key=pending.api_key, version=pending.version), Response)
+
+    def finish(self) -> None:
+        """No more frames come."""
+        for pending in (*self.outstanding.values(), *self._tokens):
+            self._unanswered(pending)
+        for early in self._early.values():
+            self._unmatched(early)
+        self.outstanding.clear()
+        self._tokens.clear()
+        self._early.clear()
+
+    def _is_request(self, frame: Frame) -> bool:
+        head = len(frame.data).to_bytes(4, "big") + frame.data[: recognize.HEAD]
+        return recognize.request(head) is recognize.Looks.YES
+
+    def _wait(self, correlation_id: int, pending: Pending) -> None:
+        early = self._early.pop(correlation_id, None)
+        if early is not None:
+            ticket, frame = early
+            self._sequencer.close(ticket)
+            self._complete(pending, frame)
+            return
+        for old in (correlation_id, next(iter(self.outstanding), None)):
+            if old in self.outstanding and (old == correlation_id or len(self.outstanding) >= MOST_OUTSTANDING):
+                self._unanswered(self.outstanding.pop(old))
+        self.outstanding[correlation_id] = pending
+
+    def _complete(self, pending: Pending, frame: Frame) -> None:
+        row = self._answered(pending.row, frame)
+        if pending.api_key is not None:
+            found = decode_response(frame.data, api_key=pending.api_key, version=pending.version, copy=False)
+            if isinstance(found, Response):
+                row = replace(row, errors=bodies.errors(found.body), **self._body("response", found))
+            else:
+                row = replace(row, problem=_joined(row.problem, f"response: {found.reason}"))
+        self._close(pending.ticket, row)
+
+    def _answered(self, row: Exchange, frame: Frame) -> Exchange:
+        latency = None if row.time_ns is None else round((frame.time_ns - row.time_ns) / 1e6, 6)
+        return replace(
+            row,
+            response_time_ns=frame.time_ns,
+            response_packet=frame.packet,
+            response_bytes=len(frame.data),
+            latency_ms=latency,
+        )
+
+    def _unanswered(self, pending: Pending) -> None:
+        self._close(pending.ticket, replace(pending.row, problem=_joined(pending.row.problem, NO_RESPONSE)))
+
+    def _unmatched(self, early: tuple[Ticket, Frame] | None) -> None:
+        if early is not None:
+            ticket, frame = early
+            correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
+            row = replace(self._answered(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
+            self._close(ticket, row)
+
+    def _body(self, name: str, found: Request | Response) -> dict[str, Any]:
+        """The field of a row that shows a body, where bodies are asked for."""
+        if not self._options.body:
+            return {}
+        shown = bodies.body_json(
+            found.body,
+            found.version,
+            show_secrets=self._options.show_secrets,
+            decode_records=self._options.records,
+            payloads=self._options.payloads,
+        )
+        return {name: shown}
+
+    def _close(self, ticket: Ticket, row: Exchange) -> None:
+        # What bodies weigh in memory is a multiple of their bytes on the wire.
+        sizes = (row.request_bytes or 0) + (row.response_bytes or 0) if self._options.body else 0
+        self._sequencer.close(ticket, row, 1000 + 8 * sizes)
+
+
+def iso_time(time_ns: int) -> str | None:
+    """Epoch nanoseconds as ISO 8601 in UTC, to the microsecond; None where no calendar reaches."""
+    seconds, rest = divmod(time_ns, 1_000_000_000)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _joined(*problems: str | None) -> str:
+    return "; ".join(problem for problem in problems if problem)

@@ -1,0 +1,154 @@
+"""Telling Kafka from everything else by content: where a request may begin, where a response.
+
+Ports say nothing; a request's header says much: a sane size, an api key and version that exist, a client id of text.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Container, Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from kafkawire.frames import MAX_FRAME_BYTES, Request, decode_request
+from kafkawire.frames.headers import API_VERSIONS
+from kafkawire.messages import REGISTRY
+
+_START = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
+_SHORTEST_REQUEST, _SHORTEST_RESPONSE = 8, 4
+#: Kafka allows 32767; nobody's is longer than this.
+_LONGEST_CLIENT_ID = 1024
+#: Bytes of a request's beginning that `request` looks at; and without the client id.
+HEAD = _START.size + _LONGEST_CLIENT_ID
+_HEAD = _START.size
+#: How many bytes of a frame that may begin somewhere are waited for before it is judged by its head alone.
+_PATIENCE = 64 << 10
+
+_VERSIONS = {
+    entry.api_key: entry.valid_versions for entry in REGISTRY if entry.family == "rpc" and entry.kind == "request"
+}
+#: The beginning of any request that `request` may accept, to find candidates fast.
+_CANDIDATE = re.compile(rb"(?!\x00\x00\x00[\x00-\x07])(?=[\x00-\x10].{3}\x00.\x00[\x00-\x63])", re.DOTALL)
+
+
+class Looks(Enum):
+    """What a look at bytes tells."""
+
+    YES = "yes"
+    NO = "no"
+    TOO_SHORT = "too short to tell"
+
+
+def request(data: bytes | bytearray, position: int = 0) -> Looks:
+    """Whether a request, from its size on, may begin at `position`."""
+    there = len(data) - position
+    if there < 8:
+        return Looks.TOO_SHORT
+    size, api_key, version = struct.unpack_from(">ihh", data, position)
+    versions = _VERSIONS.get(api_key)
+    if versions is None or not _SHORTEST_REQUEST <= size <= MAX_FRAME_BYTES:
+        return Looks.NO
+    # A client may try an ApiVersions that this package does not know yet; nothing else is sent without asking first.
+    if version not in versions and not (api_key == API_VERSIONS and 0 <= version < 100):
+        return Looks.NO
+    if there < _START.size:
+        return Looks.YES if there >= 4 + size else Looks.TOO_SHORT  # ControlledShutdown v0 has no client id
+    length = _START.unpack_from(data, position)[4]
+    if size >= 10 and -1 <= length <= min(size - 10, _LONGEST_CLIENT_ID):
+        return Looks.YES if _is_text(data[position + 14 : position + 14 + max(length, 0)]) else Looks.NO
+    return Looks.NO
+
+
+class Look(NamedTuple):
+    """What a search for the beginning of a frame found.
+
+    Attributes:
+        offset: where a frame begins; None where none is certain yet.
+        settled: nothing begins before this offset.
+        wanted: bytes that have to be there before it is worth looking again.
+    """
+
+    offset: int | None
+    settled: int
+    wanted: int
+
+
+def find_request(data: bytes, starts: Container[int], *, final: bool = False) -> Look:
+    """Where the first request begins that decodes, and that another one or nothing follows.
+
+    Args:
+        starts: offsets at which packets begin.
+        final: nothing more will come.
+    """
+
+    def good(position: int, end: int) -> bool:
+        return request(data, end) is not Looks.NO and isinstance(decode_request(data[position + 4 : end]), Request)
+
+    positions = (found.start() for found in _CANDIDATE.finditer(data))
+    candidates = (position for position in positions if request(data, position) is Looks.YES)
+    return _first(data, candidates, good, starts, final)
+
+
+def find_response(
+    data: bytes,
+    starts: Container[int],
+    outstanding: Iterable[int],
+    decodes: Callable[[int, bytes], bool],
+    *,
+    final: bool = False,
+) -> Look:
+    """Where the first response begins that answers an outstanding correlation id.
+
+    Args:
+        decodes: whether a frame is a response to the request of that correlation id.
+        starts, final: as of `find_request`.
+    """
+    found = {}
+    for correlation_id in outstanding:
+        wanted = correlation_id.to_bytes(4, "big", signed=True)
+        at = data.find(wanted, 4)
+        while at >= 0:
+            size = int.from_bytes(data[at - 4 : at], "big", signed=True)
+            if _SHORTEST_RESPONSE <= size <= MAX_FRAME_BYTES:
+                found[at - 4] = correlation_id
+            at = data.find(wanted, at + 1)
+
+    def good(position: int, end: int) -> bool:
+        return decodes(found[position], data[position + 4 : end])
+
+    return _first(data, sorted(found), good, starts, final)
+
+
+def _first(
+    data: bytes, candidates: Iterable[int], good: Callable[[int, int], bool], starts: Container[int], final: bool
+) -> Look:
+    """The first candidate that is whole and good. Without one, the first that is not whole yet is waited for, but not
+    for ever: after `_PATIENCE` bytes it is believed if a packet begins there."""
+    waiting: tuple[int, int] | None = None
+    for position in candidates:
+        end = position + 4 + int.from_bytes(data[position : position + 4], "big")
+        if end <= len(data):
+            if good(position, end):
+                return Look(position, position, 0)
+        elif not final and waiting is None and (len(data) - position < _PATIENCE or position in starts):
+            waiting = (position, end)
+    if waiting is None:
+        settled = max(0, len(data) - _HEAD + 1)
+        return Look(None, settled, 0)
+    position, end = waiting
+    if len(data) - position >= _PATIENCE:
+        return Look(position, position, 0)
+    return Look(None, position, min(end, 2 * len(data), position + _PATIENCE) - position)
+
+
+def is_tls(data: bytes | bytearray) -> bool:
+    """Whether a connection begins with a TLS record (a handshake, of any version)."""
+    return len(data) >= 2 and data[0] == 0x16 and data[1] == 3
+
+
+def _is_text(data: bytes | bytearray) -> bool:
+    try:
+        return data.decode("utf-8").isprintable()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"  # cut by the end of what is there

@@ -1,0 +1,66 @@
+"""`Sequencer`: exchanges in the order of their first packets, though they are complete in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from kafkawire.rows import Exchange
+
+
+class Ticket:
+    """A place in the order, taken when a first byte was seen."""
+
+    __slots__ = ("closed", "exchange", "late", "weight")
+
+    def __init__(self) -> None:
+        self.exchange: Exchange | None = None
+        self.weight = 0
+        self.closed = False
+        self.late = False
+
+
+class Sequencer:
+    """Holds exchanges back until all that began before them are known.
+
+    No more is held than `most` places and exchanges of `most_bytes`: beyond that the oldest place that is still open (a
+    request that is never answered, say) no longer holds others back, and its exchange comes out late.
+    """
+
+    def __init__(self, most: int = 100_000, most_bytes: int = 64 << 20) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._held_bytes = 0
+        self._tickets: list[tuple[int, int, Ticket]] = []
+        self._taken = 0
+        self._late: list[Exchange] = []
+
+    def ticket(self, packet: int) -> Ticket:
+        """A place behind all that began in earlier packets."""
+        ticket = Ticket()
+        self._taken += 1
+        heappush(self._tickets, (packet, self._taken, ticket))
+        return ticket
+
+    def close(self, ticket: Ticket, exchange: Exchange | None = None, weight: int = 0) -> None:
+        """Fill a place, with None if nothing came of it. `weight`: about the bytes that the exchange holds."""
+        if ticket.late:
+            if exchange is not None:
+                self._late.append(exchange)
+            return
+        ticket.exchange, ticket.weight, ticket.closed = exchange, weight, True
+        self._held_bytes += weight
+
+    def ready(self) -> Iterator[Exchange]:
+        """The exchanges whose turn it is."""
+        while self._tickets:
+            first = self._tickets[0][2]
+            if not first.closed and len(self._tickets) <= self._most and self._held_bytes <= self._most_bytes:
+                break
+            heappop(self._tickets)
+            first.late = not first.closed
+            self._held_bytes -= first.weight
+            if first.exchange is not None:
+                yield first.exchange
+        while self._late:
+            yield self._late.pop(0)

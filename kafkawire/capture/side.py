@@ -1,0 +1,139 @@
+"""`Side`: one direction of a connection, from segments to frames, each with the packet in which it began."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kafkawire.capture.recognize import Look
+from kafkawire.capture.streams import Chunk, Stream
+from kafkawire.errors import DecodeError
+from kafkawire.frames import FrameReader
+
+#: What a connection may carry before its first frame is found, if it is not to be taken for something else than Kafka.
+MAX_LOOSE_BYTES = 256 << 10
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """A frame (without its size), and where its first byte was."""
+
+    data: bytes
+    packet: int
+    time_ns: int
+
+
+class Side:
+    """Cuts the ordered bytes of one direction into frames, once it is known where one begins.
+
+    Attributes:
+        stream: puts the segments in order.
+        from_start: nothing before the first byte is missing: a frame begins there.
+        loose: bytes, from `position` of the stream on, that are in no frame since no beginning is known.
+        skipped: bytes that were given up since the last frame.
+    """
+
+    def __init__(self) -> None:
+        self.stream = Stream()
+        self.from_start = False
+        self.loose = bytearray()
+        self.skipped = 0
+        self._wanted = 0  # loose bytes that it takes to find a frame in them
+        self._reader: FrameReader | None = None
+        self._reader_start = 0  # position of the reader's first byte
+        self._position = 0  # of the end of what was taken
+        self._chunks: deque[tuple[int, int, int]] = deque()  # position, packet, time
+
+    @property
+    def synchronized(self) -> bool:
+        """Whether it is known where frames begin."""
+        return self._reader is not None
+
+    @property
+    def unframed(self) -> int:
+        """Bytes that are not in a frame (yet)."""
+        return self._reader.pending if self._reader else len(self.loose)
+
+    @property
+    def first_unframed(self) -> tuple[int, int] | None:
+        """Packet and time of the first of those; None where there is none."""
+        if not self.unframed:
+            return None
+        return self._packet_at(self._position - self.unframed)
+
+    def take(self, chunk: Chunk) -> Iterator[Frame]:
+        """Bytes in order; the frames that they complete.
+
+        Raises:
+            DecodeError: a size that no frame has; the frames before it come first. Then call `lose`.
+        """
+        self._chunks.append((self._position, chunk.packet, chunk.time_ns))
+        self._position += len(chunk.data)
+        if self._reader is not None:
+            return self._frames(self._reader, chunk.data)
+        self.loose += chunk.data
+        return iter(())
+
+    def begin(self, offset: int) -> Iterator[Frame]:
+        """A frame begins at `offset` of the loose bytes: the frames from there on. Raises as `take` does."""
+        self.skipped = 0
+        self._reader = FrameReader()
+        self._reader_start = self._position - len(self.loose) + offset
+        data = bytes(memoryview(self.loose)[offset:])
+        self.loose.clear()
+        return self._frames(self._reader, data)
+
+    def lose(self) -> None:
+        """It is no longer known where frames begin: bytes of the current one are looked through for another."""
+        if self._reader is not None:
+            self.loose[:0] = self._reader.release()
+            self._reader = None
+        self._wanted = 0
+        self.from_start = False
+
+    def drop(self, keep: int = 0) -> None:
+        """Give up loose bytes but the last `keep`."""
+        count = max(0, len(self.loose) - keep)
+        del self.loose[:count]
+        self.skipped += count
+        self._forget_before(self._position - len(self.loose))
+
+    def find(self, look: Callable[[bytes, set[int]], Look]) -> int | None:
+        """Offset of the next frame in the loose bytes, as `look` finds it; bytes that cannot begin one are given up."""
+        if len(self.loose) < self._wanted:
+            return None
+        found = look(bytes(self.loose), self._starts())
+        self._wanted = found.wanted
+        if found.offset is None:
+            self.drop(len(self.loose) - found.settled)
+        return found.offset
+
+    def look_again(self) -> None:
+        """The next `find` looks, however few bytes came."""
+        self._wanted = 0
+
+    def _starts(self) -> set[int]:
+        """Offsets in the loose bytes at which packets begin."""
+        start = self._position - len(self.loose)
+        return {position - start for position, _, _ in self._chunks if position >= start}
+
+    def _frames(self, reader: FrameReader, data: bytes) -> Iterator[Frame]:
+        start = reader.position
+        try:
+            for frame in reader.feed(data):
+                yield Frame(frame, *self._packet_at(self._reader_start + start))
+                start = reader.position
+        except DecodeError as error:
+            raise DecodeError(
+                expected=error.expected, found=error.found, offset=self._reader_start + error.offset
+            ) from None
+
+    def _packet_at(self, position: int) -> tuple[int, int]:
+        """Packet and time of the byte at a position."""
+        self._forget_before(position)
+        return self._chunks[0][1:]
+
+    def _forget_before(self, position: int) -> None:
+        while len(self._chunks) > 1 and self._chunks[1][0] <= position:
+            self._chunks.popleft()

@@ -1,0 +1,150 @@
+"""`Stream`: one direction of a TCP connection, segments in, bytes in order out (sans-IO).
+
+The first copy of a byte counts; retransmissions and overlaps are dropped. Segments ahead of the order are held until
+the bytes before them arrive. A hole is given up, and reported as a `Gap`, when the receiver has acknowledged bytes
+behind it (then it had what the capture lacks; a few more segments are waited for, since captures may swap packets),
+when more is held than is allowed, and at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+import msgspec
+
+#: Segments of the connection that may follow before a hole that was acknowledged is given up.
+PATIENCE = 16
+#: Most bytes held for one direction.
+MAX_HELD_BYTES = 4 << 20
+
+
+class Chunk(msgspec.Struct, frozen=True, gc=False):
+    """Bytes in order, and the packet that they came in."""
+
+    data: bytes
+    packet: int
+    time_ns: int
+
+
+class Gap(msgspec.Struct, frozen=True, gc=False):
+    """Bytes that the capture lacks, before what comes next. The packet is the one that showed it."""
+
+    missing: int
+    packet: int
+    time_ns: int
+
+
+class Stream:
+    """One direction of a connection. Positions count bytes from the first one seen, however the sequence wraps."""
+
+    def __init__(self, max_held_bytes: int = MAX_HELD_BYTES) -> None:
+        self._first: int | None = None  # sequence number of position 0
+        self._next = 0
+        self._held: dict[int, Chunk] = {}  # by position
+        self._positions: list[int] = []  # a heap of those
+        self._held_bytes = 0
+        self._held_since = 0
+        self._max_held_bytes = max_held_bytes
+        self._acknowledged = 0  # position up to which the receiver has all
+        self._waited = 0
+        self._last = (0, 0)  # packet and time of the newest segment
+
+    @property
+    def started(self) -> bool:
+        """Whether a SYN or data was seen."""
+        return self._first is not None
+
+    @property
+    def held_since(self) -> int | None:
+        """The first packet whose bytes may still be held; None where none are."""
+        return self._held_since if self._held else None
+
+    def begins_at(self, sequence: int) -> bool:
+        """Whether the stream began with that SYN."""
+        return self._first == (sequence + 1) & 0xFFFFFFFF
+
+    def open(self, sequence: int) -> None:
+        """A SYN: data begins behind its sequence number."""
+        if self._first is None:
+            self._first = (sequence + 1) & 0xFFFFFFFF
+
+    def segment(self, sequence: int, data: bytes, packet: int, time_ns: int) -> Iterator[Chunk | Gap]:
+        """What is in order once this segment has arrived."""
+        if self._first is None:
+            if not data:
+                return
+            self._first = sequence
+        self._last = (packet, time_ns)
+        position = self._position(sequence)
+        if not data or position + len(data) <= self._next:
+            return
+        if position > self._next:
+            self._hold(position, Chunk(data, packet, time_ns))
+            while self._held_bytes > self._max_held_bytes:
+                yield from self._give_up()
+            return
+        yield Chunk(data[self._next - position :], packet, time_ns)
+        self._next = position + len(data)
+        yield from self._drain()
+
+    def acknowledge(self, sequence: int) -> None:
+        """The receiver has everything before that sequence number."""
+        if self._first is not None:
+            self._acknowledged = max(self._acknowledged, self._position(sequence))
+
+    def tick(self) -> Iterator[Chunk | Gap]:
+        """To be called for each segment of the connection: gives up a hole that will not be filled."""
+        if not self._held:
+            self._waited = 0
+            return
+        if self._acknowledged > self._next:
+            self._waited += 1
+            if self._waited > PATIENCE:
+                self._waited = 0
+                yield from self._give_up()
+
+    def finish(self) -> Iterator[Chunk | Gap]:
+        """The end of the capture or of the connection: what is held comes out, holes are reported."""
+        while self._held:
+            yield from self._give_up()
+        # What was acknowledged and never seen, but for one byte, which a FIN counts as.
+        missing = self._acknowledged - self._next - 1
+        if missing > 0:
+            self._next = self._acknowledged
+            yield Gap(missing, *self._last)
+
+    def _position(self, sequence: int) -> int:
+        """The position of a sequence number: the one nearest to what comes next."""
+        assert self._first is not None
+        expected = (self._first + self._next) & 0xFFFFFFFF
+        return self._next + ((sequence - expected + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+    def _hold(self, position: int, chunk: Chunk) -> None:
+        if not self._held:
+            self._held_since = chunk.packet
+        there = self._held.get(position)
+        if there is None:
+            heappush(self._positions, position)
+        elif len(there.data) >= len(chunk.data):
+            return
+        self._held[position] = chunk
+        self._held_bytes += len(chunk.data) - (len(there.data) if there else 0)
+
+    def _drain(self) -> Iterator[Chunk]:
+        """Held segments that are in order now."""
+        while self._positions and self._positions[0] <= self._next:
+            position = heappop(self._positions)
+            chunk = self._held.pop(position)
+            self._held_bytes -= len(chunk.data)
+            fresh = chunk.data[self._next - position :]
+            if fresh:
+                self._next += len(fresh)
+                yield Chunk(fresh, chunk.packet, chunk.time_ns)
+
+    def _give_up(self) -> Iterator[Chunk | Gap]:
+        position = self._positions[0]
+        missing, self._next = position - self._next, position
+        chunk = self._held[position]
+        yield Gap(missing, chunk.packet, chunk.time_ns)
+        yield from self._drain()

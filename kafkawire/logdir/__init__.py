@@ -1,0 +1,18 @@
+"""A broker's log directory, read from disk while no broker is asked.
+
+directory = logdir.open("kafka-logs/")      # or a folder of several, one partition's directory, one file
+for partition in directory.partitions:
+    partition.topic, partition.partition, partition.high_watermark
+    for batch in partition:                  # headers only, until batch.records is asked for
+        ...
+for file in directory.files:
+    for row in file:                         # the rows of `kafkawire dump`
+        ...
+"""
+
+from kafkawire.logdir.directory import Broker, LogDirectory, Partition, Unreadable, open
+from kafkawire.logdir.files import LogFile
+from kafkawire.logdir.rows_of import rows_of
+from kafkawire.logdir.source import FileSource
+
+__all__ = ["Broker", "FileSource", "LogDirectory", "LogFile", "Partition", "Unreadable", "open", "rows_of"]

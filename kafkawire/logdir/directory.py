@@ -1,0 +1,219 @@
+"""`open`: a broker's log directory, several of them, one partition's directory, or one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import msgspec
+
+from kafkawire.errors import RecordError
+from kafkawire.logdir import small_files
+from kafkawire.logdir.files import UNKNOWN, LogFile, log_file, partition_of
+from kafkawire.records import Batch, Damage
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """A path that could not be looked at, and why."""
+
+    path: str
+    reason: str
+
+
+class Broker:
+    """What one log directory says of itself as a whole: its `meta.properties` and checkpoint files.
+
+    Attributes:
+        root: the directory's path.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        """Of `meta.properties`; empty where there is none."""
+        data = _read_if_there(os.path.join(self.root, "meta.properties"))
+        return {p.name: p.value for p in small_files.properties(data) if isinstance(p, small_files.Property)}
+
+    @property
+    def node_id(self) -> int | None:
+        """The broker's id; None where the directory does not say it."""
+        text = self.properties.get("node.id") or self.properties.get("broker.id") or ""
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id; None where the directory does not say it."""
+        return self.properties.get("cluster.id") or None
+
+    @cached_property
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        """As last written (every 5 s, and at shutdown): they lag behind on a running broker."""
+        return self._offsets(HIGH_WATERMARKS)
+
+    @cached_property
+    def log_starts(self) -> dict[tuple[str, int], int]:
+        """Only of partitions whose log starts behind their first segment's first offset."""
+        return self._offsets(LOG_STARTS)
+
+    def _offsets(self, name: str) -> dict[tuple[str, int], int]:
+        lines = small_files.offset_checkpoint(_read_if_there(os.path.join(self.root, name)))
+        return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, small_files.OffsetLine)}
+
+
+class Partition:
+    """A replica of a partition, in one log directory. Iterating yields its batches and damage, segment after segment.
+
+    Attributes:
+        topic, partition: from the directory's name. `path`: the directory.
+        state: empty; `delete`, `future` or `stray` for a replica that is removed or moved.
+        broker: the log directory it lies in.
+        files: all files in it.
+    """
+
+    def __init__(self, files: Iterable[LogFile], broker: Broker) -> None:
+        self.files = tuple(files)
+        first = self.files[0]
+        assert first.topic is not None
+        assert first.partition is not None
+        self.topic = first.topic
+        self.partition = first.partition
+        self.path = os.path.dirname(first.path)
+        self.broker = broker
+
+    def _in_use(self, kind: str) -> tuple[LogFile, ...]:
+        found = (file for file in self.files if file.kind == kind and file.state in ("", "delete", "future", "stray"))
+        return tuple(sorted(found, key=lambda file: (file.offset or 0, file.path)))
+
+    @property
+    def state(self) -> str:
+        return next((f.state for f in self.files if f.state in ("delete", "future", "stray")), "")
+
+    @property
+    def segments(self) -> tuple[LogFile, ...]:
+        """The `.log` files in use, by their first offset."""
+        return self._in_use("log")
+
+    @property
+    def txn_indexes(self) -> tuple[LogFile, ...]:
+        """The `.txnindex` files in use, by their segment's first offset."""
+        return self._in_use("txnindex")
+
+    @property
+    def snapshots(self) -> tuple[LogFile, ...]:
+        """The `.snapshot` files in use, by the offset before which their state holds."""
+        return self._in_use("snapshot")
+
+    @property
+    def high_watermark(self) -> int | None:
+        """From the broker's checkpoint; None where it does not name the partition."""
+        return self.broker.high_watermarks.get((self.topic, self.partition))
+
+    @property
+    def log_start_offset(self) -> int | None:
+        """First offset that is part of the log: the checkpoint's, or the first segment's; None without a segment."""
+        first = next((file.offset for file in self.segments), None)
+        checkpointed = self.broker.log_starts.get((self.topic, self.partition))
+        return first if checkpointed is None else max(checkpointed, first or 0)
+
+    def aborted_transactions(self) -> Iterator[small_files.AbortedEntry | Damage]:
+        """The entries of all `.txnindex` files."""
+        for file in self.txn_indexes:
+            yield from _content(file, small_files.aborted_transactions)
+
+    def latest_snapshot(self) -> tuple[LogFile, list[small_files.SnapshotEntry | Damage]] | None:
+        """The newest snapshot of producer state; None where there is none."""
+        if not self.snapshots:
+            return None
+        file = self.snapshots[-1]
+        return file, list(_content(file, small_files.producer_snapshot))
+
+    def __iter__(self) -> Iterator[Batch | Damage]:
+        for segment in self.segments:
+            yield from segment.batches()
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.partition}, {len(self.segments)} segments, {self.path!r})"
+
+
+class LogDirectory:
+    """What was opened.
+
+    Attributes:
+        partitions: by log directory, topic and number; the same partition once a replica.
+        files: every file that was found, in those partitions or beside them.
+        brokers: the log directories.
+        unreadable: directories that could not be listed.
+    """
+
+    def __init__(self, files: Iterable[LogFile], unreadable: Iterable[Unreadable] = ()) -> None:
+        self.files = tuple(files)
+        self.unreadable = tuple(unreadable)
+        brokers: dict[str, Broker] = {}
+        by_directory: dict[str, list[LogFile]] = {}
+        for file in self.files:
+            if file.kind != UNKNOWN or file.topic is not None:
+                brokers.setdefault(file.root, Broker(file.root))
+            if file.topic is not None:
+                by_directory.setdefault(os.path.dirname(file.path), []).append(file)
+        self.brokers = tuple(brokers.values())
+        partitions = (Partition(listed, brokers[listed[0].root]) for listed in by_directory.values())
+        self.partitions = tuple(sorted(partitions, key=lambda p: (p.broker.root, p.topic, p.partition, p.path)))
+
+    @property
+    def unnamed(self) -> tuple[LogFile, ...]:
+        """Files whose names Kafka does not give."""
+        return tuple(file for file in self.files if file.kind == UNKNOWN)
+
+
+def open(*paths: str | os.PathLike[str]) -> LogDirectory:
+    """Open directories and files: a broker's log directory, a folder that holds several, a partition's directory, one
+    file. Only names are looked at; content is read when it is asked for.
+
+    Raises:
+        OSError: a path that is not there or may not be read.
+    """
+    files: dict[str, LogFile] = {}
+    unreadable: list[Unreadable] = []
+    for path in [os.fspath(path) for path in paths]:
+        if os.path.isdir(path):
+            os.listdir(path)  # raises, where the walk below would go on
+            for file in _walk(path.rstrip(os.sep) or os.sep, unreadable):
+                files.setdefault(file.path, file)
+        else:
+            os.stat(path)
+            directory, name = os.path.split(path)
+            files.setdefault(path, log_file(path, partition_of(directory, [name])))
+    return LogDirectory(files.values(), unreadable)
+
+
+def _walk(path: str, unreadable: list[Unreadable]) -> Iterator[LogFile]:
+    def on_error(error: OSError) -> None:
+        unreadable.append(Unreadable(str(error.filename), error.strerror or str(error)))
+
+    for directory, folders, names in os.walk(path, onerror=on_error):
+        folders.sort()
+        partition = partition_of(directory, names)
+        for name in sorted(names):
+            yield log_file(os.path.join(directory, name), partition)
+
+
+def _content(file: LogFile, reader: small_files.Reader[small_files.E]) -> Iterator[small_files.E | Damage]:
+    try:
+        data = file.read_bytes()
+    except RecordError as error:
+        yield Damage(0, "too_large", str(error))
+        return
+    yield from reader(data)
+
+
+def _read_if_there(path: str) -> bytes:
+    try:
+        return log_file(path).read_bytes()
+    except (OSError, RecordError):
+        return b""

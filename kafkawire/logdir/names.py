@@ -1,0 +1,77 @@
+"""What the names of files and directories in a broker's log directory mean (Kafka's `LogFileUtils`, `UnifiedLog`)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PARTITION = re.compile(
+    r"(?P<topic>.+?)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?", re.ASCII
+)
+_SEGMENT = re.compile(
+    r"(?P<offset>\d{20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?:\.(?P<state>deleted|cleaned|swap))?",
+    re.ASCII,
+)
+_KRAFT_SNAPSHOT = re.compile(r"(?P<offset>\d{20})-\d{10}\.checkpoint(?:\.(?P<state>deleted|part))?", re.ASCII)
+
+_NAMED = {
+    "leader-epoch-checkpoint": "epochs",
+    "partition.metadata": "partition-metadata",
+    "meta.properties": "meta-properties",
+    "quorum-state": "quorum-state",
+    "bootstrap.checkpoint": "kraft-snapshot",
+    ".kafka_cleanshutdown": "clean-shutdown",
+    ".lock": "lock",
+    "cleaner-offset-checkpoint": "checkpoint",
+    "log-start-offset-checkpoint": "checkpoint",
+    "recovery-point-offset-checkpoint": "checkpoint",
+    "replication-offset-checkpoint": "checkpoint",
+}
+
+#: Kinds of files that stand in a partition's directory and tell it from others of a similar name (`broker-1`).
+PARTITION_KINDS = frozenset(
+    {
+        "log",
+        "index",
+        "timeindex",
+        "txnindex",
+        "snapshot",
+        "epochs",
+        "partition-metadata",
+        "kraft-snapshot",
+        "quorum-state",
+    }
+)
+
+
+class PartitionName(NamedTuple):
+    """A partition's directory: `orders-0`, or `orders-0.<uuid>-delete` while it is removed or moved (`state`)."""
+
+    topic: str
+    partition: int
+    state: str
+
+
+class FileName(NamedTuple):
+    """A file: its kind, the offset in its name, and the suffix that it has while it is replaced or removed."""
+
+    kind: str
+    offset: int | None
+    state: str
+
+
+def partition_name(name: str) -> PartitionName | None:
+    """What a directory's name says, None where it cannot be a partition's."""
+    found = _PARTITION.fullmatch(name)
+    return found and PartitionName(found["topic"], int(found["partition"]), found["state"] or "")
+
+
+def file_name(name: str) -> FileName | None:
+    """What a file's name says; None for a name that Kafka does not give."""
+    if name in _NAMED:
+        return FileName(_NAMED[name], None, "")
+    found = _SEGMENT.fullmatch(name)
+    if found:
+        return FileName(found["kind"], int(found["offset"]), found["state"] or "")
+    found = _KRAFT_SNAPSHOT.fullmatch(name)
+    return found and FileName("kraft-snapshot", int(found["offset"]), found["state"] or "")

@@ -1,0 +1,43 @@
+"""`FileSource`: a file's bytes in windows, for walking over batches.
+
+Not a memory map: a broker may truncate or remove the file meanwhile, and touching pages of a map beyond the end of its
+file kills the process. A read only comes back short.
+"""
+
+from __future__ import annotations
+
+import os
+from io import FileIO
+
+_WINDOW = 4 << 20
+
+
+class FileSource:
+    """Bytes of an open, unbuffered file at positions. `size` is the file's when it was opened: it may grow on."""
+
+    def __init__(self, file: FileIO, window: int = _WINDOW) -> None:
+        self._file = file
+        self._window_size = window
+        self._start = 0
+        self._window = memoryview(b"")
+        self.size = os.fstat(file.fileno()).st_size
+
+    def at(self, position: int, length: int) -> memoryview:
+        """`length` bytes from `position` on; fewer only where the file ends."""
+        offset = position - self._start
+        if offset < 0 or offset + length > len(self._window):
+            self._window = memoryview(self._read(position, max(length, self._window_size)))
+            self._start, offset = position, 0
+        return self._window[offset : offset + length]
+
+    def _read(self, position: int, length: int) -> bytes:
+        self._file.seek(position)
+        parts: list[bytes] = []
+        left = min(length, max(0, self.size - position))
+        while left > 0:
+            part = self._file.read(left)
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)

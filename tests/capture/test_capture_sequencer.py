@@ -1,0 +1,53 @@
+"""Exchanges in the order of their first packets, within bounds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.capture.sequencer import Sequencer
+from kafkawire.rows import Exchange
+
+
+def numbers(sequencer: Sequencer) -> list[int | None]:
+    return [exchange.packet for exchange in sequencer.ready()]
+
+
+@given(st.permutations(range(12)), st.sets(st.integers(0, 11)))
+def test_the_order_is_that_of_packets(order: list[int], dropped: set[int]) -> None:
+    sequencer = Sequencer()
+    tickets = [sequencer.ticket(packet) for packet in range(12)]
+    out: list[int | None] = []
+    for packet in order:
+        sequencer.close(tickets[packet], None if packet in dropped else Exchange(packet=packet))
+        out += numbers(sequencer)
+    assert out == [packet for packet in range(12) if packet not in dropped]
+
+
+def test_an_open_place_holds_back_what_began_later() -> None:
+    sequencer = Sequencer()
+    first, second = sequencer.ticket(1), sequencer.ticket(2)
+    sequencer.close(second, Exchange(packet=2))
+    assert numbers(sequencer) == []
+    sequencer.close(first, Exchange(packet=1))
+    assert numbers(sequencer) == [1, 2]
+
+
+def test_not_more_than_allowed_is_held_back() -> None:
+    sequencer = Sequencer(most=3)
+    first = sequencer.ticket(0)
+    for packet in range(1, 6):
+        sequencer.close(sequencer.ticket(packet), Exchange(packet=packet))
+    assert numbers(sequencer) == [1, 2, 3, 4, 5]
+    sequencer.close(first, Exchange(packet=0))
+    assert numbers(sequencer) == [0]
+    assert numbers(sequencer) == []
+
+
+def test_nor_more_bytes() -> None:
+    sequencer = Sequencer(most_bytes=100)
+    sequencer.ticket(0)
+    sequencer.close(sequencer.ticket(1), Exchange(packet=1), 100)
+    assert numbers(sequencer) == []
+    sequencer.close(sequencer.ticket(2), Exchange(packet=2), 1)
+    assert numbers(sequencer) == [1, 2]

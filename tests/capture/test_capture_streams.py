@@ -1,0 +1,157 @@
+"""Bytes in order out of segments in any order."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.capture import Chunk, Gap, Stream
+from kafkawire.capture.streams import PATIENCE
+
+DATA = bytes(range(256)) * 4
+
+
+class Recorder:
+    """A stream, and what came out of it: `data`, and `gaps` as (position in the data, bytes missing)."""
+
+    def __init__(self, stream: Stream, first: int) -> None:
+        self.stream = stream
+        self.first = first
+        self.data = b""
+        self.gaps: list[tuple[int, int]] = []
+        self.packet = 0
+
+    def note(self, events: object) -> None:
+        for event in events:  # type: ignore[attr-defined]
+            if isinstance(event, Gap):
+                self.gaps.append((len(self.data), event.missing))
+            else:
+                assert isinstance(event, Chunk)
+                self.data += event.data
+
+    def segment(self, position: int, data: bytes) -> None:
+        self.packet += 1
+        self.note(self.stream.segment((self.first + position) % 2**32, data, self.packet, 0))
+        self.note(self.stream.tick())
+
+    def acknowledge(self, position: int) -> None:
+        self.stream.acknowledge((self.first + position) % 2**32)
+
+
+def opened(first: int = 1000, **limits: int) -> Recorder:
+    stream = Stream(**limits)
+    stream.open((first - 1) % 2**32)
+    return Recorder(stream, first)
+
+
+FIRSTS = st.sampled_from([0, 1, 1000, 2**31, 2**32 - 1, 2**32 - 700])
+
+
+@given(FIRSTS, st.lists(st.integers(1, len(DATA) - 1), max_size=20), st.integers(0, 1 << 30), st.booleans())
+def test_any_order_with_repetitions_and_overlaps(first: int, cuts: list[int], seed: int, repeat: bool) -> None:
+    edges = sorted({0, *cuts, len(DATA)})
+    pieces = [(a, DATA[a:b]) for a, b in pairwise(edges)]
+    shuffle = random.Random(seed)
+    if repeat:
+        for _ in range(5):
+            a = shuffle.randrange(len(DATA))
+            pieces.append((a, DATA[a : a + shuffle.randrange(400)]))
+    shuffle.shuffle(pieces)
+    recorder = opened(first)
+    for position, data in pieces:
+        recorder.segment(position, data)
+    assert (recorder.data, recorder.gaps) == (DATA, [])
+    assert recorder.stream.held_since is None
+    recorder.note(recorder.stream.finish())
+    assert recorder.gaps == []
+
+
+def test_the_first_copy_counts() -> None:
+    recorder = opened()
+    recorder.segment(0, b"abc")
+    recorder.segment(1, b"XXd")
+    recorder.segment(0, b"YYYYe")
+    assert recorder.data == b"abcde"[:3] + b"de"
+
+
+def test_keep_alives_and_empty_segments() -> None:
+    recorder = opened()
+    recorder.segment(0, b"abc")
+    recorder.segment(2, b"\0")
+    recorder.segment(3, b"")
+    recorder.segment(3, b"d")
+    assert (recorder.data, recorder.gaps) == (b"abcd", [])
+
+
+def test_a_start_in_the_middle() -> None:
+    recorder = Recorder(Stream(), 77)
+    recorder.segment(0, b"")
+    assert not recorder.stream.started
+    recorder.segment(10, b"abc")
+    recorder.segment(13, b"def")
+    assert recorder.data == b"abcdef"
+
+
+def test_a_hole_that_was_acknowledged_is_given_up_after_some_patience() -> None:
+    recorder = opened()
+    recorder.segment(0, b"abc")
+    recorder.segment(10, b"k")
+    recorder.acknowledge(3)
+    for i in range(PATIENCE + 5):
+        recorder.segment(11 + i, b"x")
+    assert recorder.gaps == []  # not acknowledged: it may still be sent again
+    recorder.acknowledge(11)
+    for i in range(PATIENCE):
+        recorder.segment(40 + i, b"y")
+    assert recorder.gaps == []
+    recorder.segment(60, b"z")
+    assert recorder.gaps == [(3, 7)]
+    assert recorder.data.startswith(b"abck" + b"x" * (PATIENCE + 5))
+
+
+def test_a_late_segment_fills_an_acknowledged_hole() -> None:
+    recorder = opened()
+    recorder.segment(3, b"def")
+    recorder.acknowledge(6)
+    recorder.segment(0, b"abc")
+    assert (recorder.data, recorder.gaps) == (b"abcdef", [])
+
+
+def test_no_more_is_held_than_allowed() -> None:
+    recorder = opened(max_held_bytes=100)
+    for i in range(12):
+        recorder.segment(10 + 10 * i, b"0123456789")
+    assert recorder.gaps == [(0, 10)]
+    assert recorder.data == b"0123456789" * 11 + b"0123456789"
+
+
+def test_the_end_reports_what_is_missing() -> None:
+    recorder = opened()
+    recorder.segment(5, b"fgh")
+    recorder.segment(20, b"u")
+    recorder.acknowledge(30)
+    recorder.note(recorder.stream.finish())
+    assert (recorder.data, recorder.gaps) == (b"fghu", [(0, 5), (3, 12), (4, 8)])
+
+
+@pytest.mark.parametrize("acknowledged", [3, 4])
+def test_an_acknowledged_fin_is_no_missing_byte(acknowledged: int) -> None:
+    recorder = opened()
+    recorder.segment(0, b"abc")
+    recorder.acknowledge(acknowledged)
+    recorder.note(recorder.stream.finish())
+    assert recorder.gaps == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=10), st.integers(0, 2**32 - 1)), max_size=40))
+def test_any_segments(segments: list[tuple[int, bytes, int]]) -> None:
+    stream = Stream(max_held_bytes=50)
+    for number, (sequence, data, acknowledged) in enumerate(segments):
+        events = [*stream.segment(sequence, data, number, 0), *stream.tick()]
+        stream.acknowledge(acknowledged)
+        assert all(event.missing > 0 if isinstance(event, Gap) else event.data for event in events)
+    assert all(event.missing > 0 for event in stream.finish() if isinstance(event, Gap))

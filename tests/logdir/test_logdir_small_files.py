@@ -1,0 +1,190 @@
+"""Indexes, snapshots, checkpoints and properties: known bytes, tails and damage."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.logdir import small_files
+from kafkawire.logdir.small_files import (
+    AbortedEntry,
+    EpochLine,
+    OffsetEntry,
+    OffsetLine,
+    Property,
+    SnapshotEntry,
+    TimeEntry,
+)
+from kafkawire.messages import AbortedTxn
+from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records import Damage
+
+
+def reasons(items: Iterator[Any]) -> list[tuple[str, int]]:
+    return [(item.reason, item.position) for item in items if isinstance(item, Damage)]
+
+
+# .txnindex -----------------------------------------------------------------------------------------------------------
+
+ENTRY = bytes.fromhex("00000000000000000fa100000000000000050000000000000009000000000000000a")
+ABORTED = AbortedTxn(producer_id=4001, first_offset=5, last_offset=9, last_stable_offset=10)
+
+
+def test_aborted_transactions() -> None:
+    assert len(ENTRY) == 34
+    assert list(small_files.aborted_transactions(ENTRY * 2)) == [
+        AbortedEntry(0, 0, ABORTED),
+        AbortedEntry(34, 0, ABORTED),
+    ]
+    assert list(small_files.aborted_transactions(b"")) == []
+
+
+@pytest.mark.parametrize("cut", range(1, 34))
+def test_a_torn_txnindex(cut: int) -> None:
+    items = list(small_files.aborted_transactions(ENTRY + ENTRY[:cut]))
+    assert items[0] == AbortedEntry(0, 0, ABORTED)
+    # The first bytes of a producer id are zeros, which a preallocated file would have too.
+    torn = [("truncated", 34)] if any(ENTRY[:cut]) else []
+    assert reasons(iter(items)) == torn
+
+
+def test_a_bad_entry_costs_itself_only() -> None:
+    items = list(small_files.aborted_transactions(ENTRY + b"\0\5" + ENTRY[2:] + ENTRY))
+    assert [type(item).__name__ for item in items] == ["AbortedEntry", "Damage", "AbortedEntry"]
+    assert isinstance(items[1], Damage)
+    assert (items[1].position, items[1].reason, items[1].resumed_at) == (34, "bad_entry", 68)
+    assert "found 5" in items[1].detail
+
+
+# .snapshot -----------------------------------------------------------------------------------------------------------
+
+PRODUCERS = struct.pack(">i", 2) + b"".join(
+    struct.pack(">qhiqiqiq", 4000 + i, 3, 7, 99 + i, 2, 1700000000000, -1, 98 if i else -1) for i in range(2)
+)
+SNAPSHOT = struct.pack(">hI", 1, crc32c.crc32c(PRODUCERS)) + PRODUCERS
+
+
+def test_producer_snapshot() -> None:
+    first, second = small_files.producer_snapshot(SNAPSHOT)
+    assert first == SnapshotEntry(10, ProducerEntry(4000, 3, 7, 99, 2, 1700000000000, -1, -1))
+    assert isinstance(second, SnapshotEntry)
+    assert (second.position, second.producer.current_txn_first_offset) == (56, 98)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", ("truncated", 0)),
+        (SNAPSHOT[:9], ("truncated", 0)),
+        (SNAPSHOT[:-1], ("bad_snapshot", 0)),
+        (SNAPSHOT + b"x", ("bad_snapshot", 0)),
+        (b"\0\2" + SNAPSHOT[2:], ("bad_snapshot", 0)),
+        (SNAPSHOT[:-1] + b"x", ("crc_mismatch", 0)),
+        (SNAPSHOT[:6] + b"\x7f\xff\xff\xff", ("bad_snapshot", 0)),
+    ],
+)
+def test_damaged_snapshots(data: bytes, expected: tuple[str, int]) -> None:
+    assert reasons(small_files.producer_snapshot(data)) == [expected]
+
+
+# .index and .timeindex -----------------------------------------------------------------------------------------------
+
+
+def test_indexes_and_their_preallocated_tails() -> None:
+    index = struct.pack(">iiii", 10, 4096, 256, 8192)
+    entries = [OffsetEntry(0, 10, 4096), OffsetEntry(8, 256, 8192)]
+    for tail in (0, 8, 1 << 16):
+        assert list(small_files.offset_index(index + bytes(tail))) == entries
+    times = struct.pack(">qiqi", 1700000000000, 10, 1700000000256, 256)
+    wanted = [TimeEntry(0, 1700000000000, 10), TimeEntry(12, 1700000000256, 256)]
+    for tail in (0, 12, 12 * 999):
+        assert list(small_files.time_index(times + bytes(tail))) == wanted
+    assert list(small_files.time_index(bytes(1200))) == []
+
+
+def test_a_torn_index() -> None:
+    assert reasons(small_files.offset_index(struct.pack(">iii", 10, 4096, 256))) == [("truncated", 8)]
+    assert reasons(small_files.time_index(struct.pack(">qiq", 17, 4, 256))) == [("truncated", 12)]
+
+
+# Text files ----------------------------------------------------------------------------------------------------------
+
+
+def test_offset_checkpoint() -> None:
+    data = b"0\n2\norders 0 17\n__transaction_state 49 3\n"
+    assert list(small_files.offset_checkpoint(data)) == [
+        OffsetLine(4, "orders", 0, 17),
+        OffsetLine(16, "__transaction_state", 49, 3),
+    ]
+    assert list(small_files.offset_checkpoint(b"0\n0\n")) == []
+
+
+def test_leader_epochs() -> None:
+    assert list(small_files.leader_epochs(b"0\n2\n0 0\n5 1234\n")) == [EpochLine(4, 0, 0), EpochLine(8, 5, 1234)]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),  # created, not written yet
+        (b"\n", [("bad_version", 0)]),
+        (b"1\n0\n", [("bad_version", 0)]),
+        (b"0\n", [("bad_count", 2)]),
+        (b"0\nx\na 0 1\n", [("bad_count", 2)]),
+        (b"0\n2\na 0 1\n", [("truncated", 10)]),
+        (b"0\n1\na 0\n", [("bad_line", 4)]),
+        (b"0\n2\na x 1\na 0 1\n", [("bad_line", 4)]),
+        (b"0\n1\na 0 1_0\n", [("bad_line", 4)]),
+        (b"0\n1\na 0 " + b"9" * 5000, [("bad_line", 4)]),
+        (b"0\n1\n\xff\xfe\0\n", [("bad_line", 4)]),
+    ],
+)
+def test_damaged_checkpoints(data: bytes, expected: list[tuple[str, int]]) -> None:
+    assert reasons(small_files.offset_checkpoint(data)) == expected
+
+
+def test_properties() -> None:
+    data = b"#\n#Fri Nov 21 09:20:00 UTC 2025\nnode.id=1\ncluster.id=abc\\=def\nversion = 1\n"
+    assert [(p.name, p.value) for p in small_files.properties(data) if isinstance(p, Property)] == [
+        ("node.id", "1"),
+        ("cluster.id", "abc=def"),
+        ("version", "1"),
+    ]
+    assert list(small_files.properties(b"version: 0\ntopic_id: 1r6rU\n")) == [
+        Property(0, "version", "0"),
+        Property(11, "topic_id", "1r6rU"),
+    ]
+    assert reasons(small_files.properties(b"a=1\nnonsense\n")) == [("bad_line", 4)]
+
+
+def test_quorum_state() -> None:
+    data = b'{"leaderId":1,"data_version":1,"votedId":-1,"clusterId":"x"}'
+    found = {p.name: p.value for p in small_files.json_properties(data) if isinstance(p, Property)}
+    assert found == {"leaderId": "1", "data_version": "1", "votedId": "-1", "clusterId": "x"}
+    for bad in (b"", b"[]", b"{", b"[" * 100_000, b"\xff"):
+        assert reasons(small_files.json_properties(bad)) == [("bad_json", 0)]
+
+
+ALL = [
+    small_files.aborted_transactions,
+    small_files.json_properties,
+    small_files.leader_epochs,
+    small_files.offset_checkpoint,
+    small_files.offset_index,
+    small_files.producer_snapshot,
+    small_files.properties,
+    small_files.time_index,
+]
+
+
+@pytest.mark.parametrize("reader", ALL)
+@given(data=st.binary(max_size=200) | st.text("0123 \n-=:x#\\", max_size=80).map(str.encode))
+def test_any_bytes(reader: Callable[[bytes], Iterator[Any]], data: bytes) -> None:
+    for item in reader(data):
+        assert 0 <= item.position <= len(data)
