@@ -1,0 +1,40 @@
+"""Spark: Kafka's bytes as tables, and the audit of log directories as a PySpark job.
+
+    from kafkawire import logdir, spark
+    audit = spark.audit(logdir.open("fleet/"))           # the same findings as transactions.audit
+
+    from kafkawire.spark import register, from_kafka_message, to_kafka_message
+    register(session)
+    records = session.read.format("kafka_segment").load("kafka-logs/")
+    records.select(from_kafka_message("value", "TransactionLogValue", version="prefix"))
+
+Needs the `spark` extra, and Java 17 or newer (or the `spark-jre` extra, which brings one).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkawire.errors import MissingExtraError
+
+try:
+    import pyarrow  # noqa: F401
+    import pyspark  # noqa: F401
+except ImportError:
+    raise MissingExtraError("kafkawire.spark", "spark") from None
+
+from kafkawire.spark.functions import from_kafka_message, to_kafka_message
+from kafkawire.spark.job import audit
+from kafkawire.spark.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["audit", "from_kafka_message", "local_session", "register", "to_kafka_message"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the data sources of this package known to a session: `kafka_segment`."""
+    from kafkawire.spark.segments import KafkaSegment
+
+    spark.dataSource.register(KafkaSegment)

@@ -1,0 +1,30 @@
+"""How segments are shared out over tasks: as many tasks as the bytes are worth, each with a like number of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from kafkawire.logdir import LogFile
+
+T = TypeVar("T")
+
+#: Bytes of segments that are worth a task of their own.
+TASK_BYTES = 32 << 20
+FEWEST_TASKS = 4
+
+
+def share_out(items: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
+    """The items in shares, the largest items spread over all of them; none of the shares is empty."""
+    sizes = [size(item) for item in items]
+    shares = min(len(items), max(FEWEST_TASKS, sum(sizes) // TASK_BYTES))
+    order = sorted(range(len(items)), key=lambda i: sizes[i], reverse=True)
+    return [[items[i] for i in order[share::shares]] for share in range(shares)]
+
+
+def file_size(file: LogFile) -> int:
+    """Bytes of a file; 0 where it is gone, which is told when it is read."""
+    try:
+        return file.size
+    except OSError:
+        return 0

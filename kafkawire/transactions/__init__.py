@@ -1,0 +1,40 @@
+"""Transactions: which are open, what the coordinator knows of them, and the verdict. Pure functions over facts.
+
+    audit = transactions.audit(logdir.open("kafka-logs/"))
+    for finding in audit.findings:           # rows.Finding: hanging, not_hanging or unknown, with evidence
+        finding.verdict, finding.reason, finding.topic, finding.partition, finding.producer_id, finding.action
+
+The pieces: `Replay` (producer state of a partition from its batches), `IdLog` and `standing` (the coordinator's log),
+`judge` (the verdict on one `Case`), `conclude` (facts -> audit).
+"""
+
+from kafkawire.transactions.assembly import Settings, choose_replicas, conclude
+from kafkawire.transactions.coordinator import IdLog, registration, standing, state_name
+from kafkawire.transactions.facts import Append, Facts, Open, Owner, Partition, Place, Registration, Segment
+from kafkawire.transactions.local import audit
+from kafkawire.transactions.producers import Replay, last_stable_offset
+from kafkawire.transactions.verdicts import Case, CoordinatorLog, judge
+
+__all__ = [
+    "Append",
+    "Case",
+    "CoordinatorLog",
+    "Facts",
+    "IdLog",
+    "Open",
+    "Owner",
+    "Partition",
+    "Place",
+    "Registration",
+    "Replay",
+    "Segment",
+    "Settings",
+    "audit",
+    "choose_replicas",
+    "conclude",
+    "judge",
+    "last_stable_offset",
+    "registration",
+    "standing",
+    "state_name",
+]

@@ -1,0 +1,324 @@
+"""What the verdicts rest on: facts about segments, partitions, open transactions and the coordinator's records.
+
+Both engines (one machine, Spark) reduce log directories to these, and everything after them is one code. A *copy* is
+one log directory that was read; the same partition may stand in several (a replica each).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kafkawire import rows
+from kafkawire.messages import TransactionLogValue
+from kafkawire.records import Batch
+from kafkawire.records.control import ABORT, COMMIT, EMPTY
+
+TRANSACTION_STATE = "__transaction_state"
+CLUSTER_METADATA = "__cluster_metadata"
+
+#: Topics whose every batch is stamped by a broker or controller: clocks, whatever the timestamp type says.
+BROKER_WRITTEN = frozenset({TRANSACTION_STATE, CLUSTER_METADATA})
+
+#: Reason of damage at which a segment ends in the middle of a batch.
+TORN = "truncated"
+
+
+class Place(msgspec.Struct, frozen=True, order=True):
+    """A replica of a partition: `copy` is the log directory that it was read from."""
+
+    copy: str
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Append(msgspec.Struct, frozen=True, gc=False):
+    """What a transactional batch says of its producer.
+
+    Attributes:
+        timestamp: the newest of the batch, epoch milliseconds.
+        control: None for data; COMMIT, ABORT or EMPTY (compaction removed the marker's record).
+        coordinator_epoch: of the coordinator that wrote the marker, where it could be read.
+    """
+
+    base_offset: int
+    last_offset: int
+    timestamp: int
+    producer_id: int
+    producer_epoch: int
+    control: str | None = None
+    coordinator_epoch: int | None = None
+
+
+class Gap(msgspec.Struct, frozen=True, order=True):
+    """Offsets `[start, end)` that could not be read; `end` is None where nothing readable follows."""
+
+    start: int
+    end: int | None = None
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """A segment file, read to its end.
+
+    Attributes:
+        base_offset: from the file's name. `first_offset`: of its first batch. `end_offset`: one behind its last offset,
+            `base_offset` where it is empty.
+        leader_epoch: the highest in it, -1 for none.
+        transactional: number of batches of transactions, markers included.
+        broker_time: the newest timestamp that a broker set, epoch milliseconds.
+        gap: the last range of offsets in it that could not be read. Earlier ones may be compaction's work and matter
+            to nobody: compaction stops at the first open transaction.
+    """
+
+    base_offset: int
+    first_offset: int
+    end_offset: int
+    leader_epoch: int = -1
+    batches: int = 0
+    transactional: int = 0
+    bytes: int = 0
+    broker_time: int | None = None
+    gap: Gap | None = None
+    damage: tuple[rows.Damage, ...] = ()
+
+
+class Scan:
+    """Reduces the batches of one segment, in order, to a `Segment`; `add` returns what the replay needs to see."""
+
+    def __init__(self, topic: str, base_offset: int) -> None:
+        self.broker_written = topic in BROKER_WRITTEN
+        self.base_offset = base_offset
+        self.first_offset: int | None = None
+        self.next_offset = base_offset
+        self.leader_epoch = -1
+        self.batches = self.transactional = self.bytes = 0
+        self.broker_time: int | None = None
+        self.gap: Gap | None = None
+
+    def add(self, batch: Batch) -> Append | None:
+        """Count a batch. Returns its facts when it belongs to a transaction."""
+        base_offset, last_offset = batch.base_offset, batch.last_offset
+        if self.first_offset is None:
+            self.first_offset = base_offset
+        elif base_offset > self.next_offset:
+            self.gap = Gap(self.next_offset, base_offset)
+        self.next_offset = max(self.next_offset, last_offset + 1)
+        self.batches += 1
+        self.bytes += batch.size
+        self.leader_epoch = max(self.leader_epoch, batch.partition_leader_epoch)
+        is_control = batch.is_control
+        if self.broker_written or is_control or batch.timestamp_type == "LogAppendTime":
+            self.broker_time = max(self.broker_time or 0, batch.max_timestamp)
+        if not batch.transactional or batch.producer_id < 0:
+            return None
+        self.transactional += 1
+        if not is_control:
+            return Append(base_offset, last_offset, batch.max_timestamp, batch.producer_id, batch.producer_epoch)
+        control = read_control(batch)
+        if control is None:  # it may be the marker that somebody waits for
+            self.gap = Gap(base_offset, last_offset + 1)
+            return None
+        name, coordinator_epoch = control
+        return Append(
+            base_offset,
+            last_offset,
+            batch.max_timestamp,
+            batch.producer_id,
+            batch.producer_epoch,
+            name,
+            coordinator_epoch,
+        )
+
+    def segment(self, damage: tuple[rows.Damage, ...] = ()) -> Segment:
+        """The facts, once all batches were added. `damage`: what stood between them, harmless rows left out."""
+        if damage and damage[-1].resumed_at is None:
+            self.gap = Gap(self.next_offset)
+        return Segment(
+            base_offset=self.base_offset,
+            first_offset=self.base_offset if self.first_offset is None else self.first_offset,
+            end_offset=self.next_offset,
+            leader_epoch=self.leader_epoch,
+            batches=self.batches,
+            transactional=self.transactional,
+            bytes=self.bytes,
+            broker_time=self.broker_time,
+            gap=self.gap,
+            damage=damage,
+        )
+
+
+def read_control(batch: Batch) -> tuple[str, int | None] | None:
+    """Name and coordinator epoch of a transaction's marker; None for a control batch that cannot be read as one."""
+    try:
+        control = batch.control
+    except ValueError:
+        return None
+    if control is None or (control.type not in (ABORT, COMMIT) and control.name != EMPTY):
+        return None
+    return control.name, control.coordinator_epoch
+
+
+class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record of `__transaction_state`, not decoded yet; see `coordinator.registration`."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+class SnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A producer with an open transaction in the newest `.snapshot` of a partition (producer state at `offset`)."""
+
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    last_offset: int
+    timestamp: int
+    coordinator_epoch: int
+    start_offset: int
+
+    def as_append(self) -> Append:
+        """The open transaction as the batch that began it."""
+        last_offset = max(self.start_offset, self.last_offset)
+        return Append(self.start_offset, last_offset, self.timestamp, self.producer_id, self.producer_epoch)
+
+
+class Open(msgspec.Struct, frozen=True, kw_only=True):
+    """An open transaction of a producer in a partition: data, and no marker after it up to the end of the log.
+
+    Attributes:
+        start_offset, last_offset: of its data. `last_timestamp`: of its last batch.
+        producer_epoch: of its last batch.
+        coordinator_epoch: of the producer's last marker in the partition; None where there is none.
+        written_after: the newest marker's timestamp (the broker's clock) that stands before its last batch.
+    """
+
+    place: Place
+    producer_id: int
+    producer_epoch: int
+    start_offset: int
+    last_offset: int
+    last_timestamp: int
+    coordinator_epoch: int | None = None
+    written_after: int | None = None
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of `__transaction_state`: what the coordinator last wrote about a transactional id.
+
+    Attributes:
+        place: the partition of `__transaction_state`; `offset` and `timestamp` (the broker's clock) of the record.
+        value: None for a tombstone: the id has expired.
+    """
+
+    place: Place
+    offset: int
+    timestamp: int
+    transactional_id: str
+    value: TransactionLogValue | None
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """That a producer id belongs to a transactional id, and the newest record of that id.
+
+    Attributes:
+        current: a record names it as the id's producer id, not only as the one before or after it.
+    """
+
+    producer_id: int
+    current: bool
+    newest: Registration
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica of a partition, as far as it was copied.
+
+    Attributes:
+        log_start: below it the log is gone (segments deleted, or records by request). `log_end`: one behind the last.
+        high_watermark: from `replication-offset-checkpoint`; None where it is not known.
+        gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
+        damaged: something in it could not be read, but for a torn end: that is only where the copy ends, and when it
+            ended is judged by times.
+    """
+
+    place: Place
+    log_start: int
+    log_end: int
+    high_watermark: int | None
+    leader_epoch: int
+    segments: int
+    batches: int
+    transactional: int
+    bytes: int
+    broker_time: int | None
+    gap: Gap | None
+    damaged: bool
+    damage: tuple[rows.Damage, ...]
+
+
+def partition_of(
+    place: Place, segments: list[Segment], *, log_start: int | None = None, high_watermark: int | None = None
+) -> Partition:
+    """A partition from its segments.
+
+    Args:
+        log_start: from `log-start-offset-checkpoint`, where there is one.
+    """
+    segments = sorted(segments, key=lambda segment: segment.base_offset)
+    gap: Gap | None = None
+    for i, segment in enumerate(segments):
+        if i and segment.first_offset > segments[i - 1].end_offset:
+            gap = Gap(segments[i - 1].end_offset, segment.first_offset)
+        if segment.gap is not None:
+            gap = segment.gap
+    damage = [d for segment in segments for d in segment.damage]
+    ends_torn = bool(segments and segments[-1].damage and is_torn_end(segments[-1].damage[-1]))
+    first = segments[0].base_offset if segments else 0
+    return Partition(
+        place=place,
+        log_start=max(first, log_start or 0),
+        log_end=segments[-1].end_offset if segments else 0,
+        high_watermark=high_watermark,
+        leader_epoch=max((segment.leader_epoch for segment in segments), default=-1),
+        segments=len(segments),
+        batches=sum(segment.batches for segment in segments),
+        transactional=sum(segment.transactional for segment in segments),
+        bytes=sum(segment.bytes for segment in segments),
+        broker_time=max((s.broker_time for s in segments if s.broker_time is not None), default=None),
+        gap=gap,
+        damaged=len(damage) > ends_torn,
+        damage=tuple(damage),
+    )
+
+
+def is_torn_end(damage: rows.Damage) -> bool:
+    """Whether it is a batch that was being written, or copied, when the copy ended."""
+    return damage.reason == TORN and damage.resumed_at is None
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """All that an engine has read.
+
+    Attributes:
+        opens: of all replicas. `owners`: the transactional ids of their producer ids.
+        unreadable_ids: partitions of `__transaction_state` with records that could not be decoded.
+        transaction_state_partitions: as the `__cluster_metadata` of a log directory says, by directory.
+        clusters: the cluster's id, by log directory; without those that do not say it.
+        damage: of other files than segments. `gaps`: sentences on what could not be looked at.
+    """
+
+    paths: tuple[str, ...]
+    brokers: tuple[int, ...]
+    partitions: Sequence[Partition]
+    opens: Sequence[Open]
+    owners: Sequence[Owner]
+    unreadable_ids: frozenset[Place] = frozenset()
+    transaction_state_partitions: dict[str, int] = {}
+    clusters: dict[str, str] = {}
+    damage: tuple[rows.Damage, ...] = ()
+    gaps: tuple[str, ...] = ()

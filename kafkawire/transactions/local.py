@@ -1,0 +1,110 @@
+"""The audit on one machine: replay every partition, batch by batch.
+
+Memory grows with the producers and transactional ids, not with the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafkawire import rows
+from kafkawire.logdir import LogDirectory
+from kafkawire.transactions.assembly import Settings, conclude
+from kafkawire.transactions.coordinator import IdLog, Unreadable, registration
+from kafkawire.transactions.facts import (
+    TRANSACTION_STATE,
+    Append,
+    CoordinatorRecord,
+    Facts,
+    Open,
+    Partition,
+    Place,
+    Segment,
+    partition_of,
+)
+from kafkawire.transactions.producers import Replay
+from kafkawire.transactions.reading import (
+    place_of,
+    read_segment,
+    read_snapshot,
+    replicas,
+    transaction_state_partitions,
+)
+
+
+def audit(
+    directory: LogDirectory,
+    settings: Settings = Settings(),  # noqa: B008 (frozen)
+    *,
+    paths: tuple[str, ...] = (),
+    progress: Callable[[int], None] | None = None,
+) -> rows.Audit:
+    """Find and judge every open transaction in copied log directories.
+
+    Args:
+        paths: what to call them in the answer.
+        progress: is told how many bytes were read, after every segment.
+    """
+    audited = replicas(directory)
+    partitions: list[Partition] = []
+    opens: list[Open] = []
+    id_logs: dict[Place, IdLog] = {}
+    damage: list[rows.Damage] = []
+    for partition in audited:
+        place = place_of(partition)
+        replay = Replay(place)
+        segments: list[Segment] = []
+        log_start = partition.log_start_offset or 0
+        entries, damaged = read_snapshot(partition, log_start)
+        damage += damaged
+        for entry in sorted(entries, key=lambda entry: entry.start_offset):
+            replay.add(entry.as_append())
+        for file in partition.segments:
+            for fact in read_segment(file):
+                if isinstance(fact, Append):
+                    replay.add(fact)
+                elif isinstance(fact, Segment):
+                    segments.append(fact)
+                else:
+                    _register(id_logs.setdefault(place, IdLog()), place, fact)
+            if progress is not None:
+                progress(segments[-1].bytes)
+        partitions.append(partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark))
+        opens += replay.open()
+    producer_ids = sorted({open_.producer_id for open_ in opens})
+    owners = (log.owner(producer_id) for log in id_logs.values() for producer_id in producer_ids)
+    facts = Facts(
+        paths=paths,
+        brokers=node_ids(directory),
+        partitions=partitions,
+        opens=opens,
+        owners=[owner for owner in owners if owner is not None],
+        unreadable_ids=frozenset(place for place, log in id_logs.items() if log.unreadable is not None),
+        transaction_state_partitions=transaction_state_partitions(audited),
+        clusters=cluster_ids(directory),
+        damage=tuple(damage),
+        gaps=unlisted(directory),
+    )
+    return conclude(facts, settings)
+
+
+def node_ids(directory: LogDirectory) -> tuple[int, ...]:
+    """The brokers of the log directories, where they say so."""
+    return tuple(sorted({broker.node_id for broker in directory.brokers if broker.node_id is not None}))
+
+
+def cluster_ids(directory: LogDirectory) -> dict[str, str]:
+    """The cluster of each log directory that says so."""
+    return {broker.root: broker.cluster_id for broker in directory.brokers if broker.cluster_id is not None}
+
+
+def unlisted(directory: LogDirectory) -> tuple[str, ...]:
+    """Sentences on directories that could not be listed."""
+    return tuple(f"{found.path} could not be listed: {found.reason}" for found in directory.unreadable)
+
+
+def _register(log: IdLog, place: Place, fact: CoordinatorRecord | Unreadable) -> None:
+    assert place.topic == TRANSACTION_STATE
+    found = fact if isinstance(fact, Unreadable) else registration(place, fact)
+    if found is not None:
+        log.add(found)

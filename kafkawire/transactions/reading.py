@@ -1,0 +1,129 @@
+"""From log directories to facts: what both engines read of each file.
+
+Files are opened by `logdir`; a file that cannot be read becomes damage, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os.path import realpath
+
+from kafkawire import rows
+from kafkawire.errors import KafkaWireError
+from kafkawire.logdir import LogDirectory, LogFile, Partition
+from kafkawire.messages import PartitionRecord, TopicRecord
+from kafkawire.records import Batch, Damage, decode_value
+from kafkawire.transactions.coordinator import Unreadable, coordinator_records
+from kafkawire.transactions.facts import (
+    CLUSTER_METADATA,
+    TRANSACTION_STATE,
+    Append,
+    CoordinatorRecord,
+    Place,
+    Scan,
+    Segment,
+    SnapshotEntry,
+)
+
+SegmentFact = Append | CoordinatorRecord | Unreadable | Segment
+
+
+def replicas(directory: LogDirectory) -> list[Partition]:
+    """The partitions to audit, each directory once; without those that are being deleted or moved."""
+    found: dict[str, Partition] = {}
+    for partition in directory.partitions:
+        if not partition.state and partition.segments:
+            found.setdefault(realpath(partition.path), partition)
+    return list(found.values())
+
+
+def place_of(partition: Partition) -> Place:
+    return Place(partition.broker.root, partition.topic, partition.partition)
+
+
+def read_segment(file: LogFile) -> Iterator[SegmentFact]:
+    """A segment: the batches of its transactions and, of `__transaction_state`, its records, in offset order; last the
+    `Segment` itself."""
+    scan = Scan(file.topic or "", file.offset or 0)
+    damage: list[rows.Damage] = []
+    try:
+        for item in file.batches():
+            if isinstance(item, Batch):
+                append = scan.add(item)
+                if append is not None:
+                    yield append
+                if file.topic == TRANSACTION_STATE:
+                    yield from coordinator_records(item)
+            elif not item.harmless and item.reason != "unsupported_magic":  # magic 0 and 1 know no producers
+                damage.append(rows.Damage.of(item, **file.place))
+    except OSError as error:
+        damage.append(rows.Damage.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
+    yield scan.segment(tuple(damage))
+
+
+def read_snapshot(partition: Partition, log_start: int) -> tuple[list[SnapshotEntry], list[rows.Damage]]:
+    """Producers of the newest `.snapshot` whose open transactions began below the log start, and what is damaged."""
+    try:
+        newest = partition.latest_snapshot()
+    except OSError as error:
+        damage = Damage(0, "unreadable", error.strerror or str(error))
+        return [], [rows.Damage.of(damage, **partition.snapshots[-1].place)]
+    if newest is None:
+        return [], []
+    file, entries = newest
+    found: list[SnapshotEntry] = []
+    damaged: list[rows.Damage] = []
+    for entry in entries:
+        if isinstance(entry, Damage):
+            damaged.append(rows.Damage.of(entry, **file.place))
+        elif 0 <= entry.producer.current_txn_first_offset < log_start:
+            producer = entry.producer
+            found.append(
+                SnapshotEntry(
+                    offset=file.offset or 0,
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    last_offset=producer.last_offset,
+                    timestamp=producer.timestamp,
+                    coordinator_epoch=producer.coordinator_epoch,
+                    start_offset=producer.current_txn_first_offset,
+                )
+            )
+    return found, damaged
+
+
+def transaction_state_partitions(partitions: Iterable[Partition]) -> dict[str, int]:
+    """How many partitions `__transaction_state` has, for each log directory whose `__cluster_metadata` says so."""
+    counts: dict[str, int] = {}
+    for partition in partitions:
+        if partition.topic == CLUSTER_METADATA:
+            topics = set()
+            numbers: set[int] = set()
+            for record in _metadata_records(partition):
+                if isinstance(record, TopicRecord) and record.name == TRANSACTION_STATE:
+                    topics.add(record.topic_id)
+                elif isinstance(record, PartitionRecord) and record.topic_id in topics:
+                    numbers.add(record.partition_id)
+            if numbers:
+                counts[partition.broker.root] = max(numbers) + 1
+    return counts
+
+
+def _metadata_records(partition: Partition) -> Iterator[object]:
+    """TopicRecords and PartitionRecords of the metadata log and its newest snapshot."""
+    snapshots = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
+    newest = sorted(snapshots, key=lambda file: file.offset or 0)[-1:]
+    wanted = (TopicRecord.spec.api_key, PartitionRecord.spec.api_key)
+    for file in (*newest, *partition.segments):
+        try:
+            for item in file.batches(check_crc=False):
+                if not isinstance(item, Batch) or item.is_control:
+                    continue
+                for record in item.records:
+                    # Frame version and api key are varints of one byte; most records are about something else.
+                    if record.value is not None and len(record.value) > 1 and record.value[1] in wanted:
+                        decoded = decode_value(CLUSTER_METADATA, record.key, record.value)
+                        if decoded is not None and decoded.message is not None:
+                            yield decoded.message
+        except (OSError, KafkaWireError):
+            continue  # what is damaged is told where the partition is read

@@ -1,0 +1,45 @@
+"""Times and amounts as an operator reads them in evidence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def when(timestamp: int | None) -> str:
+    """Epoch milliseconds as UTC to the second, `2025-06-01 12:00:00 UTC`."""
+    if timestamp is None or timestamp < 0:
+        return "an unknown time"
+    try:
+        return datetime.fromtimestamp(timestamp // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # a client may have written any int64
+        return f"{timestamp} ms"
+
+
+def duration(milliseconds: int) -> str:
+    """A time span in its two largest units: `3 h 2 min`, `25 s`, `0 s`."""
+    left = abs(milliseconds)
+    parts: list[tuple[int, str]] = []
+    for size, unit in _UNITS:
+        amount, left = divmod(left, size)
+        if amount or parts:
+            parts.append((amount, unit))
+    text = " ".join(f"{amount} {unit}" for amount, unit in parts[:2] if amount) or "0 s"
+    return "-" + text if milliseconds < 0 else text
+
+
+def count(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def numbers(values: list[int]) -> str:
+    """Ascending numbers with runs folded: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in runs)

@@ -1,0 +1,130 @@
+"""`from_kafka_message` and `to_kafka_message` in a Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from pyspark.errors import PythonException
+from pyspark.sql import functions as F
+
+from kafkawire.errors import UnsupportedVersionError
+from kafkawire.messages import EndTxnMarker, TransactionLogValue
+from kafkawire.messages.transaction_log_value import PartitionsSchema
+from kafkawire.spark import from_kafka_message, to_kafka_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+VALUE = TransactionLogValue(
+    producer_id=5,
+    producer_epoch=6,
+    transaction_status=1,
+    transaction_partitions=(PartitionsSchema("orders", (0, 2)), PartitionsSchema("ünï", ())),
+)
+SCHEMAS = {"Note.json": '{"type": "data", "name": "Note", "validVersions": "0-1", "flexibleVersions": "none", '
+           '"fields": [{"name": "Text", "type": "string", "versions": "0+"}, '
+           '{"name": "Count", "type": "int32", "versions": "1+"}]}'}  # fmt: skip
+
+
+def frame(spark: SparkSession, *rows: tuple[bytes | None, int]) -> DataFrame:
+    return spark.createDataFrame(list(rows), "data binary, version short")
+
+
+def column(frame: DataFrame, column: Column) -> list[Any]:
+    return [row["x"] for row in frame.select(column.alias("x")).collect()]
+
+
+def test_values_by_prefix_by_number_and_by_column(spark: SparkSession) -> None:
+    prefixed = frame(spark, (VALUE.encode_prefixed(0), 0), (VALUE.encode_prefixed(1), 1), (None, 0))
+    bare = frame(spark, (VALUE.encode(0), 0), (VALUE.encode(1), 1), (None, 1))
+    by_prefix = column(prefixed, from_kafka_message("data", "TransactionLogValue", "prefix"))
+    by_column = column(bare, from_kafka_message(F.col("data"), "TransactionLogValue", F.col("version")))
+    by_number = column(bare.where("version = 0"), from_kafka_message("data", "TransactionLogValue", 0))
+    first, second, null = by_prefix
+    assert null is None
+    assert by_column == by_prefix
+    assert by_number == [first]
+    assert first == second
+    assert (first.producer_id, first.producer_epoch, first.previous_producer_id) == (5, 6, -1)
+    assert [(p.topic, p.partition_ids) for p in first.transaction_partitions] == [("orders", [0, 2]), ("ünï", [])]
+
+
+def test_back_to_the_same_bytes(spark: SparkSession) -> None:
+    rows = frame(spark, (VALUE.encode(0), 0), (VALUE.encode(1), 1), (None, 1))
+    struct = from_kafka_message("data", "TransactionLogValue", F.col("version"))
+    assert column(rows, to_kafka_message(struct, "TransactionLogValue", F.col("version"))) == [
+        VALUE.encode(0), VALUE.encode(1), None,
+    ]  # fmt: skip
+    assert column(rows, to_kafka_message(struct, "TransactionLogValue", "prefix")) == [
+        VALUE.encode_prefixed(1), VALUE.encode_prefixed(1), None,
+    ]  # fmt: skip
+
+
+def test_a_struct_with_some_of_the_fields(spark: SparkSession) -> None:
+    struct = F.struct(F.lit(7).cast("int").alias("CoordinatorEpoch"))
+    made = column(spark.range(1), to_kafka_message(struct, "EndTxnMarker", 0))
+    assert made == [EndTxnMarker(coordinator_epoch=7).encode(0)]
+
+
+def test_malformed_data_fails_the_job_or_becomes_null(spark: SparkSession) -> None:
+    rows = frame(spark, (VALUE.encode(1)[:-1], 1), (VALUE.encode(1), 1))
+    with pytest.raises(PythonException, match="TransactionLogValue v1"):
+        column(rows, from_kafka_message("data", "TransactionLogValue", 1))
+    bad, good = column(rows, from_kafka_message("data", "TransactionLogValue", 1, {"mode": "permissive"}))
+    assert bad is None
+    assert good.producer_id == 5
+    options = {"mode": "PERMISSIVE", "errors": "true"}
+    bad, good = column(rows, from_kafka_message("data", "TransactionLogValue", 1, options))
+    assert bad._error.startswith("TransactionLogValue v1")
+    assert bad.producer_id is None
+    assert good._error is None
+
+
+def test_a_version_that_the_message_does_not_have(spark: SparkSession) -> None:
+    rows = frame(spark, (VALUE.encode(1), 9))
+    options = {"mode": "PERMISSIVE", "errors": "true"}
+    (row,) = column(rows, from_kafka_message("data", "TransactionLogValue", F.col("version"), options))
+    assert row._error == "TransactionLogValue has no version 9; it has 0-1"
+
+
+def test_a_value_that_the_version_cannot_carry(spark: SparkSession) -> None:
+    struct = F.struct(F.lit(40_000).alias("producer_epoch"))
+    with pytest.raises(PythonException, match="producer_epoch"):
+        column(spark.range(1), to_kafka_message(struct, "TransactionLogValue", 1))
+    permissive = to_kafka_message(struct, "TransactionLogValue", 1, {"mode": "PERMISSIVE"})
+    assert column(spark.range(1), permissive) == [None]
+
+
+def test_schemas_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
+    for name, text in SCHEMAS.items():
+        (tmp_path / name).write_text(text)
+    rows = frame(spark, (b"\0\x02hi\0\0\0\x05", 1), (b"\0\x02ho", 0))
+    options = {"schemaDirectory": str(tmp_path)}
+    found = column(rows, from_kafka_message("data", "Note", F.col("version"), options))
+    assert [(row.text, row["count"]) for row in found] == [("hi", 5), ("ho", 0)]
+    with pytest.raises(LookupError, match="no message is named 'Other'"):
+        from_kafka_message("data", "Other", 0, options)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("function", [from_kafka_message, to_kafka_message])
+def test_wrong_arguments_are_told_at_once(function: Any) -> None:
+    with pytest.raises(LookupError, match="TransactionLogValue"):
+        function("data", "TransactionLogValu", 0)
+    with pytest.raises(UnsupportedVersionError):
+        function("data", "TransactionLogValue", 2)
+    with pytest.raises(ValueError, match="version is a number, a column or"):
+        function("data", "TransactionLogValue", "newest")
+    with pytest.raises(ValueError, match="unknown options: moode"):
+        function("data", "TransactionLogValue", 0, {"moode": "FAILFAST"})
+    with pytest.raises(ValueError, match="mode is FAILFAST or PERMISSIVE"):
+        function("data", "TransactionLogValue", 0, {"mode": "careless"})
+    with pytest.raises(ValueError, match="errors"):
+        function("data", "TransactionLogValue", 0, {"errors": "yes" if function is from_kafka_message else "true"})

@@ -1,0 +1,106 @@
+"""Messages as rows of one schema, and back: every message, without a Spark session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+import pyarrow as pa
+from msgspec import to_builtins
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructType
+
+import kafkawire
+from kafkawire.errors import EncodeError
+from kafkawire.messages import DescribeClusterResponse, FetchRequest, TransactionLogValue
+from kafkawire.spark.schema import ERROR, arrow_type, message_maker, row_maker, spark_schema
+from tests.strategies import messages
+
+
+@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+def test_arrow_and_spark_agree_on_every_message(name: str) -> None:
+    spec = kafkawire.lookup(name).spec
+    for errors in (False, True):
+        assert to_arrow_type(spark_schema(spec, errors=errors)) == arrow_type(spec, errors=errors)
+
+
+def test_a_schema() -> None:
+    assert spark_schema(TransactionLogValue.spec).simpleString() == (
+        "struct<producer_id:bigint,previous_producer_id:bigint,next_producer_id:bigint,producer_epoch:smallint,"
+        "next_producer_epoch:smallint,transaction_timeout_ms:int,transaction_status:tinyint,"
+        "transaction_partitions:array<struct<topic:string,partition_ids:array<int>>>,"
+        "transaction_last_update_timestamp_ms:bigint,transaction_start_timestamp_ms:bigint,"
+        "client_transaction_version:smallint>"
+    )
+    assert isinstance(spark_schema(FetchRequest.spec), StructType)
+    assert spark_schema(TransactionLogValue.spec, errors=True).fieldNames()[-1] == ERROR
+
+
+def without_unknown_tags(cls: Any, value: Any) -> Any:
+    """The value with only what a row carries."""
+    changes = {}
+    for field in cls.spec.fields:
+        held = getattr(value, field.attribute)
+        if field.struct is not None and held is not None:
+            nested = field.struct
+            held = tuple(without_unknown_tags(nested, v) for v in held) if field.is_array else (
+                without_unknown_tags(nested, held)
+            )  # fmt: skip
+        changes[field.attribute] = held
+    return cls(**changes)
+
+
+@st.composite
+def any_message(draw: st.DrawFn) -> Any:
+    cls = kafkawire.lookup(draw(st.sampled_from(kafkawire.messages.__all__)))
+    return draw(messages(cls, draw(st.sampled_from(cls.spec.valid_versions))))
+
+
+@given(any_message())
+def test_every_message_goes_through_a_row(value: Any) -> None:
+    cls = type(value)
+    problems: list[str] = []
+    type_ = arrow_type(cls.spec)
+    array = pa.array([row_maker(cls.spec, problems.append)(value)], type_)
+    back = message_maker(cls, type_)(array.to_pylist()[0])
+    if not problems:
+        # As text: NaN is not equal to itself.
+        assert repr(to_builtins(back)) == repr(to_builtins(without_unknown_tags(cls, value)))
+
+
+def test_fields_are_found_by_any_of_their_names() -> None:
+    type_ = pa.struct([("ProducerId", pa.int64()), ("producerEpoch", pa.int16()), (ERROR, pa.string())])
+    value = message_maker(TransactionLogValue, type_)({"ProducerId": 5, "producerEpoch": 6, ERROR: "x"})
+    assert value == TransactionLogValue(producer_id=5, producer_epoch=6)
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"),
+    [
+        (pa.struct([("nonsense", pa.int64())]), "TransactionLogValue has no such field"),
+        (pa.struct([("transaction_partitions", pa.int64())]), "transaction_partitions: needs an array, not int64"),
+        (
+            pa.struct([("transaction_partitions", pa.list_(pa.int64()))]),
+            r"transaction_partitions\[\]: needs a struct, not int64",
+        ),
+        (
+            pa.struct([("transaction_partitions", pa.list_(pa.struct([("x", pa.int64())])))]),
+            r"transaction_partitions\[\].x: PartitionsSchema has no such field",
+        ),
+    ],
+)
+def test_rows_of_another_shape_are_refused(type_: pa.StructType, text: str) -> None:
+    with pytest.raises(EncodeError, match=text):
+        message_maker(TransactionLogValue, type_)
+
+
+def test_text_that_is_no_utf8_is_replaced_and_told() -> None:
+    problems: list[str] = []
+    row = row_maker(DescribeClusterResponse.spec, problems.append)(DescribeClusterResponse(cluster_id="a\udcffü"))
+    assert row["cluster_id"] == "a\ufffdü"
+    assert problems == ["cluster_id is no UTF-8: b'a\\xff\\xc3\\xbc'"]

@@ -1,0 +1,105 @@
+"""The data source `kafka_segment`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from pyspark.errors import PySparkException
+
+from kafkawire import logdir
+from kafkawire.records import Batch, Header, Record
+from kafkawire.spark import register
+from tests.audit_logs import NOON, LogDirectory
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
+
+
+def load(spark: SparkSession, path: object, **options: str) -> DataFrame:
+    register(spark)
+    return spark.read.format("kafka_segment").options(**options).load(str(path))
+
+
+def test_records_are_those_of_the_package(spark: SparkSession) -> None:
+    expected: dict[tuple[str, int, str], Any] = {}
+    for partition in logdir.open(str(EXAMPLES)).partitions:
+        for file in partition.segments:
+            for batch in file.batches():
+                assert isinstance(batch, Batch)
+                for record in batch.records:
+                    key = (file.path, record.offset, batch.control.name if batch.control else "")
+                    expected[key] = (file.topic, record.timestamp, batch.producer_id, record.key, record.value)
+    found = {
+        (row.file, row.offset, row.control or ""): (
+            row.topic,
+            row.timestamp,
+            row.producer_id,
+            row.key and bytes(row.key),
+            None if row.value is None else bytes(row.value),
+        )
+        for row in load(spark, EXAMPLES).collect()
+    }
+    assert found == expected
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> LogDirectory:
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    orders = logs.partition("orders", 3)
+    orders.data(7, 1, at=NOON, records=2, codec="gzip")
+    orders.marker("ABORT", 7, 1, at=NOON + 1, coordinator_epoch=4)
+    orders.records([Record(key=None, value=b"v", headers=(Header("h\udcff", None), Header("g", b"\xff")))])
+    return logs
+
+
+def test_batches(spark: SparkSession, logs: LogDirectory) -> None:
+    path = logs.write()
+    wanted = ("topic", "partition", "base_offset", "last_offset", "codec", "producer_epoch", "control",
+              "coordinator_epoch", "error")  # fmt: skip
+    expected = [
+        ("orders", 3, 0, 1, "gzip", 1, None, None, None),
+        ("orders", 3, 2, 2, "none", 1, "ABORT", 4, None),
+        ("orders", 3, 3, 3, "none", -1, None, None, None),
+    ]
+    for rows in ("batches", "headers"):
+        assert [tuple(row) for row in load(spark, path, rows=rows).select(*wanted).collect()] == expected
+
+
+def test_records_with_headers_and_nulls(spark: SparkSession, logs: LogDirectory) -> None:
+    *_, last = load(spark, logs.write()).collect()
+    assert (last.key, bytes(last.value)) == (None, b"v")
+    assert [(h.key, h.value and bytes(h.value)) for h in last.headers] == [("h\ufffd", None), ("g", b"\xff")]
+
+
+def test_damage_is_a_row_or_fails_the_job(spark: SparkSession, logs: LogDirectory) -> None:
+    path = Path(logs.write())
+    segment = path / "orders-3" / f"{0:020}.log"
+    data = bytearray(segment.read_bytes())
+    data[-1] ^= 1
+    segment.write_bytes(data)
+    rows = load(spark, path, rows="batches").collect()
+    assert [(row.base_offset, (row.error or "")[:12]) for row in rows] == [(0, ""), (2, ""), (None, "crc_mismatch")]
+    assert [row.error for row in load(spark, path, rows="headers").collect()] == [None] * 3
+    with pytest.raises(PySparkException, match="crc_mismatch"):
+        load(spark, path, mode="FAILFAST").collect()
+
+
+def test_an_empty_directory_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    assert load(spark, tmp_path).count() == 0
+
+
+def test_unknown_options_are_refused(spark: SparkSession, logs: LogDirectory) -> None:
+    path = logs.write()
+    with pytest.raises(PySparkException, match="rows is records, batches or headers, not pages"):
+        load(spark, path, rows="pages").count()
+    with pytest.raises(PySparkException, match="mode is PERMISSIVE or FAILFAST, not CARELESS"):
+        load(spark, path, mode="careless").count()

@@ -1,0 +1,24 @@
+"""How segments are shared out over tasks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from kafkawire.spark.shares import FEWEST_TASKS, TASK_BYTES, share_out
+
+
+@given(st.lists(st.integers(0, 4 * TASK_BYTES), max_size=50))
+def test_everything_is_in_one_share_and_none_is_empty(sizes: list[int]) -> None:
+    shares = share_out(range(len(sizes)), sizes.__getitem__)
+    assert sorted(item for share in shares for item in share) == list(range(len(sizes)))
+    assert all(shares)
+    assert len(shares) >= min(len(sizes), FEWEST_TASKS)
+
+
+def test_shares_are_alike() -> None:
+    shares = share_out([100, 1, 100, 1, 100, 1, 100, 1], int)
+    assert [sum(share) for share in shares] == [101] * FEWEST_TASKS

@@ -1,0 +1,89 @@
+"""The replay of producer state against a slow and obvious one; and small helpers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.transactions import Append, Place, Replay, last_stable_offset
+from kafkawire.transactions.wording import count, duration, numbers, when
+
+PLACE = Place("logs", "orders", 0)
+
+
+@st.composite
+def appends(draw: st.DrawFn) -> list[Append]:
+    offset, listed = draw(st.integers(0, 5)), []
+    for _ in range(draw(st.integers(0, 25))):
+        control = draw(st.sampled_from([None, None, None, "COMMIT", "ABORT", "EMPTY"]))
+        length = 1 if control else draw(st.integers(1, 4))
+        coordinator_epoch = draw(st.integers(0, 3)) if control in ("COMMIT", "ABORT") else None
+        listed.append(
+            Append(
+                offset,
+                offset + length - 1,
+                draw(st.integers(0, 50)),
+                draw(st.integers(0, 3)),
+                draw(st.integers(0, 2)),
+                control,
+                coordinator_epoch,
+            )
+        )
+        offset += length + draw(st.integers(0, 2))
+    return listed
+
+
+@given(appends())
+def test_open_transactions_are_the_data_after_each_producers_last_marker(listed: list[Append]) -> None:
+    replay = Replay(PLACE)
+    for append in listed:
+        replay.add(append)
+    found = {open_.producer_id: open_ for open_ in replay.open()}
+    for producer_id in range(4):
+        own = [append for append in listed if append.producer_id == producer_id]
+        markers = [append for append in own if append.control]
+        data = [a for a in own if not a.control and (not markers or a.base_offset > markers[-1].base_offset)]
+        assert (producer_id in found) is bool(data)
+        if not data:
+            continue
+        open_ = found[producer_id]
+        assert (open_.start_offset, open_.last_offset) == (data[0].base_offset, data[-1].last_offset)
+        assert (open_.last_timestamp, open_.producer_epoch) == (data[-1].timestamp, data[-1].producer_epoch)
+        epochs = [append.coordinator_epoch for append in markers if append.coordinator_epoch is not None]
+        assert open_.coordinator_epoch == (epochs[-1] if epochs else None)
+        before = [a.timestamp for a in listed if a.control and a.base_offset < data[-1].base_offset]
+        assert open_.written_after == max(before, default=None)
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "first_start", "log_start", "stable"),
+    [(10, 4, 0, 4), (3, 4, 0, 3), (10, 4, 6, 6), (5, 4, 6, 5)],
+)
+def test_last_stable_offset(high_watermark: int, first_start: int, log_start: int, stable: int) -> None:
+    assert last_stable_offset(high_watermark, first_start, log_start) == stable
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0 s"),
+        (999, "0 s"),
+        (1000, "1 s"),
+        (61_000, "1 min 1 s"),
+        (3_600_000, "1 h"),
+        (3_601_000, "1 h"),
+        (3 * 86_400_000 + 2 * 3_600_000 + 59_000, "3 d 2 h"),
+        (-61_000, "-1 min 1 s"),
+    ],
+)
+def test_durations_have_two_units_at_most(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text
+
+
+def test_other_wording() -> None:
+    assert when(1_750_075_200_999) == "2025-06-16 12:00:00 UTC"
+    assert when(None) == when(-1) == "an unknown time"
+    assert when(2**63 - 1) == "9223372036854775807 ms"
+    assert (count(1, "offset"), count(2, "offset")) == ("1 offset", "2 offsets")
+    assert numbers([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
