@@ -1,0 +1,151 @@
+"""The command line: one file a command, which parses arguments, calls a room and prints; and `main`, the one door.
+
+A command lives in the module of its name and registers itself with `register(app: typer.Typer) -> None`; the names are
+listed in `COMMANDS`, in the order of the help. The module is imported when its command is run (or helps); what is heavy
+(numpy, rich, pyarrow, pyspark) a command imports in its functions, so that no other command waits for it.
+
+Commands raise. `main` is where errors become one line on standard error and an exit code: 0 done and clear, 1 error,
+2 usage, 3 found, 4 incomplete or damaged (commands raise `typer.Exit` with those two), 130 Ctrl-C, 141 broken pipe.
+A traceback is only shown with KAFKAWIRE_DEBUG=1.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from kafkawire.cli.text import printable
+from kafkawire.errors import KafkaWireError, SchemaError
+
+COMMANDS = ("decode", "encode", "capture", "dump", "audit", "schema")
+
+#: Base class of the errors of arguments and options; typer exports no name for it.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class Commands(TyperGroup):
+    """The group of all commands, each imported on first use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            holder = typer.Typer(callback=lambda: None, rich_markup_mode=None)
+            import_module(f"kafkawire.cli.{cmd_name}").register(holder)
+            self.commands.update(get_group(holder).commands)
+        return self.commands.get(cmd_name)
+
+
+app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import kafkawire
+
+        typer.echo(f"kafkawire {kafkawire.__version__} ({kafkawire.backend} backend)")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def kafkawire_command(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print version and engine.")
+    ] = False,
+) -> None:
+    """Kafka's wire and log formats: decode messages, read captures and log directories, find hanging transactions."""
+    help_without_command(context)
+
+
+def help_without_command(context: typer.Context) -> None:
+    """What a group prints when no command of it is named: its help, as a usage error."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the command line `args` (`sys.argv` by default) and returns the exit code."""
+    _prepare_streams()
+    if "_KAFKAWIRE_COMPLETE" in os.environ:  # a shell asks for completions
+        app(prog_name="kafkawire")
+    code = _guard(lambda: _run(sys.argv[1:] if args is None else list(args)))
+    return _guard(_flush) or code
+
+
+def _prepare_streams() -> None:
+    """Standard streams that the caller closed lead nowhere; text that a terminal cannot show is escaped, no error."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _run(args: list[str]) -> int:
+    command = get_group(app)
+    try:
+        with command.make_context("kafkawire", args) as context:
+            command.invoke(context)
+    except typer.Exit as ending:
+        return ending.exit_code
+    return 0
+
+
+def _flush() -> int:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What is left in the buffer cannot be written; the interpreter would try, and complain, once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+    return 0
+
+
+def _guard(action: Callable[[], int]) -> int:
+    """The exit code of `action`; its errors are reported."""
+    try:
+        return action()
+    except BrokenPipeError:
+        return 141
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except UsageError as error:
+        _complain(_usage_text(error))
+        return 2
+    except SchemaError as error:
+        for problem in error.problems:
+            _complain(str(problem))
+    except KafkaWireError as error:
+        _complain(str(error))
+    except OSError as error:
+        _complain(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
+    except Exception as error:
+        _complain(f"unexpected {type(error).__name__}: {error} (KAFKAWIRE_DEBUG=1 shows where)")
+    return 1
+
+
+def _usage_text(error: Any) -> str:
+    help_text = f" ({error.ctx.command_path} --help)" if error.ctx is not None else ""
+    return f"{error.format_message()}{help_text}"
+
+
+def _complain(text: str) -> None:
+    try:
+        if os.environ.get("KAFKAWIRE_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        print(f"error: {printable(text)}", file=sys.stderr)
+    except OSError:
+        pass  # nobody listens any more; the exit code still tells

@@ -1,0 +1,165 @@
+"""What several commands are given: a message's name and version, and bytes or text as HEX, JSON, FILE or `-`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire.errors import KafkaWireError
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+    from kafkawire.wire.registry import Registry
+
+NAME_HELP = "A message's name, DescribeProducersResponse; kip-664-draft:NAME for a layout that was only proposed."
+
+SchemasOption = Annotated[
+    str | None, typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's.")
+]
+
+_HEX_NOISE = re.compile(r"[\s:]|(?<![0-9a-fA-F])0[xX]")
+_NO_HEX = re.compile(r"[^0-9a-fA-F\s:]")
+
+
+class InputError(KafkaWireError):
+    """Input that is not what its option says it is."""
+
+
+# Messages ------------------------------------------------------------------------------------------------------------
+
+
+def namespaces() -> list[str]:
+    """The namespaces of the package: Kafka's own first, then those of the KIP texts."""
+    from pkgutil import iter_modules
+
+    from kafkawire import drafts
+
+    return ["kafka", *sorted(module.name.replace("_", "-") for module in iter_modules(drafts.__path__))]
+
+
+def registry_of(namespace: str) -> Registry:
+    """The messages of a namespace; a usage error where there is no such one."""
+    from importlib import import_module
+
+    if namespace not in namespaces():
+        raise typer.BadParameter(f"no namespace {namespace!r}; there are {', '.join(namespaces())}")
+    package = "messages" if namespace == "kafka" else f"drafts.{namespace.replace('-', '_')}"
+    registry: Registry = import_module(f"kafkawire.{package}").REGISTRY
+    return registry
+
+
+def shipped_schemas(namespace: str) -> Path:
+    """The folder of the schemas that the package's codecs of a namespace come from."""
+    import kafkawire
+
+    return Path(kafkawire.__file__).parent / "schemas" / namespace
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Namespace and message name of `[namespace:]name`."""
+    namespace, _, bare = name.rpartition(":")
+    return namespace or "kafka", bare
+
+
+def message_class(name: str, schemas: str | None = None) -> type[Message]:
+    """The class of `[namespace:]name`, or of a message of the folder `schemas`; a usage error where there is none."""
+    if schemas is not None:
+        from difflib import get_close_matches
+
+        import kafkawire
+
+        loaded = kafkawire.load_schemas(schemas)
+        if name not in loaded.__all__:
+            near = get_close_matches(name, loaded.__all__, n=3) or loaded.__all__[:3]
+            raise typer.BadParameter(f"no message of {schemas} is named {name!r}; near: {', '.join(near)}")
+        return loaded[name]
+    namespace, bare = split_name(name)
+    registry = registry_of(namespace)
+    try:
+        return registry.load(registry.entry(bare))
+    except LookupError as error:
+        raise typer.BadParameter(str(error.args[0])) from None
+
+
+def message_version(message: type[Message], version: int | None) -> int:
+    """`version`, or the only one that the message has; a usage error where that is none."""
+    valid = message.spec.valid_versions
+    if version is None and len(valid) == 1:
+        return valid[0]
+    if version is None or version not in valid:
+        wrong = "needs --version" if version is None else f"has no version {version}"
+        raise typer.BadParameter(f"{message.spec.name} {wrong}; it has {version_text(valid)}", param_hint="--version")
+    return version
+
+
+def version_text(versions: range) -> str:
+    """A range of versions as Kafka writes it: `3`, `0-4`; empty where there is none."""
+    if not versions:
+        return ""
+    return str(versions[0]) if len(versions) == 1 else f"{versions[0]}-{versions[-1]}"
+
+
+# Input ---------------------------------------------------------------------------------------------------------------
+
+
+def read_bytes(argument: str | None, *, as_hex: bool) -> bytes:
+    """The bytes of HEX, FILE or `-`: files and standard input are raw, unless `as_hex` says that they hold hex."""
+    raw = _file_or_stdin(argument)
+    if raw is not None:
+        return hex_bytes(raw.decode("latin-1"), argument or "-") if as_hex else raw
+    assert argument is not None
+    return hex_bytes(argument, None)
+
+
+def read_text(argument: str | None) -> str:
+    """The text of an argument, FILE or `-`."""
+    raw = _file_or_stdin(argument)
+    if raw is None:
+        assert argument is not None
+        return argument
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{argument or '-'}: not UTF-8 at byte {error.start}") from None
+
+
+def hex_bytes(text: str, source: str | None) -> bytes:
+    """The bytes that hex digits name; blanks, colons and 0x between them are no part of it.
+
+    Args:
+        source: the file it comes from; None for the argument itself, which then is no file's name either.
+    """
+    what = f"{source}: not hex" if source is not None else "neither a file nor hex"
+    digits = _HEX_NOISE.sub("", text)
+    bad = _NO_HEX.search(digits)
+    if bad is not None:
+        raise InputError(f"{what}: character {_place(text, bad.start()) + 1} is {bad[0]!r}")
+    if len(digits) % 2:
+        raise InputError(f"{what}: {len(digits)} digits, an odd number")
+    return bytes.fromhex(digits)
+
+
+def _place(text: str, digit: int) -> int:
+    """Where in `text` the character is that stands at place `digit` once the noise is gone."""
+    for noise in _HEX_NOISE.finditer(text):
+        if noise.start() > digit:
+            break
+        digit += len(noise[0])
+    return digit
+
+
+def _file_or_stdin(argument: str | None) -> bytes | None:
+    """The bytes of a file or, for `-` and for nothing, of standard input; None where the argument is no file."""
+    if argument is None or argument == "-":
+        if argument is None and sys.stdin.isatty():
+            raise typer.BadParameter("give the input as an argument, a file, or - for standard input")
+        return sys.stdin.buffer.read()
+    if not os.path.exists(argument):
+        return None
+    with open(argument, "rb") as file:
+        return file.read()

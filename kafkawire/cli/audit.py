@@ -1,0 +1,264 @@
+"""`kafkawire audit`: which open transactions in copied log directories hang, and what to do about each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire import rows
+from kafkawire.cli import output
+from kafkawire.cli.arguments import InputError
+from kafkawire.cli.output import Format
+from kafkawire.cli.text import printable
+
+if TYPE_CHECKING:
+    from kafkawire.logdir import LogDirectory
+    from kafkawire.transactions import Settings
+
+FOUND, INCOMPLETE = 3, 4
+MINUTE_MS = 60_000
+
+
+class Engine(StrEnum):
+    """What reads the logs: this process, or a Spark job. The findings are the same."""
+
+    local = "local"
+    spark = "spark"
+
+
+class OpenTransaction(output.Row, frozen=True, kw_only=True):
+    """A finding as a line of the table; `cluster` only where there are several."""
+
+    cluster: str | None = None
+    topic: str
+    partition: int
+    producer_id: int
+    epoch: int
+    start_offset: int | None
+    last_timestamp: str
+    age: str
+    coordinator_knows_it: str
+    blocks_readers: str
+    verdict: str
+    reason: str
+
+
+class Read(rows.Coverage, frozen=True, kw_only=True):
+    """The line of jsonl that says what was read, and the clock."""
+
+    as_of: int | None = None
+
+
+def register(app: typer.Typer) -> None:
+    app.command("audit")(audit)
+
+
+def audit(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Brokers' log directories, or folders that hold several.")
+    ],
+    engine: Annotated[Engine, typer.Option(help="Read on this machine, or as a Spark job.")] = Engine.local,
+    as_of: Annotated[
+        int | None,
+        typer.Option(metavar="MS", help="The clock, epoch milliseconds; by default the newest time a broker wrote."),
+    ] = None,
+    max_transaction_timeout: Annotated[
+        int, typer.Option(min=0, metavar="MINUTES", help="The brokers' transaction.max.timeout.ms, in minutes.")
+    ] = 15,
+    txn_partitions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Partitions of __transaction_state; by default as the metadata log says, or else 50.",
+        ),
+    ] = None,
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
+    format: output.FormatOption = None,
+) -> None:
+    """Find hanging transactions in copied log directories, and say what to do about each.
+
+    Exit code 3: a hanging or stuck one was found; 4: none was found, but not all could be read or judged.
+    """
+    from kafkawire import logdir
+    from kafkawire.transactions import Settings
+
+    directory = logdir.open(*paths)
+    if not any(partition.segments for partition in directory.partitions):
+        raise InputError(f"{paths[0]}: no partition's log is here")
+    settings = Settings(
+        as_of=as_of,
+        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
+        transaction_state_partitions=txn_partitions,
+    )
+    run = _spark if engine is Engine.spark else _local
+    result = run(directory, settings, tuple(paths))
+    if report is not None:
+        _write_report(result, report)
+    if report != "-":
+        chosen = format or (Format.table if sys.stdout.isatty() else Format.jsonl)
+        _print(result, chosen)
+        if report is not None and chosen is Format.table:
+            _say("")
+            _say(f"Report: {report}")
+    _end(result)
+
+
+# Engines -------------------------------------------------------------------------------------------------------------
+
+
+def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...]) -> rows.Audit:
+    from kafkawire import transactions
+
+    with _progress(directory) as progress:
+        return transactions.audit(directory, settings, paths=paths, progress=progress)
+
+
+def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...]) -> rows.Audit:
+    from kafkawire.spark import audit
+
+    if not sys.stderr.isatty():
+        return audit(directory, settings, paths=paths)
+    from rich.console import Console
+
+    with Console(stderr=True).status("Spark is reading"):
+        return audit(directory, settings, paths=paths)
+
+
+@contextmanager
+def _progress(directory: LogDirectory) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar on standard error, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    total = 0
+    for partition in directory.partitions:
+        for file in partition.segments:
+            try:
+                total += file.size
+            except OSError:
+                continue  # it is told when it is read
+    columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=total)
+        yield lambda read: bar.advance(task, read)
+
+
+# Answers -------------------------------------------------------------------------------------------------------------
+
+
+def _print(audit: rows.Audit, format: Format) -> None:
+    if format is Format.json:
+        output.print_json(audit)
+    elif format is Format.csv:
+        output.print_rows(audit.findings, [rows.Finding], format=format)
+    elif format is Format.jsonl:
+        read = Read(**{name: getattr(audit.read, name) for name in rows.field_names(rows.Coverage)}, as_of=audit.as_of)
+        output.print_rows(
+            (read, *audit.findings, *audit.violations, *audit.damage),
+            [Read, rows.Finding, rows.Violation, rows.Damage],
+            format=format,
+        )
+    else:
+        _print_table(audit)
+
+
+def _print_table(audit: rows.Audit) -> None:
+    from kafkawire.transactions.wording import when
+
+    several = len({finding.cluster_id for finding in audit.findings}) > 1
+    if audit.findings:
+        output.print_rows(
+            (_line(finding, several) for finding in audit.findings), [OpenTransaction], format=Format.table
+        )
+    else:
+        _say("No transaction is open.")
+    _say("")
+    _say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
+    for finding in audit.findings:
+        if finding.verdict != "not_hanging" or finding.reason == "stuck_prepare":
+            _say("")
+            where = f"cluster {finding.cluster_id or 'unknown'}, " if several else ""
+            _say(f"{where}{_place(finding)}: {finding.verdict}, {finding.reason}")
+            for sentence in finding.evidence:
+                _say(f"  - {sentence}")
+            _say(f"  => {finding.action}")
+    if audit.violations or audit.damage:
+        _say("")
+        columns = {rows.Damage: ("topic", "partition", "position", "reason", "detail", "resumed_at")}
+        output.print_rows(
+            (*audit.violations, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns
+        )
+
+
+def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
+    from kafkawire.transactions.wording import duration, when
+
+    if finding.transactional_id is None:
+        known = "no"
+    elif finding.coordinator_state is None:
+        known = f"expired: {finding.transactional_id}"
+    else:
+        known = f"{finding.coordinator_state}: {finding.transactional_id}"
+    return OpenTransaction(
+        cluster=(finding.cluster_id or "unknown") if several else None,
+        topic=finding.topic,
+        partition=finding.partition,
+        producer_id=finding.producer_id,
+        epoch=finding.producer_epoch,
+        start_offset=finding.start_offset,
+        last_timestamp=when(finding.last_timestamp),
+        age="" if finding.age_ms is None else duration(finding.age_ms),
+        coordinator_knows_it=known,
+        blocks_readers="yes" if finding.blocked else "no",
+        verdict=finding.verdict,
+        reason=finding.reason,
+    )
+
+
+def _say(text: str) -> None:
+    """Print a line of text, made harmless."""
+    typer.echo(printable(text).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+
+def _place(finding: rows.Finding) -> str:
+    return f"{finding.topic}-{finding.partition}, offset {finding.start_offset}"
+
+
+def _write_report(audit: rows.Audit, path: str) -> None:
+    from kafkawire import report
+
+    html = report.render(audit).encode()
+    if path == "-":
+        sys.stdout.buffer.write(html)
+    else:
+        with open(path, "wb") as file:
+            file.write(html)
+
+
+def _end(audit: rows.Audit) -> None:
+    """Raises what the command ends with."""
+    stuck = any(finding.reason == "stuck_prepare" for finding in audit.findings)
+    hanging = any(finding.verdict == "hanging" for finding in audit.findings)
+    problems = [
+        *audit.read.gaps,
+        *(f"{d.file}: at byte {d.position}: {d.detail or d.reason}" for d in audit.damage if not d.harmless),
+    ]
+    unknown = [finding for finding in audit.findings if finding.verdict == "unknown"]
+    if unknown:
+        problems.append(f"{_place(unknown[0])}: could not be judged")
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        typer.echo(f"incomplete: {printable(problems[0])}{more}", err=True)
+    if hanging or stuck or audit.violations:
+        raise typer.Exit(FOUND)
+    if problems:
+        raise typer.Exit(INCOMPLETE)

@@ -1,0 +1,115 @@
+"""`kafkawire decode`: the bytes of a message, or of a whole frame, as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkawire.cli import arguments, output
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+
+
+def register(app: typer.Typer) -> None:
+    app.command("decode")(decode)
+
+
+def decode(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=arguments.NAME_HELP)],
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="HEX|FILE|-", help="An existing file is raw bytes, anything else hex; - is standard input, raw."
+        ),
+    ] = None,
+    version: Annotated[int | None, typer.Option("--version", help="The version that the bytes are in.")] = None,
+    as_hex: Annotated[bool, typer.Option("--hex", help="The file or standard input holds hex.")] = False,
+    prefixed: Annotated[
+        bool, typer.Option("--prefixed", help="The int16 that tells the version stands before the message.")
+    ] = False,
+    frame: Annotated[
+        bool,
+        typer.Option(
+            "--frame",
+            help="A whole frame, with or without its int32 size: a request, which names itself (leave NAME out), or a "
+            "response, with NAME or --api-key and --version.",
+        ),
+    ] = False,
+    api_key: Annotated[int | None, typer.Option("--api-key", help="With --frame: the response to this api.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Only the bytes that encoding would give.")] = False,
+    schemas: arguments.SchemasOption = None,
+    compact: Annotated[bool, typer.Option("--compact", help="JSON on one line.")] = False,
+) -> None:
+    """Print a message as JSON, in the form of Kafka's *JsonConverter classes.
+
+    Bytes are base64; unknown tagged fields appear as "_unknownTaggedFields".
+    """
+    if frame:
+        if prefixed or strict or schemas is not None:
+            raise typer.BadParameter("--frame goes without --prefixed, --strict and --schemas")
+        result = _frame(name, data, version, api_key, as_hex)
+    else:
+        if api_key is not None:
+            raise typer.BadParameter("--api-key goes with --frame only")
+        message = arguments.message_class(name, schemas)
+        if prefixed:
+            if version is not None:
+                raise typer.BadParameter("--prefixed reads the version from the bytes: leave --version out")
+            decoded, version = message.decode_prefixed(arguments.read_bytes(data, as_hex=as_hex), strict=strict)
+        else:
+            version = arguments.message_version(message, version)
+            decoded = message.decode(arguments.read_bytes(data, as_hex=as_hex), version, strict=strict)
+        result = _json(decoded, version)
+    output.print_json(result, compact=compact)
+
+
+def _frame(name: str, data: str | None, version: int | None, api_key: int | None, as_hex: bool) -> dict[str, Any]:
+    """What a frame holds. With one argument, that is the frame; with two, the first is the response's name."""
+    from kafkawire import frames
+
+    if data is None:
+        data = name
+    else:
+        api_key = _response_key(name, api_key)
+    if (api_key is None) != (version is None):
+        raise typer.BadParameter("a response needs --version, and its NAME or --api-key; a request neither")
+    raw = arguments.read_bytes(data, as_hex=as_hex)
+    if len(raw) >= 4 and int.from_bytes(raw[:4], "big", signed=True) == len(raw) - 4:
+        raw = raw[4:]
+    if api_key is None or version is None:
+        request = frames.decode_request(raw)
+        if isinstance(request, frames.UndecodedRequest):
+            raise arguments.InputError(request.reason)
+        header_version = frames.request_header_version(type(request.body), request.version)
+        return _framed(request.header, header_version, request.body, request.version)
+    response = frames.decode_response(raw, api_key=api_key, version=version)
+    if isinstance(response, frames.UndecodedResponse):
+        raise arguments.InputError(response.reason)
+    header_version = frames.response_header_version(type(response.body), response.version)
+    return _framed(response.header, header_version, response.body, response.version)
+
+
+def _response_key(name: str, api_key: int | None) -> int:
+    spec = arguments.message_class(name).spec
+    if spec.kind != "response" or spec.api_key is None or spec.family != "rpc":
+        raise typer.BadParameter(f"{name} is no response that comes in frames; a request names itself")
+    if api_key not in (None, spec.api_key):
+        raise typer.BadParameter(f"{name} has the api key {spec.api_key}, not {api_key}")
+    return spec.api_key
+
+
+def _framed(header: Message, header_version: int, body: Message, version: int) -> dict[str, Any]:
+    return {
+        "name": body.spec.name,
+        "version": version,
+        "header": _json(header, header_version),
+        "body": _json(body, version),
+    }
+
+
+def _json(message: Message, version: int) -> dict[str, Any]:
+    from kafkawire.wire.json_form import to_json
+
+    return to_json(message, version, unknown_tags=True)

@@ -1,0 +1,88 @@
+"""`kafkawire encode`: the JSON of a message as bytes, in hex or raw."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from kafkawire.cli import arguments
+from kafkawire.cli.arguments import InputError
+
+
+def register(app: typer.Typer) -> None:
+    app.command("encode")(encode)
+
+
+def encode(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=arguments.NAME_HELP)],
+    text: Annotated[
+        str | None, typer.Argument(metavar="JSON|FILE|-", help="What `decode` prints; - is standard input.")
+    ] = None,
+    version: Annotated[int | None, typer.Option("--version", help="The version to write.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Write the bytes themselves.")] = False,
+    prefixed: Annotated[
+        bool, typer.Option("--prefixed", help="With the int16 that tells the version before the message.")
+    ] = False,
+    frame: Annotated[
+        bool, typer.Option("--frame", help="A whole frame: size, header (--correlation-id, --client-id), message.")
+    ] = False,
+    correlation_id: Annotated[int, typer.Option("--correlation-id", help="With --frame.")] = 0,
+    client_id: Annotated[str | None, typer.Option("--client-id", help="With --frame, of a request.")] = None,
+    schemas: arguments.SchemasOption = None,
+) -> None:
+    """Print the bytes of a message that is given as JSON, in hex."""
+    from kafkawire.wire.json_form import from_json
+
+    if prefixed and frame:
+        raise typer.BadParameter("--prefixed and --frame do not go together")
+    cls = arguments.message_class(name, schemas)
+    version = arguments.message_version(cls, version)
+    message = from_json(cls, _object(arguments.read_text(text)), version)
+    if frame:
+        data = _frame(message, version, correlation_id, client_id)
+    else:
+        data = message.encode_prefixed(version) if prefixed else message.encode(version)
+    if not raw:
+        sys.stdout.buffer.write(data.hex().encode() + b"\n")
+    elif sys.stdout.isatty():
+        raise typer.BadParameter("raw bytes are not for a terminal: redirect the output")
+    else:
+        sys.stdout.buffer.write(data)
+
+
+def _frame(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    from kafkawire import frames
+
+    if message.spec.kind == "response":
+        if client_id is not None:
+            raise typer.BadParameter("a response has no client id")
+        return frames.encode_response(message, version=version, correlation_id=correlation_id)
+    return frames.encode_request(message, version=version, correlation_id=correlation_id, client_id=client_id)
+
+
+def _object(text: str) -> Any:
+    """The JSON value of `text`, strictly JSON."""
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeated_key)
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise InputError("not the JSON of a message: nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise InputError(f"not the JSON of a message: {error}") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InputError(f'not JSON: {name} (write "{name}" as a string)')
+
+
+def _no_repeated_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"not the JSON of a message: the key {repeated!r} is given twice")
+    return value

@@ -1,0 +1,163 @@
+"""A message's fields as rows, for `kafkawire schema show`: of all versions, or of one in wire order with sizes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kafkawire.cli.arguments import version_text
+from kafkawire.cli.output import Row
+from kafkawire.cli.text import printable
+from kafkawire.wire.json_form import uuid_text
+from kafkawire.wire.layout import (
+    ARRAY,
+    COMPACT,
+    FIXED_SIZES,
+    KIND_MASK,
+    NULLABLE,
+    STRING,
+    STRUCT,
+    UUID,
+    Layout,
+    Op,
+    Tag,
+)
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message, Struct
+    from kafkawire.wire.spec import Field
+
+COLUMNS = ("field", "type", "versions", "nullable", "tag", "default", "about")
+VERSION_COLUMNS = ("field", "type", "bytes", "nullable", "tag", "default", "about")
+
+_SIZES = "Bytes: n is a length or a count; `4 + 8n` is an int32 and then n values of 8 bytes."
+_FLEXIBLE_SIZES = (
+    "Bytes: n is a length or a count, v an unsigned varint of n + 1 (1 to 5 bytes); `v + 8n` is that and then n values "
+    "of 8 bytes. Each struct ends with the number of its tagged fields (1 byte where there are none), then these, each "
+    "behind its tag and its size, two varints."
+)
+
+
+class FieldRow(Row, frozen=True, kw_only=True):
+    """A field of a message.
+
+    Attributes:
+        field: its place in the JSON form: `topics[].partitions[].errorCode`.
+        versions, nullable, tagged: ranges of versions, of the whole message; None where there is none.
+        default: what a version without the field decodes to, where that is not the zero of its type.
+        bytes: its size on the wire (`schema show --version`).
+    """
+
+    field: str
+    type: str
+    versions: str
+    nullable: str | None = None
+    tagged: str | None = None
+    tag: int | None = None
+    default: str | None = None
+    ignorable: bool = False
+    entity_type: str | None = None
+    bytes: str | None = None
+    about: str | None = None
+
+
+def heading(message: type[Message], version: int | None) -> str:
+    """What stands above a table of its fields, every line harmless on a terminal."""
+    spec = message.spec
+    key = f", api key {spec.api_key}" if spec.api_key is not None else ""
+    flexible = f", flexible: {version_text(spec.flexible_versions)}" if spec.flexible_versions else ", not flexible"
+    lines = [
+        f"{spec.name}: {spec.kind}{key}, family {spec.family}",
+        f"{'Version' if len(spec.valid_versions) == 1 else 'Versions'} {version_text(spec.valid_versions)}{flexible}.",
+    ]
+    if spec.aliases:
+        lines.append(f"Once named {', '.join(spec.aliases)}.")
+    paragraphs = [spec.about]
+    if version is not None:
+        lines.append(f"In version {version} at least {message.codec.layout(version).min_size} bytes.")
+        paragraphs.append(_FLEXIBLE_SIZES if version in spec.flexible_versions else _SIZES)
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(paragraph, 100)
+    return "\n".join(printable(line) for line in lines)
+
+
+def all_fields(message: type[Message]) -> Iterator[FieldRow]:
+    """The fields of all versions in the schema's order, each struct's behind it."""
+    return _fields(message, "")
+
+
+def fields_of_version(message: type[Message], version: int) -> Iterator[FieldRow]:
+    """The fields that one version carries, in wire order, tagged ones last."""
+    return _layout(message, message.codec.layout(version), version, "")
+
+
+def _fields(struct: type[Struct], prefix: str) -> Iterator[FieldRow]:
+    for field in struct.spec.fields:
+        yield _row(field, prefix)
+        if field.struct is not None:
+            yield from _fields(field.struct, _inside(field, prefix))
+
+
+def _layout(message: type[Message], layout: Layout, version: int, prefix: str) -> Iterator[FieldRow]:
+    fields = message.codec.classes[layout.struct].spec.fields
+    ops: list[Op | Tag] = [*layout.ops, *layout.tags]
+    for op in ops:
+        field = fields[op.slot]
+        nested = message.codec.table.layouts[op.arg] if op.code & KIND_MASK == STRUCT else None
+        yield _row(field, prefix, op, nested)
+        if nested is not None:
+            yield from _layout(message, nested, version, _inside(field, prefix))
+
+
+def _inside(field: Field, prefix: str) -> str:
+    return f"{prefix}{field.json_name}{'[]' if field.is_array else ''}."
+
+
+def _row(field: Field, prefix: str, op: Op | Tag | None = None, nested: Layout | None = None) -> FieldRow:
+    return FieldRow(
+        field=prefix + field.json_name,
+        type=field.type,
+        versions=version_text(field.versions),
+        nullable=version_text(field.nullable_versions) or None,
+        tagged=version_text(field.tagged_versions) or None,
+        tag=field.tag if op is None or isinstance(op, Tag) else None,
+        default=_default(field),
+        ignorable=field.ignorable,
+        entity_type=field.entity_type,
+        bytes=None if op is None else _size(op.code, nested),
+        about=field.about or None,
+    )
+
+
+def _default(field: Field) -> str | None:
+    value: Any = field.default
+    if value is None:
+        return "null"
+    if field.struct is not None or not value or (field.kind == UUID and not value.int):
+        return None
+    return uuid_text(value) if field.kind == UUID else str(value)
+
+
+def _size(code: int, nested: Layout | None) -> str:
+    kind = code & KIND_MASK
+    if code & ARRAY:
+        item = _fixed(kind, nested)
+        return f"{_length(code, 4)} + {f'{item}n' if item is not None else 'n items'}"
+    if kind == STRUCT:
+        size = _fixed(kind, nested)
+        body = str(size) if size is not None else "fields"
+        return f"1 + {body}" if code & NULLABLE else body
+    return str(FIXED_SIZES[kind]) if kind in FIXED_SIZES else f"{_length(code, 2 if kind == STRING else 4)} + n"
+
+
+def _length(code: int, plain: int) -> str:
+    return "v" if code & COMPACT else str(plain)
+
+
+def _fixed(kind: int, nested: Layout | None) -> int | None:
+    """Bytes of a value whose size never differs, else None."""
+    if nested is None:
+        return FIXED_SIZES.get(kind)
+    plain = all(not op.code & ARRAY and op.code & KIND_MASK in FIXED_SIZES for op in nested.ops)
+    return nested.min_size if plain and not nested.flexible else None

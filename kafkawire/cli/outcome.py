@@ -1,0 +1,38 @@
+"""How a reading command ends: 0 where all was read, 4 where some was damaged, 1 where nothing could be read."""
+
+from __future__ import annotations
+
+import typer
+
+from kafkawire.cli.arguments import InputError
+from kafkawire.cli.text import printable
+
+INCOMPLETE = 4
+
+
+class Outcome:
+    """Counts what was read and what was not. A command calls `read` and `problem` as it goes, and `end` at last."""
+
+    def __init__(self) -> None:
+        self._read = False
+        self._problems = 0
+        self._first = ""
+
+    def problem(self, text: str) -> None:
+        """Something could not be read: `text` says where, and why."""
+        self._first = self._first or text
+        self._problems += 1
+
+    def read(self) -> None:
+        """Something could be read."""
+        self._read = True
+
+    def end(self) -> None:
+        """Raises what the command ends with; returns where all was read."""
+        if not self._problems:
+            return
+        more = f" (and {self._problems - 1} more)" if self._problems > 1 else ""
+        if not self._read:
+            raise InputError(self._first + more)
+        typer.echo(f"incomplete: {printable(self._first)}{more}", err=True)
+        raise typer.Exit(INCOMPLETE)

@@ -1,0 +1,245 @@
+"""Rows on their way out: the one place that prints them, as table, json, jsonl or csv.
+
+Rows are taken one by one and are never held back, but for what one table on a screen needs. Data is never markup:
+control characters are escaped in every format (see `text`; in csv too, where a row is a line: what must be exact is
+read from json), a table is made of plain text, and csv cells that a spreadsheet would run begin with an apostrophe.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import msgspec
+import typer
+
+from kafkawire.cli.text import json_bytes, printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Format(StrEnum):
+    """How rows are printed: for reading (table), or for tools."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+
+
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="By default a table on a terminal and jsonl in a pipe or file.")
+]
+OutputOption = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; its ending may tell the format.")
+]
+
+#: Rows of one table: as many as a reader could want side by side, few enough to be held in memory.
+TABLE_ROWS = 500
+
+#: What a spreadsheet takes for a formula, in the wide forms too, which some of them fold (OWASP, "CSV Injection").
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+#: Values that a table leaves blank; a column that has no others is left out.
+_NOTHING: tuple[Any, ...] = (None, "", [], (), {})
+
+#: Width of a table that nobody looks at on a terminal: nothing is folded.
+_WIDE = 100_000
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Base class of the rows that only the command line has; `kafkawire.rows` has the others."""
+
+
+#: A class of rows -> the fields that a table shows.
+Columns = Mapping[Any, Sequence[str]]
+
+
+def print_rows(
+    rows: Iterable[msgspec.Struct],
+    kinds: Sequence[type[msgspec.Struct]],
+    *,
+    format: Format | None = None,
+    output: str | None = None,
+    columns: Columns | None = None,
+    unset: Iterable[str] = (),
+    heading: str = "",
+) -> None:
+    """Prints rows on standard output or into a file.
+
+    Args:
+        rows: of the classes in `kinds`.
+        kinds: which rows there may be: the columns of csv are all their fields, in order.
+        output: a file; None and `-` are standard output.
+        columns: the fields that a table shows of each kind, where they say something; by default all but `file`, which
+            is its title.
+        unset: fields that no row has this time (`UNSET`), and for which csv has no column.
+        heading: lines above the first table, already harmless.
+    """
+    with _stream(output) as (stream, terminal):
+        chosen = format or _default_format(output, terminal)
+        if chosen is Format.table:
+            if heading:
+                stream.write(_encoded(heading + "\n\n", terminal))
+            _table(rows, stream, terminal, columns or {})
+        elif chosen is Format.csv:
+            names = dict.fromkeys(name for kind in kinds for name in kind.__struct_fields__)
+            _csv(rows, stream, terminal, [name for name in names if name not in set(unset)])
+        elif chosen is Format.json:
+            _json(rows, stream, terminal)
+        else:
+            _jsonl(rows, stream, terminal)
+
+
+def print_json(value: Any, *, compact: bool = False, output: str | None = None) -> None:
+    """Prints one JSON value (Structs, dicts, lists, strings, numbers): on many lines, or on one where `compact`."""
+    with _stream(output) as (stream, terminal):
+        indent = None if compact else 2
+        stream.write(json_bytes(value, indent=indent, ascii_only=not _utf8(terminal)) + b"\n")
+
+
+# Where to ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _stream(output: str | None) -> Iterator[tuple[BinaryIO, bool]]:
+    """The stream to write to, and whether it is a terminal."""
+    if output is None or output == "-":
+        yield sys.stdout.buffer, sys.stdout.isatty()
+    else:
+        with open(output, "wb") as file:
+            yield file, False
+
+
+def _default_format(output: str | None, terminal: bool) -> Format:
+    if terminal:
+        return Format.table
+    ending = Path(output or "").suffix.removeprefix(".").lower()
+    return Format(ending) if ending in ("json", "csv") else Format.jsonl
+
+
+def _utf8(terminal: bool) -> bool:
+    """Files and pipes get UTF-8; a terminal what it reads. UTF-8 on another holds bytes that are control characters."""
+    return not terminal or sys.stdout.encoding.lower().replace("-", "") == "utf8"
+
+
+# JSON ----------------------------------------------------------------------------------------------------------------
+
+
+def _jsonl(rows: Iterable[Any], stream: BinaryIO, terminal: bool) -> None:
+    ascii_only = not _utf8(terminal)
+    for row in rows:
+        stream.write(json_bytes(row, ascii_only=ascii_only) + b"\n")
+
+
+def _json(rows: Iterable[Any], stream: BinaryIO, terminal: bool) -> None:
+    ascii_only = not _utf8(terminal)
+    before = b"[\n"
+    for row in rows:
+        stream.write(before + json_bytes(row, ascii_only=ascii_only))
+        before = b",\n"
+    stream.write(b"[]\n" if before == b"[\n" else b"\n]\n")
+
+
+# CSV -----------------------------------------------------------------------------------------------------------------
+
+
+def _csv(rows: Iterable[msgspec.Struct], stream: BinaryIO, terminal: bool, columns: list[str]) -> None:
+    line = io.StringIO(newline="")
+    writer = csv.writer(line, lineterminator="\n")
+
+    def write(cells: Sequence[object]) -> None:
+        writer.writerow(cells)
+        stream.write(_encoded(line.getvalue(), terminal))
+        line.seek(0)
+        line.truncate()
+
+    write(columns)
+    places = {name: place for place, name in enumerate(columns)}
+    for row in rows:
+        cells: list[object] = [""] * len(columns)
+        for name, value in msgspec.to_builtins(row).items():
+            if value is not None and name in places:
+                cells[places[name]] = _csv_cell(value)
+        write(cells)
+
+
+def _csv_cell(value: Any) -> object:
+    if isinstance(value, str):
+        return ("'" if value.startswith(_FORMULA) else "") + printable(value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> object:
+    """What a cell shows of a value that is no text."""
+    if value is None:
+        return ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return json_bytes(value).decode()
+
+
+# Tables --------------------------------------------------------------------------------------------------------------
+
+
+def _table(rows: Iterable[msgspec.Struct], stream: BinaryIO, terminal: bool, columns: Columns) -> None:
+    """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`."""
+    title = None
+    first = True
+    for (kind, file), group in groupby(rows, lambda row: (type(row), getattr(row, "file", None))):
+        shown = columns.get(kind) or [name for name in kind.__struct_fields__ if name not in ("file", "kind")]
+        while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
+            head = ("" if first else "\n") + (f"{printable(file)}\n" if file and file != title else "")
+            stream.write(_encoded(head + _table_text(piece, shown, terminal), terminal))
+            title, first = file, False
+
+
+def _table_text(rows: list[dict[str, Any]], columns: Sequence[str], terminal: bool) -> str:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD if _utf8(terminal) else box.ASCII, pad_edge=False, show_edge=False)
+    columns = [name for name in columns if any(row.get(name) not in _NOTHING for row in rows)]
+    for name in columns:
+        numbers = all(isinstance(row.get(name), (int, float, type(None))) for row in rows)
+        table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_table_cell(row.get(name))) for name in columns))
+    return _rendered(table, terminal)
+
+
+def _rendered(table: Table, terminal: bool) -> str:
+    from rich.console import Console
+
+    text = io.StringIO()
+    console = Console(
+        file=text,
+        force_terminal=terminal,
+        width=shutil.get_terminal_size().columns if terminal else _WIDE,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    console.print(table)
+    return "".join(line.rstrip() + "\n" for line in text.getvalue().splitlines())
+
+
+def _table_cell(value: Any) -> str:
+    if value in _NOTHING:
+        return ""
+    return printable(value) if isinstance(value, str) else str(_plain(value))
+
+
+def _encoded(text: str, terminal: bool) -> bytes:
+    return text.encode() if _utf8(terminal) else text.encode(sys.stdout.encoding, "backslashreplace")

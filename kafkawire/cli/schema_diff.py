@@ -1,0 +1,88 @@
+"""`kafkawire schema diff`: what changed between two sets of schemas, and whether old readers survive it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire.cli import arguments, output
+from kafkawire.cli.arguments import InputError
+
+if TYPE_CHECKING:
+    from kafkawire.codegen.model import Message
+
+COLUMNS = ("message", "change", "versions", "field", "old", "new", "compatible", "why")
+_SIDE = "A folder of schemas, a jar of Kafka's, or a namespace: kafka, kip-664-draft, ..."
+
+
+class ChangeRow(output.Row, frozen=True, kw_only=True):
+    """A change; `compatible` says whether who reads or writes with the old schema can go on as before."""
+
+    message: str
+    change: str
+    versions: str | None
+    field: str | None
+    old: str | None
+    new: str | None
+    compatible: bool
+    why: str | None
+
+
+def diff(
+    old: Annotated[str, typer.Argument(metavar="A", help=_SIDE)],
+    new: Annotated[str, typer.Argument(metavar="B", help="The same, of what came after A.")],
+    incompatible: Annotated[
+        bool, typer.Option("--incompatible", help="Only the changes that old readers or writers do not survive.")
+    ] = False,
+    format: output.FormatOption = None,
+    to: output.OutputOption = None,
+) -> None:
+    """Compare the schemas of A with those of B, message by message and version by version.
+
+    The rules are those of Kafka's own checker; and beyond them the bytes of each version that both have are compared.
+    The exit code is 3 when a change is not compatible.
+    """
+    from kafkawire.codegen.diff import compare
+    from kafkawire.codegen.importing.decisions import new_name
+
+    changes = list(compare(_messages(old), _messages(new), new_name))
+    rows = (
+        ChangeRow(
+            message=change.message,
+            change=change.what,
+            versions=change.versions or None,
+            field=change.field or None,
+            old=change.old or None,
+            new=change.new or None,
+            compatible=change.compatible,
+            why=change.why or None,
+        )
+        for change in changes
+        if not (incompatible and change.compatible)
+    )
+    output.print_rows(rows, [ChangeRow], format=format, output=to, columns={ChangeRow: COLUMNS})
+    if not all(change.compatible for change in changes):
+        raise typer.Exit(3)
+
+
+def _messages(side: str) -> list[Message]:
+    """The messages of one side; a usage error where it is neither a path nor a namespace."""
+    from kafkawire.codegen.importing import sources
+    from kafkawire.codegen.load import RawSchema
+    from kafkawire.codegen.resolve import resolve
+
+    path = Path(side)
+    if not path.exists():
+        if side not in arguments.namespaces():
+            known = ", ".join(arguments.namespaces())
+            raise typer.BadParameter(f"{side!r} is no file, no folder, and no namespace ({known})")
+        path = arguments.shipped_schemas(side)
+    releases = sources.releases([sources.read(path, prose=False)])
+    if len(releases) > 1:
+        labels = ", ".join(release.label for release in releases)
+        raise InputError(f"{side} holds several releases ({labels}): schema import makes one of them")
+    (release,) = releases
+    raws = [RawSchema(f"{side}, {name}", family, schema) for name, (family, schema) in release.messages.items()]
+    return resolve(raws, drafts=True)

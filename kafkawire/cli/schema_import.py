@@ -1,0 +1,78 @@
+"""`kafkawire schema import`: schemas from Kafka's jars, of any release, or from folders of JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafkawire.cli.arguments import InputError
+from kafkawire.cli.text import counted, printable
+
+
+def import_schemas(
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="JAR|DIR...", help="Kafka's jars, or folders of jars and schemas (*.json).")
+    ],
+    folder: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where the schemas are written.")],
+    family: Annotated[
+        str | None, typer.Option("--family", metavar="NAME", help="The family of all; by default each jar's own.")
+    ] = None,
+    newest_wins: Annotated[
+        bool, typer.Option("--newest-wins", help="Where releases disagree on a version, take the newest's layout.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there and differ.")] = False,
+) -> None:
+    """Import message schemas of one or several releases, one file a message for all versions.
+
+    The newest release decides what they share; older ones add the versions and fields that it dropped. Jars say their
+    release by their name. Where an input says none, the first is the newest. Messages get the names that they have
+    today; earlier ones stay as aliases. Each family has its folder in DIR.
+    """
+    from kafkawire.codegen.importing import catalogue, render, sources
+
+    if family is not None and not sources.is_family(family):
+        raise typer.BadParameter(f"{family!r} will not do as a folder's name", param_hint="--family")
+    releases = sources.releases([sources.read(path, family=family) for path in inputs])
+    try:
+        built = catalogue.build(releases)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if built.undecided and not newest_wins:
+        raise InputError(
+            f"{len(built.undecided)} versions are laid out otherwise by an older release, {built.undecided[0]} first: "
+            "--newest-wins takes the newest layout"
+        )
+    texts = {
+        folder / family / f"{name}.json": render.message(schema) for name, (family, schema) in built.messages.items()
+    }
+    changed = _write(texts, force)
+    for path, what in changed.items():
+        typer.echo(f"{what:8} {printable(str(path))}")
+    for path in sorted({*folder.glob("*/*.json")} - texts.keys()):
+        typer.echo(f"{'kept':8} {printable(str(path))}: no input has it")
+    for conflict in built.undecided:
+        typer.echo(f"{'newest':8} {conflict} is laid out otherwise there")
+    for name in built.left_out:
+        typer.echo(f"{'left out':8} {name}: no input has a version of it")
+    counts = Counter(family for family, _ in built.messages.values())
+    families = ", ".join(f"{family} {count}" for family, count in sorted(counts.items()))
+    versions = catalogue.count_versions(built.messages)
+    labels = printable(", ".join(release.label for release in releases))
+    typer.echo(f"{counted(len(built.messages), 'message')} ({families}), {versions} message-versions, of {labels}")
+
+
+def _write(texts: dict[Path, str], force: bool) -> dict[Path, str]:
+    """Writes what differs; the files, and what became of each."""
+    there = {path: path.read_bytes() for path in texts if path.exists()}
+    changed = {path: "changed" if path in there else "created" for path, text in texts.items()
+               if there.get(path) != text.encode()}  # fmt: skip
+    edited = [path for path, what in changed.items() if what == "changed"]
+    if edited and not force:
+        raise InputError(f"{edited[0]} is there and differs ({len(edited)} in all): --force overwrites")
+    for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(texts[path].encode())
+    return changed

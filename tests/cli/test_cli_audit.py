@@ -1,0 +1,241 @@
+"""`kafkawire audit`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kafkawire import rows
+from tests.audit_logs import HOUR, NOON, LogDirectory
+from tests.cli.harmless import harmless
+from tests.cli.runner import Run
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
+OLD = NOON - 3 * HOUR
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> LogDirectory:
+    """A broker with one transaction that has ended and one that has not."""
+    logs = LogDirectory(tmp_path / "logs")
+    orders = logs.partition("orders")
+    orders.data(1, at=OLD)
+    orders.marker("COMMIT", 1, at=OLD)
+    logs.id("other", "CompleteCommit", 1, 1, at=NOON)
+    return logs
+
+
+def hanging(logs: LogDirectory) -> LogDirectory:
+    logs.partition("orders").data(7, 3, at=OLD)
+    logs.id("pay", "CompleteCommit", 7, 4, at=NOON)
+    return logs
+
+
+def arguments(logs: LogDirectory, *more: object) -> list[object]:
+    return ["audit", logs.write(), "--txn-partitions", logs.ids, *more]
+
+
+# Exit codes ----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_open_is_0(run: Run, logs: LogDirectory) -> None:
+    assert run(*arguments(logs)).code == 0
+
+
+def test_a_live_transaction_is_0(run: Run, logs: LogDirectory) -> None:
+    logs.partition("orders").data(7, at=OLD)
+    logs.id("pay", "Ongoing", 7, 0, ("orders", 0), at=NOON)
+    assert run(*arguments(logs)).code == 0
+
+
+def test_a_hanging_transaction_is_3(run: Run, logs: LogDirectory) -> None:
+    assert run(*arguments(hanging(logs))).code == 3
+
+
+def test_a_stuck_transaction_is_3(run: Run, logs: LogDirectory) -> None:
+    logs.partition("orders").data(7, at=OLD)
+    logs.id("pay", "PrepareCommit", 7, 1, ("orders", 0), at=OLD)
+    assert run(*arguments(logs)).code == 3
+
+
+def test_what_was_found_outweighs_what_was_not_read(run: Run, logs: LogDirectory) -> None:
+    result = run("audit", hanging(logs).write())
+    assert result.code == 3
+    assert result.err == "incomplete: 47 of 50 partitions of __transaction_state were not read: 3-49\n"
+
+
+def test_an_unknown_one_is_4(run: Run, logs: LogDirectory) -> None:
+    logs.partition("orders").data(7, at=OLD)
+    result = run("audit", logs.write())
+    assert result.code == 4
+    assert result.err.startswith("incomplete: 47 of 50 partitions of __transaction_state were not read: 3-49 (and 1")
+
+
+def test_an_incomplete_coordinator_log_is_4(run: Run, logs: LogDirectory) -> None:
+    assert run("audit", logs.write()).code == 4
+
+
+def test_damage_is_4(run: Run, logs: LogDirectory) -> None:
+    logs.partition("orders").plain()
+    path = Path(logs.write()) / "orders-0" / f"{0:020}.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    result = run("audit", logs.root, "--txn-partitions", 3)
+    assert result.code == 4
+    assert result.err.startswith(f"incomplete: {path}: at byte ")
+    assert len(result.err.splitlines()) == 1
+
+
+def test_a_path_that_is_not_there_is_1(run: Run, tmp_path: Path) -> None:
+    result = run("audit", tmp_path / "gone")
+    assert (result.code, result.err) == (1, f"error: {tmp_path}/gone: No such file or directory\n")
+
+
+def test_a_folder_without_logs_is_1(run: Run, tmp_path: Path) -> None:
+    result = run("audit", tmp_path)
+    assert (result.code, result.err) == (1, f"error: {tmp_path}: no partition's log is here\n")
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--engine", "flink"), ("--as-of", "noon"), ("--txn-partitions", "0"), ("--format", "xml")]
+)
+def test_wrong_options_are_2(run: Run, logs: LogDirectory, wrong: tuple[str, str]) -> None:
+    assert run(*arguments(logs, *wrong)).code == 2
+
+
+# Formats -------------------------------------------------------------------------------------------------------------
+
+
+def test_json_is_one_object(run: Run, logs: LogDirectory) -> None:
+    audit = json.loads(run(*arguments(hanging(logs), "--format", "json")).out)
+    assert list(audit) == ["as_of", "read", "findings", "violations", "damage"]
+    assert audit["as_of"] == NOON
+    (finding,) = audit["findings"]
+    assert list(finding) == list(rows.field_names(rows.Finding))
+    assert (finding["verdict"], finding["reason"]) == ("hanging", "transaction_ended")
+
+
+def test_jsonl_has_a_kind_on_each_line(run: Run, logs: LogDirectory) -> None:
+    path = Path(hanging(logs).write()) / "orders-0" / f"{0:020}.log"
+    path.write_bytes(path.read_bytes() + b"torn")
+    lines = [json.loads(line) for line in run("audit", logs.root, "--txn-partitions", 3).out.splitlines()]
+    assert [line["kind"] for line in lines] == ["read", "finding", "damage"]
+    assert lines[0]["as_of"] == NOON
+
+
+def test_csv_is_the_findings(run: Run, logs: LogDirectory) -> None:
+    out = run(*arguments(hanging(logs), "--format", "csv")).out.decode()
+    (row,) = csv.DictReader(io.StringIO(out, newline=""))
+    assert (row["topic"], row["producer_id"], row["transactional_id"]) == ("orders", "7", "pay")
+
+
+def test_a_table_and_what_to_do(run: Run, logs: LogDirectory) -> None:
+    out = run(*arguments(hanging(logs), "--format", "table")).out.decode()
+    table, rest = out.split("\n\n", 1)
+    header, _, row = table.splitlines()
+    assert header.split() == [
+        "topic", "partition", "producer_id", "epoch", "start_offset", "last_timestamp", "age", "coordinator_knows_it",
+        "blocks_readers", "verdict", "reason",
+    ]  # fmt: skip
+    assert row.split() == [
+        "orders", "0", "7", "3", "2", "2025-06-16", "09:00:00", "UTC", "3", "h", "CompleteCommit:", "pay", "yes",
+        "hanging", "transaction_ended",
+    ]  # fmt: skip
+    assert rest.startswith("Ages as of 2025-06-16 12:00:00 UTC (newest time that a broker wrote, in ")
+    assert "\norders-0, offset 2: hanging, transaction_ended\n  - " in rest
+    assert rest.splitlines()[-1] == (
+        "  => kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 0 --start-offset 2"
+    )
+
+
+def test_a_table_of_nothing(run: Run, logs: LogDirectory) -> None:
+    out = run(*arguments(logs, "--format", "table")).out.decode()
+    assert out.startswith("No transaction is open.\n\nAges as of 2025-06-16 12:00:00 UTC (")
+
+
+def test_the_clock_can_be_given(run: Run, logs: LogDirectory) -> None:
+    result = run(*arguments(hanging(logs), "--as-of", OLD + 1, "--format", "json"))
+    assert result.code == 0
+    assert json.loads(result.out)["findings"][0]["reason"] == "young"
+
+
+def test_the_limit_can_be_given(run: Run, logs: LogDirectory) -> None:
+    assert run(*arguments(hanging(logs), "--max-transaction-timeout", 300)).code == 0
+
+
+def test_names_from_strangers_are_harmless(run: Run, logs: LogDirectory) -> None:
+    topic = os.fsdecode(b"\x1b[2J\xffred")
+    logs.partition(topic).data(7, at=OLD)
+    logs.id("=cmd()\x1b[31m\u202e", "CompleteCommit", 7, 1, at=NOON)
+    for format in ("table", "json", "jsonl", "csv"):
+        result = run(*arguments(logs, "--format", format))
+        assert result.code == 3
+        assert format == "csv" or harmless(result.out.decode())
+    assert "\n  - \\x1b[2J\\udcffred-0: " in run(*arguments(logs, "--format", "table")).out.decode()
+
+
+# The report ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_is_written_and_named(run: Run, logs: LogDirectory, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    result = run(*arguments(hanging(logs), "--report", path, "--format", "table"))
+    assert result.out.decode().endswith(f"\n\nReport: {path}\n")
+    assert "<h1>1 hanging transaction found</h1>" in path.read_text("utf-8")
+
+
+def test_the_report_may_go_to_standard_output(run: Run, logs: LogDirectory) -> None:
+    result = run(*arguments(logs, "--report", "-"))
+    assert result.out.startswith(b"<!doctype html>")
+    assert result.code == 0
+
+
+def test_a_report_that_cannot_be_written_is_1(run: Run, logs: LogDirectory, tmp_path: Path) -> None:
+    result = run(*arguments(hanging(logs), "--report", tmp_path / "no" / "folder"))
+    assert (result.code, result.err) == (1, f"error: {tmp_path}/no/folder: No such file or directory\n")
+
+
+# Real logs and Spark -------------------------------------------------------------------------------------------------
+
+
+def test_real_logs(run: Run) -> None:
+    result = run("audit", EXAMPLES / "one-node", "--format", "json")
+    assert result.code == 3
+    assert json.loads(result.out)["read"]["complete"]
+
+
+@pytest.mark.spark
+def test_spark_answers_alike(run: Run) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from kafkawire.errors import MissingExtraError
+    from kafkawire.spark.jre import java_home
+
+    try:
+        java_home()
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+    local = run("audit", EXAMPLES / "one-node", "--format", "json")
+    spark = run("audit", EXAMPLES / "one-node", "--format", "json", "--engine", "spark")
+    assert spark == local
+
+
+@pytest.mark.spark
+def test_without_java_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from pyspark.sql import SparkSession
+
+    from kafkawire.errors import MissingExtraError
+    from kafkawire.spark import session
+
+    def missing() -> str:
+        raise MissingExtraError("Spark", "spark-jre")
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "java_home", missing)
+    result = run("audit", EXAMPLES / "one-node", "--engine", "spark")
+    assert result.code == 1
+    assert result.err == 'error: Spark needs the "spark-jre" extra: pip install "kafkawire[spark-jre]"\n'

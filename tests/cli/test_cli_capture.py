@@ -1,0 +1,189 @@
+"""`kafkawire capture`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire import frames
+from kafkawire.messages import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ProduceRequest,
+    ProduceResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from kafkawire.messages.describe_transactions_response import TransactionState
+from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafkawire.records import Record, build
+from tests.cli.harmless import harmless
+from tests.cli.runner import Run
+
+CLIENT, BROKER = ("10.0.0.1", 40000), ("10.0.0.2", 9999)
+SYN, ACK = 2, 16
+
+RECORDS = build([Record(key=b"k", value=b"[bold]\x1b=cmd")])
+ASKED = DescribeTransactionsRequest(transactional_ids=("tx\x1b[2J",))
+ANSWERED = DescribeTransactionsResponse(transaction_states=(TransactionState(error_code=105),))
+PRODUCED = ProduceRequest(
+    acks=1, topic_data=(TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=RECORDS),)),)
+)
+TALK = [
+    (
+        frames.encode_request(ASKED, version=0, correlation_id=1, client_id="=me"),
+        frames.encode_response(ANSWERED, version=0, correlation_id=1),
+    ),
+    (
+        frames.encode_request(PRODUCED, version=9, correlation_id=2),
+        frames.encode_response(ProduceResponse(), version=9, correlation_id=2),
+    ),
+    (
+        frames.encode_request(SaslAuthenticateRequest(auth_bytes=b"\0user\0secret"), version=0, correlation_id=3),
+        frames.encode_response(SaslAuthenticateResponse(), version=0, correlation_id=3),
+    ),
+]
+
+
+def packet(source: tuple[str, int], target: tuple[str, int], sequence: int, ack: int, flags: int, data: bytes) -> bytes:
+    """An Ethernet frame with an IPv4 packet with a TCP segment; no checksums."""
+    tcp = struct.pack(">HHIIBBHHH", source[1], target[1], sequence, ack, 5 << 4, flags, 65535, 0, 0) + data
+    addresses = bytes(int(part) for ip in (source[0], target[0]) for part in ip.split("."))
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0) + addresses
+    return bytes(12) + b"\x08\x00" + ip + tcp
+
+
+def pcap(talk: list[tuple[bytes, bytes]]) -> bytes:
+    """One connection in a classic pcap: request, response, request, ... a millisecond apart."""
+    packets = [packet(CLIENT, BROKER, 99, 0, SYN, b""), packet(BROKER, CLIENT, 499, 100, SYN | ACK, b"")]
+    sent, received = 100, 500
+    for request, response in talk:
+        packets.append(packet(CLIENT, BROKER, sent, received, ACK, request))
+        sent += len(request)
+        packets.append(packet(BROKER, CLIENT, received, sent, ACK, response))
+        received += len(response)
+    out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    for number, data in enumerate(packets):
+        out += struct.pack("<IIII", 1_700_000_000, 1000 * number, len(data), len(data)) + data
+    return out
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.pcap"
+    path.write_bytes(pcap(TALK))
+    return path
+
+
+def exchanges(run: Run, *arguments: object, code: int = 0, **options: Any) -> list[dict[str, Any]]:
+    result = run("capture", *arguments, **options)
+    assert result.code == code, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_a_row_for_each_exchange(run: Run, trace: Path) -> None:
+    rows = exchanges(run, trace)
+    assert [(row["api"], row["version"], row["correlation_id"], row["errors"]) for row in rows] == [
+        ("DescribeTransactions", 0, 1, {"TRANSACTIONAL_ID_NOT_FOUND": 1}),
+        ("Produce", 9, 2, {}),
+        ("SaslAuthenticate", 0, 3, {}),
+    ]
+    first = rows[0]
+    assert (first["client"], first["broker"], first["packet"], first["response_packet"]) == (
+        "10.0.0.1:40000", "10.0.0.2:9999", 3, 4,
+    )  # fmt: skip
+    assert (first["time"], first["latency_ms"], first["problem"]) == ("2023-11-14T22:13:20.002000Z", 1, None)
+    assert not any("request" in row or "response" in row for row in rows)
+
+
+def test_bodies(run: Run, trace: Path) -> None:
+    rows = exchanges(run, trace, "--body")
+    assert rows[0]["request"] == {"transactionalIds": ["tx\x1b[2J"]}
+    assert rows[0]["response"]["transactionStates"][0]["errorCode"] == 105
+    assert isinstance(rows[1]["request"]["topicData"][0]["partitionData"][0]["records"], str)
+    assert rows[2]["request"] == {"authBytes": "[redacted]"}
+    assert exchanges(run, trace, "--body", "--show-secrets")[2]["request"] == {"authBytes": "AHVzZXIAc2VjcmV0"}
+
+
+def test_records_and_no_payloads(run: Run, trace: Path) -> None:
+    def records(*flags: str) -> Any:
+        return exchanges(run, trace, *flags)[1]["request"]["topicData"][0]["partitionData"][0]["records"]
+
+    assert records("--records")[0]["records"][0]["value"] == "[bold]\x1b=cmd"
+    assert records("--records", "--no-payloads") is None
+    assert records("--body", "--no-payloads") is None
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "json", "jsonl"])
+def test_every_format_is_harmless(run: Run, trace: Path, format: str) -> None:
+    result = run("capture", trace, "--records", "--format", format)
+    assert result.code == 0
+    assert harmless(result.text)
+    assert "DescribeTransactions" in result.text
+
+
+def test_csv(run: Run, trace: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(run("capture", trace, "--format", "csv").text)))
+    assert lines[0]["client_id"] == "'=me"
+    assert lines[0]["errors"] == '{"TRANSACTIONAL_ID_NOT_FOUND":1}'
+    assert not {"request", "response"} & set(lines[0])
+    lines = list(csv.DictReader(io.StringIO(run("capture", trace, "--format", "csv", "--body").text)))
+    assert json.loads(lines[0]["request"]) == {"transactionalIds": ["tx\x1b[2J"]}
+
+
+def test_standard_input_and_several_files(run: Run, trace: Path) -> None:
+    assert [row["file"] for row in exchanges(run, "-", stdin=trace.read_bytes())] == ["-"] * 3
+    assert len(exchanges(run, trace, trace)) == 6
+
+
+def test_damage_and_what_could_not_be_decoded_is_exit_code_4(run: Run, trace: Path, tmp_path: Path) -> None:
+    trace.write_bytes(pcap(TALK)[:-10])
+    assert len(exchanges(run, trace, code=4)) == 4
+    unknown = b"\0\0\0\x0a" + bytes.fromhex("0041 0063 00000001 ffff")
+    trace.write_bytes(pcap([*TALK, (unknown, b"\0\0\0\x04\0\0\0\x01")]))
+    result = run("capture", trace)
+    assert result.code == 4
+    assert result.err.startswith(
+        f"incomplete: {trace}: packet 9: request: DescribeTransactionsRequest has no version 99"
+    )
+    assert result.err.count("\n") == 1
+
+    other = tmp_path / "other.pcap"
+    trace.write_bytes(pcap(TALK))
+    result = run("capture", tmp_path / "none.pcap", trace, other)
+    assert (result.code, len(result.out.splitlines())) == (4, 3)
+    assert result.err == f"incomplete: {tmp_path / 'none.pcap'}: No such file or directory (and 1 more)\n"
+
+
+def test_a_capture_may_end_before_an_answer(run: Run, trace: Path) -> None:
+    trace.write_bytes(pcap([*TALK, (TALK[0][0].replace(b"\0\0\0\x01", b"\0\0\0\x07"), b"")]))
+    assert exchanges(run, trace)[-1]["problem"] == "no response was captured"
+
+
+def test_nothing_that_can_be_read(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for data, error in (
+        (b"", "at byte 0"),
+        (b"not a capture, but long enough", "at byte 0"),
+        (pcap([(b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n")]), "no Kafka was recognised in 4 packets "),
+    ):
+        path.write_bytes(data)
+        result = run("capture", path)
+        assert (result.code, result.out) == (1, b"")
+        assert result.err.startswith(f"error: {path}: ")
+        assert error in result.err
+        assert result.err.count("\n") == 1
+    assert run("capture", tmp_path / "none").err == f"error: {tmp_path / 'none'}: No such file or directory\n"
+    assert run("capture", tmp_path).code == 1
+    assert run("capture").code == 2
+
+
+def test_a_capture_without_packets_is_clear(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(pcap([])[:24])
+    assert exchanges(run, tmp_path / "x") == []

@@ -1,0 +1,177 @@
+"""`kafkawire dump`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire.messages import AbortedTxn, TransactionLogKey, TransactionLogValue
+from kafkawire.records import Header, Record, build, build_marker
+from tests.cli.harmless import harmless
+from tests.cli.runner import Run
+
+DATA = [
+    Record(key=b"k\x1b[31m", value=b"[bold]=cmd", timestamp=5, headers=(Header("h", b"\xff"), Header("g", None))),
+    Record(key=None, value=b"\xfe\xff", timestamp=6),
+]
+BATCHES = build(DATA, producer_id=7, producer_epoch=1, base_sequence=0, transactional=True, codec="lz4") + build_marker(
+    "ABORT", offset=2, timestamp=9, producer_id=7, producer_epoch=1, coordinator_epoch=3
+)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """A log directory: a partition with an aborted transaction, a good part of `__transaction_state`, checkpoints."""
+    root = tmp_path / "logs"
+    data, state = root / "orders-1", root / "__transaction_state-0"
+    for folder in (data, state):
+        folder.mkdir(parents=True)
+    (data / f"{0:020}.log").write_bytes(BATCHES)
+    (data / f"{0:020}.txnindex").write_bytes(AbortedTxn(producer_id=7, last_offset=2).encode_prefixed(0))
+    (data / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
+    key = TransactionLogKey(transactional_id="tx").encode_prefixed(0)
+    value = TransactionLogValue(producer_id=7, transaction_status=1).encode_prefixed(1)
+    (state / f"{0:020}.log").write_bytes(build([Record(key=key, value=value, timestamp=1)]))
+    (root / "replication-offset-checkpoint").write_text("0\n1\norders 1 3\n")
+    return root
+
+
+def rows(run: Run, *arguments: object, code: int = 0) -> list[dict[str, Any]]:
+    result = run("dump", *arguments)
+    assert result.code == code
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def of_kind(rows: list[dict[str, Any]], kind: str, *fields: str) -> list[Any]:
+    return [tuple(row[field] for field in fields) for row in rows if row["kind"] == kind]
+
+
+def test_batches_and_small_files(run: Run, logs: Path) -> None:
+    found = rows(run, logs)
+    assert of_kind(found, "batch", "topic", "partition", "base_offset", "last_offset", "codec", "control") == [
+        ("__transaction_state", 0, 0, 0, "none", None),
+        ("orders", 1, 0, 1, "lz4", None),
+        ("orders", 1, 2, 2, "none", "ABORT"),
+    ]
+    assert of_kind(found, "txnindex", "producer_id", "first_offset", "last_offset") == [(7, 0, 2)]
+    assert of_kind(found, "epoch", "epoch", "start_offset") == [(4, 0)]
+    assert of_kind(found, "checkpoint", "topic", "partition", "offset") == [("orders", 1, 3)]
+    assert not of_kind(found, "record")
+
+
+def test_records_without_payloads(run: Run, logs: Path) -> None:
+    for flags in (["--deep-iteration"], ["--print-data-log", "--no-payloads"]):
+        found = rows(run, logs / "orders-1", *flags)
+        assert of_kind(found, "record", "offset", "control", "key_size", "value_size", "timestamp") == [
+            (0, None, 6, 10, 5),
+            (1, None, None, 2, 6),
+            (2, "ABORT", 4, 6, 9),
+        ]
+        assert not any("value" in row or "decoded" in row or "headers" in row for row in found)
+
+
+def test_records_with_payloads(run: Run, logs: Path) -> None:
+    found = rows(run, logs, "--print-data-log")
+    assert of_kind(found, "record", "topic", "key", "value", "value_base64")[1:3] == [
+        ("orders", "k\x1b[31m", "[bold]=cmd", None),
+        ("orders", None, None, "/v8="),
+    ]
+    assert [row["headers"] for row in found if row["kind"] == "record"][1] == [
+        {"key": "h", "value": None, "value_base64": "/w=="},
+        {"key": "g", "value": None, "value_base64": None},
+    ]
+    decoded = next(row["decoded"] for row in found if row["kind"] == "record")
+    assert (decoded["key"]["data"], decoded["value"]["name"], decoded["value"]["version"]) == (
+        {"transactionalId": "tx"}, "TransactionLogValue", 1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "json", "jsonl"])
+def test_every_format_is_harmless(run: Run, logs: Path, format: str) -> None:
+    result = run("dump", logs, "--print-data-log", "--format", format)
+    assert result.code == 0
+    assert harmless(result.text)
+    assert r"k\x1b[31m" in result.text or r"k\u001b[31m" in result.text
+
+
+def test_csv_columns_are_those_that_were_asked_for(run: Run, logs: Path) -> None:
+    def columns(*flags: str) -> set[str]:
+        lines = list(csv.DictReader(io.StringIO(run("dump", logs, "--format", "csv", *flags).text)))
+        assert all(None not in line and None not in line.values() for line in lines)
+        return set(lines[0])
+
+    assert {"base_offset", "epoch", "detail"} <= columns()
+    assert not columns() & {"key_size", "value"}
+    assert "key_size" in columns("--deep-iteration")
+    assert "value" not in columns("--deep-iteration")
+    assert {"value", "headers", "decoded"} <= columns("--print-data-log")
+
+
+def test_output_file(run: Run, logs: Path, tmp_path: Path) -> None:
+    assert run("dump", logs, "-o", tmp_path / "x.jsonl").out == b""
+    assert (tmp_path / "x.jsonl").read_bytes() == run("dump", logs).out
+
+
+def test_several_paths_and_single_files(run: Run, logs: Path) -> None:
+    file = logs / "orders-1" / f"{0:020}.log"
+    assert len(rows(run, file)) == 2
+    assert len(rows(run, file, logs / "orders-1/leader-epoch-checkpoint")) == 3
+
+
+def test_damage_is_a_row_and_exit_code_4(run: Run, logs: Path) -> None:
+    path = logs / "orders-1" / f"{0:020}.log"
+    path.write_bytes(BATCHES[:60] + b"\xff" * 30 + BATCHES)
+    result = run("dump", logs)
+    assert result.code == 4
+    found = [json.loads(line) for line in result.out.splitlines()]
+    assert of_kind(found, "damage", "file", "position", "resumed_at") == [(str(path), 0, 90)]
+    assert len(of_kind(found, "batch")) == 3
+    assert result.err.startswith(f"incomplete: {path}: at byte 0: ")
+    assert result.err.count("\n") == 1
+
+
+def test_a_preallocated_tail_is_no_damage(run: Run, logs: Path) -> None:
+    path = logs / "orders-1" / f"{0:020}.log"
+    path.write_bytes(BATCHES + bytes(4096))
+    assert len(of_kind(rows(run, path), "batch")) == 2
+
+
+def test_nothing_that_can_be_read(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"\xff" * 200)
+    result = run("dump", path)
+    assert result.code == 1
+    assert result.err.startswith(f"error: {path}: at byte 0: ")
+    assert [json.loads(line)["kind"] for line in result.out.splitlines()] == ["damage"]
+
+
+def test_paths_that_are_none(run: Run, tmp_path: Path) -> None:
+    assert run("dump", tmp_path / "none").err == f"error: {tmp_path / 'none'}: No such file or directory\n"
+    (tmp_path / "notes.txt").write_text("x")
+    for path in (tmp_path, tmp_path / "notes.txt"):
+        assert run("dump", path).err == f"error: {path}: no file of a log directory is here\n"
+    assert run("dump").code == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_files_that_may_not_be_read(run: Run, logs: Path) -> None:
+    path = logs / "orders-1" / f"{0:020}.log"
+    path.chmod(0)
+    found = rows(run, logs, code=4)
+    assert of_kind(found, "damage", "file", "reason") == [(str(path), "unreadable")]
+
+
+def test_files_that_cannot_be_opened(run: Run, logs: Path) -> None:
+    path = logs / "orders-1" / f"{5:020}.log"
+    path.symlink_to(logs / "gone")
+    found = rows(run, logs, code=4)
+    assert of_kind(found, "damage", "file", "reason", "detail") == [
+        (str(path), "unreadable", "No such file or directory")
+    ]
+    assert len(of_kind(found, "batch")) == 3

@@ -1,0 +1,196 @@
+"""Rows as table, json, jsonl and csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import string
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.cli import output
+from kafkawire.cli.output import Format, print_rows
+from tests import golden
+from tests.cli.harmless import harmless
+
+HOSTILE = [
+    "\x1b]0;owned\x07\x1b[2J",
+    "[bold red]markup[/] :smile:",
+    "=cmd|' /C calc'!A0",
+    "+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "＝1",
+    'two\nlines, "quoted"',
+    "\u202egnp\u2066.exe",
+    "\udcff\udcfe",
+    "\x9b31m\u2028",
+    "ordinary, é 大",
+    "",
+]
+
+
+class Thing(output.Row, frozen=True, kw_only=True):
+    kind: str = "thing"
+    file: str | None = None
+    name: str
+    count: int | None = None
+    ratio: float | None = None
+    flag: bool | None = None
+    tags: tuple[str, ...] = ()
+    errors: dict[str, int] = msgspec.field(default_factory=dict)
+    body: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class Other(output.Row, frozen=True, kw_only=True):
+    kind: str = "other"
+    file: str | None = None
+    offset: int
+
+
+THINGS = [Thing(name=text, count=-i, file="a.log") for i, text in enumerate(HOSTILE)] + [
+    Thing(name="all", count=1, ratio=0.5, flag=True, tags=("=a", "\x1b"), errors={"NONE": 1}, body={"a": None}),
+    Thing(name="none", flag=False),
+]
+
+
+class _Standard:
+    """Standard output as `print_rows` sees it: a buffer, an encoding, a terminal or not."""
+
+    def __init__(self, terminal: bool = False, encoding: str = "utf-8") -> None:
+        self.buffer = io.BytesIO()
+        self.encoding = encoding
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+def printed(
+    rows: list[Any], format: Format | None, *, terminal: bool = False, encoding: str = "utf-8", **more: Any
+) -> str:
+    standard = _Standard(terminal, encoding)
+    before, sys.stdout = sys.stdout, standard  # type: ignore[assignment]
+    try:
+        print_rows(rows, [Thing, Other], format=format, **more)
+    finally:
+        sys.stdout = before
+    return standard.buffer.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_hostile_rows(format: Format) -> None:
+    golden.check(f"cli/hostile_rows.{format.value}.txt", printed(THINGS, format))
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_no_rows(format: Format) -> None:
+    header = "kind,file,name,count,ratio,flag,tags,errors,body,offset\n"
+    assert printed([], format) == {"table": "", "json": "[]\n", "jsonl": "", "csv": header}[format.value]
+
+
+def test_tables_of_several_kinds_and_files() -> None:
+    rows = [
+        Thing(name="a", file="one"),
+        Thing(name="b", file="one"),
+        Other(offset=5, file="one"),
+        Other(offset=6, file="two\x1b"),
+        Other(offset=7),
+    ]
+    golden.check("cli/tables.txt", printed(rows, Format.table, heading="Heading."))
+
+
+def test_table_columns_can_be_chosen() -> None:
+    text = printed([Thing(name="a", count=1)], Format.table, columns={Thing: ("count", "kind", "tags")})
+    assert text.split("\n")[0].split() == ["count", "kind"]
+
+
+def test_a_long_table_comes_in_pieces() -> None:
+    def rows() -> Any:
+        for i in range(1200):
+            taken.append(i)
+            yield Other(offset=i)
+
+    taken: list[int] = []
+    text = printed(rows(), Format.table)  # type: ignore[arg-type]
+    assert len(taken) == 1200
+    assert text.count("offset") == 3
+
+
+def test_csv_has_a_column_for_every_field_but_unset_ones() -> None:
+    text = printed([Thing(name="a"), Other(offset=1)], Format.csv, unset=["body"])
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert list(rows[0]) == ["kind", "file", "name", "count", "ratio", "flag", "tags", "errors", "offset"]
+    assert [row["kind"] for row in rows] == ["thing", "other"]
+    assert (rows[0]["offset"], rows[1]["offset"], rows[1]["name"]) == ("", "1", "")
+
+
+texts = st.text(st.characters(), max_size=20) | st.sampled_from(HOSTILE)
+things = st.builds(Thing, name=texts, count=st.none() | st.integers(-(1 << 63), (1 << 63) - 1), tags=st.tuples(texts))
+
+
+@given(st.lists(things, max_size=5))
+def test_json_lines_lose_nothing(rows: list[Thing]) -> None:
+    lines = printed(rows, Format.jsonl).split("\n")
+    assert lines.pop() == ""
+    assert [json.loads(line) for line in lines] == [json.loads(json.dumps(msgspec.to_builtins(row))) for row in rows]
+    assert json.loads(printed(rows, Format.json)) == [json.loads(line) for line in lines]
+
+
+@given(st.lists(things, max_size=5))
+def test_csv_cells_are_no_formulas_and_numbers_stay_numbers(rows: list[Thing]) -> None:
+    text = printed(rows, Format.csv)
+    assert harmless(text)
+    assert text.count("\n") == len(rows) + 1
+    for row, cells in zip(rows, csv.DictReader(io.StringIO(text)), strict=True):
+        assert not cells["name"].startswith(tuple("=+-@\t\r＝＋－＠"))
+        assert cells["count"] == ("" if row.count is None else str(row.count))
+        assert len(json.loads(cells["tags"])) == 1
+
+
+@given(st.lists(things, max_size=5), st.sampled_from(list(Format)), st.sampled_from(["utf-8", "latin-1", "ascii"]))
+def test_a_terminal_gets_nothing_that_acts(rows: list[Thing], format: Format, encoding: str) -> None:
+    text = printed(rows, format, terminal=True, encoding=encoding)
+    for styling in ("\x1b[1m", "\x1b[0m"):  # rich's own, around the header
+        text = text.replace(styling, "") if format is Format.table else text
+    assert harmless(text)
+
+
+def test_a_terminal_gets_a_table_and_a_pipe_json_lines() -> None:
+    rows = [Other(offset=1)]
+    assert printed(rows, None, terminal=True).count("\n") == 3
+    assert json.loads(printed(rows, None)) == {"kind": "other", "file": None, "offset": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("x.csv", "kind,file"), ("x.json", "[\n"), ("x.jsonl", "{"), ("x", "{"), ("x.table", "{")]
+)
+def test_a_file_s_ending_tells_the_format(tmp_path: Path, name: str, begins: str) -> None:
+    print_rows([Other(offset=1)], [Other], output=str(tmp_path / name))
+    assert (tmp_path / name).read_text().startswith(begins)
+
+
+def test_the_format_that_is_asked_for_wins(tmp_path: Path) -> None:
+    print_rows([Other(offset=1)], [Other], output=str(tmp_path / "x.csv"), format=Format.table)
+    assert set((tmp_path / "x.csv").read_text()) <= set(string.ascii_letters + string.digits + " \n─")
+
+
+def test_a_narrow_terminal_folds_and_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    text = printed([Thing(name="abcdefghij" * 10, count=5)], Format.table, terminal=True)
+    lines = text.split("\n")
+    assert max(len(line.replace("\x1b[1m", "").replace("\x1b[0m", "")) for line in lines) <= 30
+    assert "".join(char for char in text if char in "abcdefghij").count("abcdefghij") >= 9
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    assert printed([Thing(name="a"), Thing(name="b")], Format.table).split("\n")[0] == "name"
