@@ -1,0 +1,45 @@
+"""Fixtures that start real Kafka brokers (a pytest plugin: tests/conftest.py names it in `pytest_plugins`).
+
+Where Java, Maven or Kafka's jars are missing, tests that ask for a broker are skipped with the reason; with
+`KAFKAWIRE_REQUIRE_BROKER=1` they fail instead. A broker that does not start is always a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pytest
+
+from tools.broker import BrokerUnavailableError, Cluster, cluster
+
+
+class StartCluster(Protocol):
+    def __call__(self, nodes: int = 1, **options: Any) -> contextlib.AbstractContextManager[Cluster]: ...
+
+
+@pytest.fixture(scope="session")
+def start_cluster() -> StartCluster:
+    """`tools.broker.cluster`, for tests that need a cluster of their own: skips where none can be started."""
+
+    @contextlib.contextmanager
+    def start(nodes: int = 1, **options: Any) -> Iterator[Cluster]:
+        with contextlib.ExitStack() as stack:
+            try:
+                running = stack.enter_context(cluster(nodes, **options))
+            except BrokerUnavailableError as e:
+                if os.environ.get("KAFKAWIRE_REQUIRE_BROKER"):
+                    raise
+                pytest.skip(str(e))
+            yield running
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def broker(start_cluster: StartCluster) -> Iterator[Cluster]:
+    """One node for the whole session; lets transactions hang. Use topics and ids of your own, leave it running."""
+    with start_cluster(1, config={"transaction.partition.verification.enable": False}) as running:
+        yield running

@@ -1,0 +1,292 @@
+"""tools.broker: the cluster really runs, really stops, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.broker_fixture import StartCluster
+from tools.broker import BrokerStartError, BrokerUnavailableError, Cluster, cluster, jars, probe
+from tools.broker.cluster import free_ports
+from tools.broker.node import HOST, Node
+
+ROOT = Path(__file__).parents[2]
+
+
+# --- without Kafka ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def answering(response: bytes) -> Iterator[int]:
+    """A server that sends `response` to whoever asks, whatever they ask; its port."""
+    with socket.create_server((HOST, 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    peer, _ = server.accept()
+                except OSError:
+                    return
+                with peer:
+                    peer.recv(1000)
+                    peer.sendall(response)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">ii", len(body) + 4, 1) + body
+
+
+def test_probe_reads_api_versions() -> None:
+    with answering(framed(bytes.fromhex("0000 00000002 0000 0003 000d 0012 0000 0004"))) as port:
+        assert probe.api_versions(HOST, port) == {0: (3, 13), 18: (0, 4)}
+
+
+def test_probe_reads_brokers_with_and_without_a_rack() -> None:
+    brokers = struct.pack(">iih2sih", 2, 1, 2, b"ab", 9092, -1) + struct.pack(">ih1sih3s", 7, 1, b"c", 9093, 3, b"xyz")
+    with answering(framed(brokers + struct.pack(">ii", 1, 0))) as port:
+        assert probe.registered_brokers(HOST, port) == {1: ("ab", 9092), 7: ("c", 9093)}
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        pytest.param(b"", id="closed"),
+        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", id="another protocol"),
+        pytest.param(struct.pack(">ii", 100, 1), id="cut short"),
+        pytest.param(framed(struct.pack(">hi", 35, 0)), id="an error code"),
+    ],
+)
+def test_probe_says_why_a_peer_is_not_ready(response: bytes) -> None:
+    with answering(response) as port, pytest.raises(OSError):
+        probe.api_versions(HOST, port)
+
+
+def test_free_ports_differ_and_are_free() -> None:
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    for port in ports:
+        with socket.create_server((HOST, port)):
+            pass
+
+
+def test_free_ports_passes_over_taken_ones() -> None:
+    for _ in range(3):
+        assert free_ports(1, without=range(12_000, 31_999)) == [31_999]
+
+
+def test_properties_survive_javas_escapes(tmp_path: Path) -> None:
+    node = Node(1, tmp_path / "node-1", 1, 2)
+    node.write_properties({"a.b": "C:\\x", "motd": "zwei\nZeilen, für Ω"})
+    assert node.properties_file.read_bytes() == b"a.b=C:\\\\x\nmotd=zwei\\nZeilen, f\\u00fcr \\u03a9\n"
+
+
+def test_log_tail_is_the_end_of_the_log(tmp_path: Path) -> None:
+    node = Node(1, tmp_path, 1, 2)
+    assert node.log_tail() == ""
+    node.log_file.write_text("".join(f"line {i}\n" for i in range(100_000)))
+    assert node.log_tail(3) == "line 99997\nline 99998\nline 99999"
+
+
+def test_without_java_a_cluster_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(BrokerUnavailableError, match="no java"), cluster():
+        pass
+
+
+def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(BrokerUnavailableError, match="is Java 8: Kafka needs Java 17"):
+        jars.java()
+
+
+def fake_maven(folder: Path, script: str) -> None:
+    (folder / "mvn").write_text("#!/bin/sh\n" + script)
+    (folder / "mvn").chmod(0o755)
+
+
+def test_without_maven_jars_are_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BrokerUnavailableError, match="no mvn in PATH"):
+        jars.broker_jars(cache=tmp_path)
+
+
+def test_a_failing_maven_leaves_no_jars_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_maven(tmp_path, "mkdir jars; : > jars/half.jar; echo '[ERROR] the registry is away'; exit 1\n")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(BrokerUnavailableError, match="the registry is away"):
+        jars.broker_jars(cache=tmp_path / "cache")
+    assert list((tmp_path / "cache" / "jars").iterdir()) == []
+
+
+def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_maven(tmp_path, 'echo "$@" > "$(dirname "$0")/asked"; mkdir jars; : > jars/kafka.jar\n')
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    folder = jars.broker_jars("9.9.9", cache=tmp_path / "cache")
+    assert [p.name for p in folder.iterdir()] == ["kafka.jar"]
+    assert "-Dkafka.version=9.9.9" in (tmp_path / "asked").read_text()
+    (tmp_path / "mvn").unlink()
+    (tmp_path / "asked").unlink()
+    assert jars.broker_jars("9.9.9", cache=tmp_path / "cache") == folder
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_an_existing_folder_is_never_taken_over(start_cluster: StartCluster, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(FileExistsError), start_cluster(folder=tmp_path):
+        pass
+    assert (tmp_path / "mine").read_text() == "x"
+
+
+# --- with Kafka ------------------------------------------------------------------------------------------------------
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.broker
+def test_one_node_answers(broker: Cluster) -> None:
+    node = broker.node(1)
+    assert broker.bootstrap == node.address
+    assert probe.registered_brokers(HOST, node.port) == {1: (HOST, node.port)}
+    versions = probe.api_versions(HOST, node.port)
+    assert {18, 61, 65, 66} <= versions.keys(), "ApiVersions, DescribeProducers, DescribeTransactions, ListTransactions"
+    assert (broker.log_dirs[1] / "meta.properties").is_file()
+    with pytest.raises(KeyError, match="no node 2"):
+        broker.node(2)
+
+
+@pytest.mark.broker
+def test_config_and_feature_levels_reach_the_broker(start_cluster: StartCluster) -> None:
+    from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+
+    config = {"transaction.state.log.num.partitions": 3, "transaction.partition.verification.enable": False}
+    with start_cluster(config=config, feature_levels={"transaction.version": 0}) as running:
+        resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        found = admin.describe_configs([resource])[resource].result(timeout=20)
+        assert found["transaction.state.log.num.partitions"].value == "3"
+        assert found["transaction.partition.verification.enable"].value == "false"
+        versions = probe.api_versions(HOST, running.node(1).port)
+        log = running.node(1).log_file.read_text()
+    assert 22 in versions
+    assert "name='transaction.version', featureLevel=2" not in log
+    assert "name='metadata.version', featureLevel=" in log
+
+
+@pytest.mark.broker
+def test_three_nodes_stop_restart_and_leave_nothing(start_cluster: StartCluster) -> None:
+    with start_cluster(3) as running:
+        everyone = {node.node_id: (HOST, node.port) for node in running.nodes}
+        for node in running.nodes:
+            assert probe.registered_brokers(HOST, node.port) == everyone
+        pids = [node.process.pid for node in running.nodes if node.process is not None]
+        assert len(pids) == 3
+        assert running.stop_node(2), "a node of a cluster with a quorum stops by itself"
+        assert (running.log_dirs[2] / ".kafka_cleanshutdown").exists()
+        with pytest.raises(OSError):
+            probe.api_versions(HOST, running.node(2).port)
+        running.start_node(2)
+        assert probe.registered_brokers(HOST, running.node(1).port) == everyone
+        with pytest.raises(BrokerStartError, match="node 2 is running already"):
+            running.start_node(2)
+        running.kill_node(3)
+        assert not (running.log_dirs[3] / ".kafka_cleanshutdown").exists()
+        root = running.node(1).folder.parent
+    assert not root.exists()
+    assert [pid for pid in pids if is_alive(pid)] == []
+
+
+@pytest.mark.broker
+def test_a_kept_folder_is_left_cleanly_closed(start_cluster: StartCluster, tmp_path: Path) -> None:
+    with start_cluster(folder=tmp_path / "kept", keep=True) as running:
+        log_dir = running.log_dirs[1]
+    assert (log_dir / ".kafka_cleanshutdown").exists()
+    assert {p.name for p in log_dir.iterdir()} >= {"meta.properties", "recovery-point-offset-checkpoint"}
+
+
+@pytest.mark.broker
+def test_a_broken_config_fails_at_once_with_kafkas_own_words(start_cluster: StartCluster, tmp_path: Path) -> None:
+    folder = tmp_path / "broken"
+    with (
+        pytest.raises(BrokerStartError, match=r"(?s)node 1.*no.such.Class") as error,
+        start_cluster(folder=folder, config={"authorizer.class.name": "no.such.Class"}, ready_timeout=60),
+    ):
+        pass
+    assert "not ready in" not in str(error.value)
+    assert folder.exists(), "kept, to be looked into"
+
+
+@pytest.mark.broker
+def test_a_cluster_that_cannot_form_names_the_node_and_the_time(start_cluster: StartCluster) -> None:
+    # A voter that does not exist: no quorum of two, so the node runs and never becomes ready.
+    config = {"controller.quorum.voters": f"1@{HOST}:{free_ports(1)[0]},2@{HOST}:1"}
+    with (
+        pytest.raises(BrokerStartError, match=r"not ready in 5 s: node 1 ") as error,
+        start_cluster(config=config, ready_timeout=5),
+    ):
+        pass
+    assert "--- node 1, " in str(error.value)
+    root = Path(str(error.value).split("--- node 1, ")[1].split("\n")[0]).parents[1]
+    for path in sorted(root.rglob("*"), reverse=True):  # it was kept; not for us
+        path.rmdir() if path.is_dir() else path.unlink()
+    root.rmdir()
+
+
+@pytest.mark.broker
+def test_the_command_prints_its_address_and_stops_on_ctrl_c(broker: Cluster, tmp_path: Path) -> None:
+    del broker  # Kafka's jars are here, else this test is skipped
+    folder = tmp_path / "cluster"
+    command = [sys.executable, "-m", "tools.broker", "--folder", str(folder), "--config", "num.partitions=3"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().strip().partition(":")
+        assert 18 in probe.api_versions(host, int(port))
+        assert "num.partitions=3\n" in (folder / "node-1" / "server.properties").read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    with pytest.raises(OSError):
+        probe.api_versions(host, int(port))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "novalue"], "'novalue' is not of the form KEY=VALUE"),
+        (["--feature", "transaction.version=two"], "a level is a number"),
+        (["--nodes", "0"], "Invalid value for '--nodes'"),
+    ],
+)
+def test_the_command_refuses_bad_options(arguments: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "tools.broker", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,364 @@
+"""examples/: what is written about the bytes is in the bytes; and tools.examples makes them again.
+
+The first half reads the files with a few lines of `struct`, without kafkawire: it is what tests of kafkawire's readers
+may rely on.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from broker_fixture import StartCluster
+
+from kafkawire import records
+from kafkawire.messages import TransactionLogKey, TransactionLogValue
+from tools.broker import Cluster
+from tools.broker.jars import TOOLS_VERSION
+from tools.broker.kafka_tools import run_tool
+from tools.examples import __main__ as command
+from tools.examples import logs, sniff, truth
+from tools.examples.errors import ExamplesError
+from tools.examples.wire import Wire
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+EXPECTED: dict[str, Any] = json.loads((EXAMPLES / "expected.json").read_text())
+LOGS = sorted(EXPECTED["kafka-logs"])
+BATCH = struct.Struct(">qiibIhiqqqhii")
+TRANSACTIONAL, CONTROL = 16, 32
+STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
+
+
+class Batch(NamedTuple):
+    offset: int
+    last_offset: int
+    attributes: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+
+
+def batches(partition: Path) -> Iterator[Batch]:
+    for segment in sorted(partition.glob("*.log")):
+        data, at = segment.read_bytes(), 0
+        while at < len(data):
+            offset, length, _, magic, _, attributes, delta, _, latest, producer, epoch, _, _ = BATCH.unpack_from(
+                data, at
+            )
+            assert magic == 2
+            yield Batch(offset, offset + delta, attributes, latest, producer, epoch)
+            at += 12 + length
+        assert at == len(data)
+
+
+def replicas(name: str) -> list[Path]:
+    return sorted((EXAMPLES / "kafka-logs" / name).glob("broker-*"))
+
+
+def test_they_are_small_and_none_is_ignored() -> None:
+    files = [path for path in EXAMPLES.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < command.MAX_BYTES
+    told = subprocess.run(
+        ["git", "check-ignore", "--no-index", *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert told.stdout == "", "a file that .gitignore hides is not in the repository"
+
+
+def test_each_folder_says_how_it_was_made() -> None:
+    for folder in ["", "capture", *(f"kafka-logs/{name}" for name in LOGS)]:
+        assert "python -m tools.examples" in (EXAMPLES / folder / "README.md").read_text()
+
+
+def test_the_kinds_that_are_there() -> None:
+    kinds = {name: {o["reason"] for o in EXPECTED["kafka-logs"][name]["open"]} for name in LOGS}
+    assert kinds["one-node"] == {"no_transactional_id", "transaction_ended", "live", "young"}
+    more = {"partition_not_in_transaction", "epoch_bumped", "stuck_prepare"}
+    assert kinds["three-nodes"] == kinds["one-node"] | more
+    for name in LOGS:
+        for found in EXPECTED["kafka-logs"][name]["open"]:
+            assert (found["verdict"] == "hanging") == (found["reason"] not in ("live", "young", "stuck_prepare"))
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_is_open_in_the_bytes_is_what_the_brokers_said(name: str) -> None:
+    expected = EXPECTED["kafka-logs"][name]
+    said = {(o["topic"], o["partition"], o["producer_id"]): o for o in expected["open"]}
+    for broker in replicas(name):
+        found = {}
+        for offsets in expected["offsets"]:
+            topic, partition = offsets["topic"], offsets["partition"]
+            start: dict[int, int] = {}
+            latest: dict[int, Batch] = {}
+            end = 0
+            for batch in batches(broker / f"{topic}-{partition}"):
+                end = batch.last_offset + 1
+                if batch.attributes & CONTROL:
+                    start.pop(batch.producer_id, None)
+                elif batch.attributes & TRANSACTIONAL:
+                    start.setdefault(batch.producer_id, batch.offset)
+                    latest[batch.producer_id] = batch
+            assert end == offsets["high_watermark"]
+            assert min(start.values(), default=end) == offsets["last_stable_offset"]
+            for producer, offset in start.items():
+                last = latest[producer]
+                found[topic, partition, producer] = offset, last.producer_epoch, last.max_timestamp
+        assert found == {
+            place: (o["start_offset"], o["producer_epoch"], o["last_timestamp"]) for place, o in said.items()
+        }
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_blocks_is_the_first_that_is_open(name: str) -> None:
+    expected = EXPECTED["kafka-logs"][name]
+    stable = {(o["topic"], o["partition"]): o["last_stable_offset"] for o in expected["offsets"]}
+    for found in expected["open"]:
+        assert found["blocked"] == (found["start_offset"] == stable[found["topic"], found["partition"]])
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_coordinators_log_is_what_the_coordinators_said(name: str) -> None:
+    for broker in replicas(name):
+        states: dict[str, tuple[int, int, str, set[tuple[str, int]]]] = {}
+        for partition in broker.glob("__transaction_state-*"):
+            for segment in sorted(partition.glob("*.log")):
+                for batch in records.read(segment.read_bytes()):
+                    for record in batch.records:
+                        assert record.key is not None
+                        assert record.value is not None
+                        key, _ = TransactionLogKey.decode_prefixed(record.key)
+                        value, _ = TransactionLogValue.decode_prefixed(record.value)
+                        listed = {(t.topic, p) for t in value.transaction_partitions or () for p in t.partition_ids}
+                        states[key.transactional_id] = (
+                            value.producer_id,
+                            value.producer_epoch,
+                            STATES[value.transaction_status],
+                            listed,
+                        )
+        assert states == {
+            t["transactional_id"]: (
+                t["producer_id"],
+                t["producer_epoch"],
+                t["state"],
+                {(topic, partition) for topic, partition in t["partitions"]},
+            )
+            for t in EXPECTED["kafka-logs"][name]["transactions"]
+        }
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_directories_are_whole_and_closed(name: str) -> None:
+    expected = EXPECTED["kafka-logs"][name]
+    for number, broker in enumerate(replicas(name), 1):
+        assert f"node.id={number}\n" in (broker / "meta.properties").read_text()
+        assert (broker / ".kafka_cleanshutdown").exists()
+        for checkpoint in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+            lines = (broker / checkpoint).read_text().splitlines()
+            assert lines[0] == "0"
+            assert int(lines[1]) == len(lines) - 2 > 0
+        ends = dict(line.rsplit(" ", 1) for line in lines[2:])
+        for offsets in expected["offsets"]:
+            end = int(ends[f"{offsets['topic']} {offsets['partition']}"])
+            assert end == offsets["high_watermark"] or (end < offsets["high_watermark"] and number != offsets["leader"])
+        assert list(broker.glob("__cluster_metadata-0/*.log"))
+        aborted = list(broker.glob("orders-0/*.txnindex"))
+        assert [path.stat().st_size for path in aborted] == [2 * 34], "two aborted transactions"
+
+
+class Packet(NamedTuple):
+    source: int
+    target: int
+    sequence: int
+    payload: bytes
+
+
+def packets(path: Path) -> Iterator[Packet]:
+    data = path.read_bytes()
+    magic, *_, link_type = struct.unpack_from("<IHHiIII", data)
+    assert (magic, link_type) == (0xA1B2C3D4, 1), "classic pcap, little endian, Ethernet"
+    at = 24
+    while at < len(data):
+        captured, length = struct.unpack_from("<II", data, at + 8)
+        assert captured == length, "packets are whole"
+        ip = data[at + 16 + 14 : at + 16 + captured]
+        at += 16 + captured
+        tcp = ip[(ip[0] & 15) * 4 : int.from_bytes(ip[2:4], "big")]
+        source, target, sequence = struct.unpack_from(">HHI", tcp)
+        yield Packet(source, target, sequence, tcp[(tcp[12] >> 4) * 4 :])
+
+
+def streams() -> dict[tuple[int, int], bytes]:
+    """The bytes of each direction of each connection. Loopback keeps them in order; a segment may come twice."""
+    joined: dict[tuple[int, int], bytes] = defaultdict(bytes)
+    following: dict[tuple[int, int], int] = {}
+    for packet in packets(EXAMPLES / "capture" / command.CAPTURE):
+        way = packet.source, packet.target
+        if packet.payload and packet.sequence >= following.get(way, packet.sequence):
+            assert following.get(way, packet.sequence) == packet.sequence
+            following[way] = packet.sequence + len(packet.payload) & 0xFFFFFFFF
+            joined[way] += packet.payload
+    return joined
+
+
+def frames(stream: bytes) -> list[bytes]:
+    found, at = [], 0
+    while at < len(stream):
+        size = int.from_bytes(stream[at : at + 4], "big")
+        found.append(stream[at + 4 : at + 4 + size])
+        at += 4 + size
+    assert at == len(stream)
+    return found
+
+
+def test_the_capture_holds_each_exchange_that_was_made_by_hand() -> None:
+    expected = EXPECTED["capture"][command.CAPTURE]
+    by_port: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for exchange in expected["exchanges_by_hand"]:
+        by_port[exchange["client_port"]].append(exchange)
+    joined = streams()
+    for port, exchanges in by_port.items():
+        requests, responses = frames(joined[port, expected["port"]]), frames(joined[expected["port"], port])
+        assert [(*struct.unpack_from(">hhi", request), len(request)) for request in requests] == [
+            (e["api_key"], e["version"], e["correlation_id"], e["request_bytes"]) for e in exchanges
+        ]
+        assert [(int.from_bytes(response[:4], "big"), len(response)) for response in responses] == [
+            (e["correlation_id"], e["response_bytes"]) for e in exchanges
+        ]
+
+
+def test_the_capture_holds_what_transactions_need() -> None:
+    port = EXPECTED["capture"][command.CAPTURE]["port"]
+    keys = {int.from_bytes(f[:2], "big") for (_, to), data in streams().items() if to == port for f in frames(data)}
+    # Produce, Fetch, FindCoordinator, ApiVersions, InitProducerId to TxnOffsetCommit, DescribeProducers,
+    # DescribeTransactions, ListTransactions
+    assert keys >= {0, 1, 10, 18, 22, 24, 25, 26, 27, 28, 61, 65, 66}
+
+
+def test_the_captures_hanging_transactions_were_aborted() -> None:
+    expected = EXPECTED["capture"][command.CAPTURE]
+    assert [abort["by"] for abort in expected["aborts"]] == ["kafka-transactions.sh abort", "WriteTxnMarkers v1"]
+    for abort in expected["aborts"]:
+        assert abort["last_stable_offset_before"] == abort["start_offset"] < abort["last_stable_offset_after"]
+    assert {state["current_txn_start_offset"] for state in expected["producers"]} == {-1}
+
+
+# --- the tool
+
+
+def test_trimming_keeps_entries_and_cuts_zeros(tmp_path: Path) -> None:
+    entry = struct.pack(">ii", 256, 0)
+    (tmp_path / "0.index").write_bytes(entry + bytes(80))
+    (tmp_path / "1.index").write_bytes(bytes(80))
+    (tmp_path / "0.timeindex").write_bytes(struct.pack(">qi", 1 << 40, 7) + bytes(24))
+    logs._trim_indexes(tmp_path)
+    # The zero position of the entry belongs to it.
+    assert (tmp_path / "0.index").read_bytes() == entry
+    assert (tmp_path / "1.index").read_bytes() == b""
+    assert (tmp_path / "0.timeindex").read_bytes() == struct.pack(">qi", 1 << 40, 7)
+
+
+def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(start: int, state: str) -> truth.Truth:
+        producer = truth.ProducerState(
+            topic="orders", partition=0, leader=1, producer_id=0, producer_epoch=1, last_sequence=2,
+            last_timestamp=0, coordinator_epoch=0, current_txn_start_offset=start,
+        )  # fmt: skip
+        transaction = truth.Transaction(
+            transactional_id="orders-service", coordinator=1, producer_id=0, producer_epoch=1, state=state,
+            timeout_ms=60_000, start_time_ms=0, partitions=[],
+        )  # fmt: skip
+        return truth.Truth(asked_at=0, producers=[producer], transactions=[transaction], offsets=[])
+
+    answers = [said(18, "PrepareCommit"), said(-1, "PrepareCommit"), said(-1, "CompleteCommit"), said(18, "never")]
+    left = iter(answers)
+    monkeypatch.setattr(truth, "ask", lambda wire, topics: next(left))
+    settled = logs._settled(logs.Scene(running=None, wire=None), {"orders": 1})
+    assert settled is answers[2]
+
+
+def test_without_tcpdump_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ExamplesError, match="no tcpdump in PATH: install it"), sniff.recorded(tmp_path / "x", 9092):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo 'lo: You do not have permission to capture' >&2; exit 1", "needs root or the capability.*permission"),
+        (
+            "trap 'echo 3 packets dropped by kernel >&2; exit 0' INT; echo listening on lo >&2\n"
+            "while :; do sleep 0.1; done",
+            "(?s)not complete.*3 packets dropped",
+        ),
+    ],
+)
+def test_a_capture_that_fails_is_an_error(
+    script: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "tcpdump").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "tcpdump").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(ExamplesError, match=message), sniff.recorded(tmp_path / "x.pcap", 9092):
+        pass
+
+
+def test_paths_of_the_machine_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "fine").write_text("nothing to see")
+    command._refuse_paths(tmp_path)
+    (tmp_path / "told").write_bytes(b"\0" + str(Path.cwd()).encode() + b"/x")
+    with pytest.raises(ExamplesError, match="told tells the path"):
+        command._refuse_paths(tmp_path)
+
+
+def test_the_command_says_what_is_missing_in_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.examples", "--output", str(tmp_path / "out")],
+        cwd=ROOT, env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: no ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.broker
+def test_questions_that_cannot_be_answered_are_errors(broker: Cluster) -> None:
+    with Wire(broker.bootstrap) as wire:
+        producer = wire.init_producer("test-examples")
+        assert wire.end(producer, committed=True) == 48
+        with pytest.raises(ExamplesError, match="AddPartitionsToTxn answers error 29"):
+            wire.add_partitions(producer, {"__transaction_state": [0]})
+        nobody = wire.init_producer(None)
+        with pytest.raises(ExamplesError, match=f"producer id {nobody.producer_id} has no transactional id"):
+            wire.end(nobody, committed=True)
+
+
+@pytest.mark.broker
+def test_log_directories_are_made_again(start_cluster: StartCluster, broker: Cluster, tmp_path: Path) -> None:
+    del broker  # Kafka's jars are here, else this test is skipped
+    (recipe,) = (r for r in logs.RECIPES if r.name == "one-node")
+    made = logs.make(recipe, tmp_path / "made")
+    committed = EXPECTED["kafka-logs"]["one-node"]
+
+    def shape(told: dict[str, Any]) -> list[tuple[Any, ...]]:
+        names = ("topic", "partition", "verdict", "reason", "blocked", "transactional_id", "coordinator_state", "story")
+        return [tuple(found[name] for name in names) for found in told["open"]]
+
+    assert shape(made) == shape(committed)
+    assert made.keys() == committed.keys()
+
+    # Kafka's own reader finds the transaction at the place that the brokers told.
+    hang = next(found for found in made["open"] if found["verdict"] == "hanging")
+    segment = tmp_path / "made" / "broker-1" / f"{hang['topic']}-{hang['partition']}" / f"{0:020}.log"
+    dumped = run_tool("DumpLogSegments", "--files", str(segment), version=TOOLS_VERSION)
+    (line,) = (line for line in dumped.splitlines() if line.startswith(f"baseOffset: {hang['start_offset']} "))
+    assert f"producerId: {hang['producer_id']} producerEpoch: {hang['producer_epoch']}" in line
+    assert "isTransactional: true" in line

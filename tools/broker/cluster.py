@@ -1,0 +1,283 @@
+"""A real Kafka cluster in a temporary folder, on loopback, for as long as a `with` block runs."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+
+from . import jars, probe
+from .errors import BrokerStartError
+from .node import HOST, Node
+
+READY_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 30.0
+DISCARD_TIMEOUT_S = 5.0
+# Below the range from which systems take the ports of outgoing connections: a stopped node finds its port free again.
+_PORTS = range(12_000, 32_000)
+
+# Small logs and few internal partitions: copied directories stay small and every start is quick.
+DEFAULTS: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "log.index.size.max.bytes": "65536",
+    "log.segment.bytes": "1048576",
+    "num.partitions": "1",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.segment.bytes": "1048576",
+    "share.coordinator.state.topic.num.partitions": "4",
+    "share.coordinator.state.topic.segment.bytes": "1048576",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.segment.bytes": "1048576",
+}
+
+
+class Cluster:
+    """Running nodes. Node ids count from 1. Made by `cluster()`."""
+
+    def __init__(self, nodes: tuple[Node, ...], *, java: str, jars: Path, heap: str, ready_timeout: float) -> None:
+        self.nodes = nodes
+        self._java = java
+        self._jars = jars
+        self._heap = heap
+        self._ready_timeout = ready_timeout
+
+    @property
+    def bootstrap(self) -> str:
+        """All nodes as "host:port,host:port,...": a client's `bootstrap.servers`."""
+        return ",".join(node.address for node in self.nodes)
+
+    @property
+    def log_dirs(self) -> dict[int, Path]:
+        """The log directory of each node, by node id."""
+        return {node.node_id: node.log_dir for node in self.nodes}
+
+    def node(self, node_id: int) -> Node:
+        """The node with that id. Raises KeyError."""
+        for node in self.nodes:
+            if node.node_id == node_id:
+                return node
+        raise KeyError(f"no node {node_id}: the cluster has nodes 1 to {len(self.nodes)}")
+
+    def start_node(self, node_id: int) -> None:
+        """Starts a stopped node and waits until every running node is ready."""
+        self._launch(self.node(node_id))
+        self.wait_ready()
+
+    def stop_node(self, node_id: int, *, timeout: float = STOP_TIMEOUT_S) -> bool:
+        """Stops a node with SIGTERM, kills it after `timeout` seconds. True if it stopped by itself."""
+        node = self.node(node_id)
+        node.terminate()
+        return node.wait_stopped(timeout)
+
+    def kill_node(self, node_id: int) -> None:
+        """Kills a node as a power cut would: index tails stay preallocated, no clean-shutdown file."""
+        self.node(node_id).kill()
+
+    def restart_node(self, node_id: int, *, timeout: float = STOP_TIMEOUT_S) -> bool:
+        """Stops and starts a node. True if the stop was clean."""
+        clean = self.stop_node(node_id, timeout=timeout)
+        self.start_node(node_id)
+        return clean
+
+    def stop(self, *, timeout: float = STOP_TIMEOUT_S) -> bool:
+        """Stops every node, at the same time. True if all stopped by themselves."""
+        with contextlib.ExitStack() as afterwards:
+            # At once: a node that stops cleanly asks the controllers for leave, and a quorum has to be there.
+            for node in self.nodes:
+                afterwards.callback(node.kill)
+                node.terminate()
+            deadline = time.monotonic() + timeout
+            stopped = [node.wait_stopped(max(0.0, deadline - time.monotonic())) for node in self.nodes]
+            return all(stopped)
+
+    def wait_ready(self) -> None:
+        """Returns when every running node answers ApiVersions and names every running node as registered.
+
+        Raises BrokerStartError when a node ends or the time is over.
+        """
+        running = [node for node in self.nodes if node.process is not None]
+        expected = {node.node_id for node in running}
+        deadline = time.monotonic() + self._ready_timeout
+        waiting = {node.node_id: "has not answered" for node in running}
+        while waiting:
+            for node in running:
+                if not node.running:
+                    self._fail(f"node {node.node_id} has ended")
+                if node.node_id in waiting:
+                    missing = _missing(node, expected)
+                    if missing is None:
+                        del waiting[node.node_id]
+                    else:
+                        waiting[node.node_id] = missing
+            if waiting and time.monotonic() > deadline:
+                reasons = "; ".join(f"node {i} {why}" for i, why in waiting.items())
+                self._fail(f"not ready in {self._ready_timeout:g} s: {reasons}")
+            if waiting:
+                time.sleep(0.1)
+
+    def _launch(self, node: Node) -> None:
+        if node.running:
+            raise BrokerStartError(f"node {node.node_id} is running already")
+        node.process = node.spawn(
+            node.java_command(self._java, self._jars, self._heap, "kafka.Kafka", str(node.properties_file))
+        )
+
+    def _format(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
+        features = [f"--feature={name}={level}" for name, level in feature_levels.items()]
+        running: list[tuple[Node, subprocess.Popen[bytes]]] = []
+        try:
+            for node in self.nodes:
+                arguments = ["format", "-t", cluster_id, "-c", str(node.properties_file), *features]
+                command = node.java_command(self._java, self._jars, "128m", "kafka.tools.StorageTool", *arguments)
+                running.append((node, node.spawn(command)))
+            for node, process in running:
+                if process.wait(self._ready_timeout) != 0:
+                    self._fail(f"node {node.node_id}'s folder could not be formatted")
+        except subprocess.TimeoutExpired:
+            self._fail(f"formatting takes longer than {self._ready_timeout:g} s")
+        finally:
+            for _, process in running:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+
+    def _start(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
+        self._format(cluster_id, feature_levels)
+        for node in self.nodes:
+            self._launch(node)
+        self.wait_ready()
+
+    def _fail(self, what: str) -> None:
+        tails = "".join(f"\n--- node {n.node_id}, {n.log_file}\n{n.log_tail()}" for n in self.nodes)
+        raise BrokerStartError(what + tails)
+
+
+@contextlib.contextmanager
+def cluster(
+    nodes: int = 1,
+    *,
+    config: Mapping[str, object] | None = None,
+    feature_levels: Mapping[str, int] | None = None,
+    version: str = jars.BROKER_VERSION,
+    port: int | None = None,
+    folder: Path | None = None,
+    keep: bool = False,
+    heap: str = "400m",
+    log_level: str = "info",
+    cache: Path | None = None,
+    ready_timeout: float = READY_TIMEOUT_S,
+) -> Iterator[Cluster]:
+    """A running cluster of `nodes` combined broker and controller nodes (KRaft); stopped and removed at the end.
+
+    config: broker properties beyond `DEFAULTS` and over them, the same for all nodes.
+    feature_levels: finalized features at the start, such as {"transaction.version": 0}; the others at their newest.
+    port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
+    folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. keep: leave it behind.
+    Raises BrokerUnavailableError where Java, Maven or the jars are missing, BrokerStartError when Kafka does not become
+    ready (the folder is then kept, and the text has the tail of each node's log), FileExistsError if `folder` exists.
+    """
+    if nodes < 1:
+        raise ValueError(f"a cluster has at least 1 node, not {nodes}")
+    java, libs = jars.java(), jars.broker_jars(version, cache=cache)
+    if folder is not None:
+        folder.mkdir(parents=True)
+    root = folder.resolve() if folder else Path(tempfile.mkdtemp(prefix="kafkawire-broker-"))
+    made = tuple(_nodes(root, nodes, port))
+    running = Cluster(made, java=java, jars=libs, heap=heap, ready_timeout=ready_timeout)
+    try:
+        for node in made:
+            node.write_properties(_properties(node, made, config or {}), log_level=log_level)
+        running._start(_cluster_id(), feature_levels or {})
+        yield running
+    except BrokerStartError:
+        keep = True
+        raise
+    finally:
+        # A clean stop can take long with several nodes; it matters to those who read the folder afterwards.
+        try:
+            running.stop(timeout=STOP_TIMEOUT_S if keep else DISCARD_TIMEOUT_S)
+        finally:
+            if not keep:
+                shutil.rmtree(root, ignore_errors=True)
+
+
+def _nodes(root: Path, count: int, port: int | None) -> Iterator[Node]:
+    given = range(0) if port is None else range(port, port + count)
+    ports = free_ports(2 * count, without=given)
+    for i in range(count):
+        client_port = given[i] if given else ports[2 * i]
+        yield Node(node_id=i + 1, folder=root / f"node-{i + 1}", port=client_port, controller_port=ports[2 * i + 1])
+
+
+def _properties(node: Node, nodes: tuple[Node, ...], config: Mapping[str, object]) -> dict[str, str]:
+    copies = str(min(len(nodes), 3))
+    in_sync = str(min(len(nodes), 2))
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": str(node.node_id),
+        "controller.quorum.voters": ",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in nodes),
+        "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{node.address}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(node.log_dir),
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        **DEFAULTS,
+    }
+    properties.update({key: _text(value) for key, value in config.items()})
+    return properties
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cluster_id() -> str:
+    """A Kafka Uuid in its base64url form; never with a "-" in front, which the storage tool takes for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def free_ports(count: int, *, without: Container[int] = ()) -> list[int]:
+    """`count` different TCP ports that nobody listens on at loopback now."""
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        if port in without:
+            continue
+        with socket.socket() as test:
+            test.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                test.bind((HOST, port))
+                found.append(port)
+        if len(found) == count:
+            return found
+    raise BrokerStartError(f"fewer than {count} free ports on {HOST}")
+
+
+def _missing(node: Node, expected: set[int]) -> str | None:
+    try:
+        if not probe.api_versions(HOST, node.port):
+            return "names no API"
+        registered = set(probe.registered_brokers(HOST, node.port))
+    except (OSError, struct.error) as e:
+        return f"does not answer ({e})"
+    absent = expected - registered
+    return f"does not know broker {', '.join(map(str, sorted(absent)))} yet" if absent else None

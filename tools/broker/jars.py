@@ -1,0 +1,102 @@
+"""Kafka's jars, fetched once with Maven and kept in a cache folder.
+
+A folder of jars is complete or absent: it is filled under another name and renamed when Maven has succeeded. Its name
+holds a digest of the POM that filled it, so an edited POM fills another folder. A folder that is there is used without
+Maven and without a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .errors import BrokerUnavailableError
+
+BROKER_VERSION = "4.4.0"
+TOOLS_VERSION = "4.3.1"
+MIN_JAVA = 17
+FETCH_TIMEOUT_S = 900
+
+_HERE = Path(__file__).parent
+
+
+def cache_dir() -> Path:
+    """Where jars are kept: `KAFKAWIRE_CACHE`, else `kafkawire` in `XDG_CACHE_HOME` or `~/.cache`."""
+    if own := os.environ.get("KAFKAWIRE_CACHE"):
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "kafkawire"
+
+
+def java() -> str:
+    """The path of a `java` that Kafka 4 runs on (`JAVA_HOME`, else `PATH`).
+
+    Raises BrokerUnavailableError if there is none or it is older than Java 17.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        raise BrokerUnavailableError(
+            f"no java in {home + '/bin' if home else 'PATH'}: Kafka needs Java {MIN_JAVA} or newer"
+        )
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if said.returncode != 0 or version is None:
+        raise BrokerUnavailableError(f"{found} -version fails: {(said.stderr or said.stdout).strip()[-200:]}")
+    if int(version[1]) < MIN_JAVA:
+        raise BrokerUnavailableError(f"{found} is Java {version[1]}: Kafka needs Java {MIN_JAVA} or newer")
+    return found
+
+
+def broker_jars(version: str = BROKER_VERSION, *, cache: Path | None = None) -> Path:
+    """The folder with a broker's jars, fetched if it is not there. Raises BrokerUnavailableError."""
+    return _fetch("broker", version, cache or cache_dir())
+
+
+def tools_jars(version: str = TOOLS_VERSION, *, cache: Path | None = None) -> Path:
+    """The folder with the jars of Kafka's command line tools, as `broker_jars`. Raises BrokerUnavailableError."""
+    return _fetch("tools", version, cache or cache_dir())
+
+
+def _fetch(kind: str, version: str, cache: Path) -> Path:
+    pom = _HERE / f"{kind}-pom.xml"
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:8]
+    folder = cache / "jars" / f"kafka-{kind}-{version}-{digest}"
+    if folder.is_dir():
+        return folder
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise BrokerUnavailableError(f"no mvn in PATH: Maven fetches the jars of Kafka {version} into {folder}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        # A POM of its own folder: Maven looks for settings and a parent beside the file it is given.
+        shutil.copy(pom, Path(scratch) / "pom.xml")
+        jars = Path(scratch) / "jars"
+        command = [
+            mvn,
+            "-q",
+            "-B",
+            f"-Dkafka.version={version}",
+            f"-DoutputDirectory={jars}",
+            "dependency:copy-dependencies",
+        ]
+        try:
+            done = subprocess.run(
+                command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise BrokerUnavailableError(f"Maven has not fetched Kafka {version} in {FETCH_TIMEOUT_S} s") from None
+        if done.returncode != 0 or not any(jars.glob("*.jar")):
+            lines = [line for line in done.stdout.splitlines() if "ERROR" in line] or done.stderr.splitlines()
+            raise BrokerUnavailableError(f"Maven cannot fetch Kafka {version}: " + " ".join(lines[:2]).strip()[:600])
+        try:
+            jars.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another process was faster: its jars are as good
+                raise
+    return folder

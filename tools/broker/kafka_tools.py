@@ -1,0 +1,47 @@
+"""Kafka's own command line tools (org.apache.kafka.tools.*), as users run them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+
+from .errors import BrokerError
+from .jars import TOOLS_VERSION, java, tools_jars
+
+_LOG4J = Path(__file__).with_name("tools-log4j2.properties")
+
+
+def run_tool(
+    main: str,
+    *arguments: str,
+    version: str = TOOLS_VERSION,
+    cache: Path | None = None,
+    heap: str = "256m",
+    timeout: float = 120.0,
+    statuses: Collection[int] = (0,),
+) -> str:
+    """Runs `org.apache.kafka.tools.<main>` and returns what it printed on standard output.
+
+    Raises BrokerUnavailableError where Java or the jars are missing, BrokerError when it takes longer than `timeout`
+    seconds or ends with a status that is not among `statuses`.
+    """
+    libs = tools_jars(version, cache=cache)
+    command = [java(), f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    command += [
+        f"-Dlog4j2.configurationFile={_LOG4J}",
+        "-cp",
+        str(libs / "*"),
+        f"org.apache.kafka.tools.{main}",
+        *arguments,
+    ]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BrokerError(f"{main} has not ended in {timeout:g} s") from None
+    if done.returncode not in statuses:
+        said = (done.stderr.strip() or done.stdout.strip())[-1000:]
+        raise BrokerError(f"{main} {' '.join(arguments)}: status {done.returncode}: {said}")
+    return done.stdout

@@ -1,0 +1,118 @@
+"""Both ways: what Java writes we read and write again, and what we write Java reads and writes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kafkawire.errors import KafkaWireError
+from tools.conformance.comparing import difference
+from tools.conformance.json_form import json_difference
+from tools.conformance.making import make
+from tools.conformance.pairing import Pair
+from tools.oracle import Oracle
+
+Answer = dict[str, Any]
+
+
+class Style(NamedTuple):
+    """A kind of object and the seed to make it from."""
+
+    name: str
+    seed: int
+
+
+class Failure(NamedTuple):
+    """A difference: which message, what it was made from, what differs, and the bytes in question."""
+
+    pair: Pair
+    style: Style
+    direction: str
+    what: str
+    data: str
+
+    def __str__(self) -> str:
+        return f"{self.pair} {self.style.name} {self.style.seed} {self.direction}: {self.what}  [{self.data:.400}]"
+
+
+def styles(count: int) -> list[Style]:
+    """The default object, and `count` others: every fourth is extreme."""
+    return [Style("default", 0)] + [Style("extreme" if i % 4 == 3 else "random", i) for i in range(count)]
+
+
+def java_first(oracle: Oracle, work: list[tuple[Pair, Style]], *, newest: bool) -> Iterator[Failure | None]:
+    """Java -> ours -> Java for each of `work`: None where all agree."""
+    questions = (
+        {
+            "op": "make",
+            "name": pair.name,
+            "version": pair.version,
+            "style": style.name,
+            "seed": style.seed,
+            # Other releases do not know all tagged fields that we know: keep clear of their tags.
+            "firstTag": 0 if newest else 100,
+        }
+        for pair, style in work
+    )
+    for (pair, style), answer in zip(work, oracle.ask(questions), strict=True):
+        what = _read_java(pair, answer, newest)
+        yield Failure(pair, style, "Java -> ours", what, answer.get("bytes", "")) if what else None
+
+
+def _read_java(pair: Pair, answer: Answer, newest: bool) -> str | None:
+    for problem in ("error", "writeError", "jsonError"):
+        if problem in answer:
+            return f"Java cannot make it: {answer[problem]}: {answer.get('text')}"
+    data = bytes.fromhex(answer["bytes"])
+    try:
+        ours = pair.ours.decode(data, pair.our_version, strict=True)
+    except KafkaWireError as error:
+        return f"we refuse what Java wrote: {error}"
+    found = difference(ours, answer["value"], pair.our_version, older=not newest)
+    if found:
+        return f"another value: {found}"
+    view = pair.ours.decode(memoryview(data), pair.our_version, copy=False)
+    found = difference(view, answer["value"], pair.our_version, older=not newest)
+    if found:
+        return f"another value without a copy: {found}"
+    if pair.ours.codec.interpret(data, pair.our_version)[1] != len(data):
+        return "the interpreter reads another number of bytes"
+    for name, encode in (("codec", pair.ours.codec.encode), ("interpreter", pair.ours.codec.interpret_encode)):
+        if encode(ours, pair.our_version) != data:
+            return f"the {name} writes other bytes"
+    return json_difference(pair, ours, answer, newest)
+
+
+def ours_first(oracle: Oracle, work: list[tuple[Pair, Style]], *, newest: bool) -> Iterator[Failure | None]:
+    """Ours -> Java -> ours for each of `work`: None where all agree."""
+    made = [_make(pair, style) for pair, style in work]
+    questions = (
+        {"op": "read", "name": pair.name, "version": pair.version, "bytes": data.hex()}
+        for (pair, _), (_, data) in zip(work, made, strict=True)
+    )
+    answers = oracle.ask(questions)
+    for (pair, style), (ours, data), answer in zip(work, made, answers, strict=True):
+        what = _read_by_java(pair, ours, data, answer, newest)
+        yield Failure(pair, style, "ours -> Java", what, data.hex()) if what else None
+
+
+def _make(pair: Pair, style: Style) -> tuple[Any, bytes]:
+    if style.name == "default":
+        value = pair.ours()
+    else:
+        value = make(pair.ours, pair.our_version, str(style.seed), extreme=style.name == "extreme")
+    return value, value.encode(pair.our_version)
+
+
+def _read_by_java(pair: Pair, ours: Any, data: bytes, answer: Answer, newest: bool) -> str | None:
+    for problem in ("error", "writeError", "jsonError"):
+        if problem in answer:
+            return f"Java refuses what we wrote: {answer[problem]}: {answer.get('text')}"
+    if answer["consumed"] != len(data):
+        return f"Java reads {answer['consumed']} of {len(data)} bytes"
+    found = difference(ours, answer["value"], pair.our_version, older=not newest)
+    if found:
+        return f"another value: {found}"
+    if answer["bytes"] != data.hex():
+        return f"Java writes other bytes: {answer['bytes']}"
+    return json_difference(pair, ours, answer, newest)

@@ -1,0 +1,81 @@
+"""The outcomes as a table, and as docs/conformance.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+
+from tools.conformance.run import BEFORE_4, NEWEST, Amounts, Outcome
+from tools.oracle.build import artifacts
+
+_COMPARISONS = (
+    "Java to ours",
+    "ours to Java",
+    "frames",
+    "prefixes",
+    "JSON inputs",
+    "conversions",
+    "defaults",
+    "mutants",
+)
+_TEMPLATE = Path(__file__).with_name("conformance.md.jinja")
+
+
+def table(outcomes: Iterable[Outcome]) -> str:
+    """A Markdown table, a line a release and a last one for all."""
+    rows: list[tuple[str, ...]] = [("release", "jars", "messages", "versions", *_COMPARISONS, "differences")]
+    total: Counter[str] = Counter()
+    wrong = 0
+    for outcome in outcomes:
+        total += outcome.compared
+        wrong += len(outcome.failures)
+        numbers = (outcome.messages, outcome.versions)
+        rows.append(
+            _row(outcome.release, len(artifacts(outcome.release)), *numbers, outcome.compared, outcome.failures)
+        )
+    rows.append(("all", "", "", "", *(f"{total[name]:,}" if total[name] else "" for name in _COMPARISONS), str(wrong)))
+    return _aligned(rows)
+
+
+def _row(
+    release: str, jars: int, messages: int, versions: int, compared: Counter[str], failures: list[str]
+) -> tuple[str, ...]:
+    cells = (f"{compared[name]:,}" if compared[name] else "" for name in _COMPARISONS)
+    return release, str(jars), str(messages), str(versions), *cells, str(len(failures))
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "| "
+        + " | ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        + " |"
+        for row in rows
+    ]
+    rule = "|" + "|".join("-" * (w + 1) + ("-" if i == 0 else ":") for i, w in enumerate(widths)) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def page(outcomes: list[Outcome], amounts: Amounts) -> str:
+    """docs/conformance.md."""
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    classes: Counter[tuple[str, str]] = Counter()
+    for outcome in outcomes:
+        classes += outcome.classes
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        table=table(outcomes),
+        outcomes=outcomes,
+        amounts=amounts,
+        classes=classes,
+        newest=NEWEST,
+        before_4=BEFORE_4,
+        differences=sum(len(outcome.failures) for outcome in outcomes),
+        failures=[(outcome.release, failure) for outcome in outcomes for failure in outcome.failures],
+    )

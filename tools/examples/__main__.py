@@ -1,0 +1,158 @@
+"""`python -m tools.examples`: makes `examples/` again, from real clients and real brokers."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import confluent_kafka
+import jinja2
+import typer
+
+from kafkawire.errors import KafkaWireError
+from tools.broker import BrokerError
+from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
+
+from . import capture, logs
+from .errors import ExamplesError
+from .sniff import measured
+
+MAX_BYTES = 5_000_000
+CAPTURE = "transactions.pcap"
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    output: Annotated[Path, typer.Option(help="The folder to make; what it has is replaced when all is made.")] = Path(
+        "examples"
+    ),
+    cache: Annotated[Path | None, typer.Option(help="Where Kafka's jars are kept, else KAFKAWIRE_CACHE.")] = None,
+) -> None:
+    """Starts real brokers, lets clients write, lets transactions hang, records and copies it all."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="kafkawire-examples-") as scratch:
+            made = Path(scratch) / "examples"
+            _make(made, cache)
+            _replace(output, made)
+    except (ExamplesError, BrokerError, KafkaWireError, confluent_kafka.KafkaException, OSError) as e:
+        print(f"error: {e}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _make(folder: Path, cache: Path | None) -> None:
+    (folder / "capture").mkdir(parents=True)
+    expected: dict[str, Any] = {"made": _versions(), "capture": {}, "kafka-logs": {}}
+    pcap = folder / "capture" / CAPTURE
+    _tell(f"capture/{CAPTURE} ...")
+    expected["capture"][CAPTURE] = capture.make(pcap, cache=cache)
+    for recipe in logs.RECIPES:
+        _tell(f"kafka-logs/{recipe.name} ...")
+        expected["kafka-logs"][recipe.name] = logs.make(recipe, folder / "kafka-logs" / recipe.name, cache=cache)
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+    (folder / ".gitattributes").write_text("capture/** -text\nkafka-logs/** -text\n")  # bytes, whatever they look like
+    _write_readmes(folder, expected)
+    _refuse_paths(folder)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > MAX_BYTES:
+        raise ExamplesError(f"{size} bytes are too many for examples, {MAX_BYTES} may be")
+    _tell(f"{size} bytes")
+
+
+def _versions() -> dict[str, str]:
+    said = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True).stderr
+    if (tcpdump := shutil.which("tcpdump")) is None:
+        raise ExamplesError("no tcpdump in PATH: install it (apt-get install tcpdump)")
+    sniffer = subprocess.run([tcpdump, "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"tcpdump version (\S+)", sniffer.stdout + sniffer.stderr)
+    runtime = re.search(r'version "([^"]+)"', said)
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "kafka": BROKER_VERSION,
+        "kafka_tools": TOOLS_VERSION,
+        "confluent_kafka": importlib.metadata.version("confluent-kafka"),
+        "librdkafka": str(confluent_kafka.libversion()[0]),
+        "java": runtime[1] if runtime else "unknown",
+        "tcpdump": found[1] if found else "unknown",
+    }
+
+
+def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # Markdown, of our own values
+    )
+
+    def write(target: Path, template: str, **values: Any) -> None:
+        target.write_text(environment.get_template(template).render(made=expected["made"], **values))
+
+    made = expected["made"]
+    versions = ", ".join(f"{name.replace('_', ' ')} {version}" for name, version in made.items() if name != "date")
+    described = {
+        name: {
+            **truth,
+            "brokers": len(list((folder / "kafka-logs" / name).glob("broker-*"))),
+            "asked": datetime.fromtimestamp(truth["asked_at"] / 1000, UTC).isoformat(timespec="seconds"),
+            "segment_ms": [topic for recipe in logs.RECIPES if recipe.name == name for topic in recipe.config],
+        }
+        for name, truth in expected["kafka-logs"].items()
+    }
+    write(folder / "README.md", "examples.md.j2", versions=versions, expected={"kafka-logs": described})
+    for name, truth in described.items():
+        target = folder / "kafka-logs" / name / "README.md"
+        write(target, "logs.md.j2", name=name, logs=truth, topics=_topics(truth["topics"]), age=_age)
+    pcap = folder / "capture" / CAPTURE
+    truth = expected["capture"][CAPTURE]
+    shape = {**truth, **measured(pcap)._asdict()}
+    target = folder / "capture" / "README.md"
+    write(target, "capture.md.j2", name=CAPTURE, capture=shape, topics=_topics(truth["topics"]))
+
+
+def _refuse_paths(folder: Path) -> None:
+    """No path of the machine that made them may be in the examples."""
+    paths = (tempfile.gettempdir(), str(Path.home()), str(Path.cwd()))
+    for path in folder.rglob("*"):
+        data = path.read_bytes() if path.is_file() else b""
+        for told in paths:
+            if f"{told}/".encode() in data:
+                raise ExamplesError(f"{path.relative_to(folder)} tells the path {told}")
+
+
+def _topics(topics: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({count} partition{'s' if count > 1 else ''})" for name, count in topics.items())
+
+
+def _age(milliseconds: int) -> str:
+    seconds = milliseconds // 1000
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min" if seconds >= 3600 else f"{seconds} s"
+
+
+def _replace(output: Path, made: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    for new in sorted(made.iterdir()):
+        old = output / new.name
+        if old.is_dir():
+            shutil.rmtree(old)
+        shutil.move(new, old)
+    _tell(f"{output} is made")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    app()

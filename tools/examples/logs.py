@@ -1,0 +1,337 @@
+"""examples/kafka-logs: log directories of brokers in which transactions hang, live, and have ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tools.broker import Cluster, cluster
+
+from . import clients, truth
+from .clients import Service, order
+from .errors import ExamplesError
+from .wire import Producer, Wire
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+SEGMENT_MS = 4_000
+SETTLE_S = 2.0  # followers learn the high watermark with their next fetch
+
+# What lets transactions hang as they did before Kafka 3.6.
+CONFIG: Mapping[str, object] = {"transaction.partition.verification.enable": False}
+
+
+class Open(msgspec.Struct, frozen=True, kw_only=True):
+    """An open transaction in one partition: how it was made, what is true of it, and what the brokers said.
+
+    `verdict` and `reason` are docs/DESIGN.md's; `blocked`: it holds the partition's last stable offset back.
+    `transactional_id` and `coordinator_state` are null where no coordinator knows the producer id.
+    """
+
+    story: str
+    verdict: str
+    reason: str
+    blocked: bool
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    start_offset: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transactional_id: str | None
+    coordinator_state: str | None
+
+
+@dataclass
+class Case:
+    story: str
+    verdict: str
+    reason: str
+    topic: str
+    partition: int
+    producer_id: int
+    start_offset: int | None = None
+
+
+@dataclass
+class Scene:
+    """A running cluster and what has been done to it. Times are epoch milliseconds."""
+
+    running: Cluster
+    wire: Wire
+    now: int = field(default_factory=lambda: int(time.time() * 1000))
+    cases: list[Case] = field(default_factory=list)
+    # Clients whose transactions stay open: they must not be collected before the brokers have stopped.
+    left_open: list[Service] = field(default_factory=list)
+
+    def service(self, transactional_id: str, **options: Any) -> Service:
+        return Service(self.running.bootstrap, transactional_id, **options)
+
+    def hours_ago(self, hours: float) -> int:
+        return self.now - int(hours * HOUR)
+
+    # --- open transactions, one recipe each (docs/DESIGN.md has the reasons' meanings)
+
+    def nobodys(self, topic: str, partition: int, *, hours: float, reason: str = "no_transactional_id") -> None:
+        producer = self.wire.init_producer(None)
+        start = self.wire.produce(topic, partition, _orders(900, 3), producer, timestamp=self.hours_ago(hours))
+        verdict = "not_hanging" if reason == "young" else "hanging"
+        story = "a transactional batch of a producer id that was given out without a transactional id"
+        self.cases.append(Case(story, verdict, reason, topic, partition, producer.producer_id, start))
+
+    def late_batch(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        producer = self.wire.init_producer(transactional_id)
+        then = self.hours_ago(hours)
+        self.wire.add_partitions(producer, {topic: [partition]})
+        self.wire.produce(topic, partition, _orders(910, 2), producer, timestamp=then)
+        _expect(self.wire.end(producer, committed=True), 0, "EndTxn")
+        self._wait_until_ended(topic, partition, producer)
+        start = self.wire.produce(
+            topic, partition, _orders(912, 2), producer, sequence=2, version=11, timestamp=then + MINUTE
+        )
+        story = "a batch of the same producer epoch that arrived after its transaction had been committed (KAFKA-14402)"
+        self.cases.append(Case(story, "hanging", "transaction_ended", topic, partition, producer.producer_id, start))
+
+    def never_added(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        producer = self.wire.init_producer(transactional_id)
+        start = self.wire.produce(topic, partition, _orders(920, 3), producer, timestamp=self.hours_ago(hours))
+        story = "a batch without AddPartitionsToTxn: the coordinator knows the id and no transaction of it"
+        self.cases.append(
+            Case(story, "hanging", "partition_not_in_transaction", topic, partition, producer.producer_id, start)
+        )
+
+    def bumped(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        producer = self.wire.init_producer(transactional_id)
+        start = self.wire.produce(topic, partition, _orders(930, 1), producer, timestamp=self.hours_ago(hours))
+        again = self.wire.init_producer(transactional_id)
+        if (again.producer_id, again.epoch) <= (producer.producer_id, producer.epoch):
+            raise ExamplesError(f"the epoch of {transactional_id} was not bumped: {again}")
+        story = "a batch without AddPartitionsToTxn, then a restart of its producer: the coordinator has a newer epoch"
+        self.cases.append(Case(story, "hanging", "epoch_bumped", topic, partition, producer.producer_id, start))
+
+    def one_partition_too_many(
+        self, added: tuple[str, int], other: tuple[str, int], transactional_id: str, *, hours: float
+    ) -> None:
+        producer = self.wire.init_producer(transactional_id)
+        then = self.hours_ago(hours)
+        self.wire.add_partitions(producer, {added[0]: [added[1]]})
+        live = self.wire.produce(*added, _orders(940, 2), producer, timestamp=then)
+        lost = self.wire.produce(*other, _orders(942, 2), producer, timestamp=then + MINUTE)
+        story = "an ongoing transaction with old timestamps, of this partition only"
+        self.cases.append(Case(story, "not_hanging", "live", *added, producer.producer_id, live))
+        story = f"a batch of a producer whose ongoing transaction has {added[0]}-{added[1]} only"
+        self.cases.append(Case(story, "hanging", "partition_not_in_transaction", *other, producer.producer_id, lost))
+
+    def live(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        service = self.service(transactional_id)
+        service.begin()
+        service.send(topic, partition, range(950, 953), timestamp=self.hours_ago(hours))
+        self.left_open.append(service)
+        producer_id = self._id_of(transactional_id)
+        story = "an ongoing transaction of a real client with old timestamps"
+        self.cases.append(Case(story, "not_hanging", "live", topic, partition, producer_id))
+
+    def stuck_prepare(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        producer = self.wire.init_producer(transactional_id)
+        self.wire.add_partitions(producer, {topic: [partition]})
+        # A marker of a coordinator epoch that no coordinator will reach: from now on the coordinator's own are fenced.
+        self.wire.write_marker(topic, partition, producer, coordinator_epoch=1_000_000)
+        start = self.wire.produce(topic, partition, _orders(960, 2), producer, timestamp=self.hours_ago(hours))
+        _expect(self.wire.end(producer, committed=True), 0, "EndTxn")
+        story = "committed; the coordinator's marker is refused for ever: it stays PrepareCommit"
+        self.cases.append(Case(story, "not_hanging", "stuck_prepare", topic, partition, producer.producer_id, start))
+
+    def _wait_until_ended(self, topic: str, partition: int, producer: Producer) -> None:
+        def ended(said: truth.Truth) -> bool:
+            return not said.producer(topic, partition, producer.producer_id).open
+
+        if not ended(truth.ask_until(self.wire, [topic], ended)):
+            raise ExamplesError(f"the marker of producer id {producer.producer_id} does not arrive")
+
+    def _id_of(self, transactional_id: str) -> int:
+        for transaction in truth.ask(self.wire, ()).transactions:
+            if transaction.transactional_id == transactional_id:
+                return transaction.producer_id
+        raise ExamplesError(f"no coordinator knows {transactional_id}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A folder of examples/kafka-logs."""
+
+    name: str
+    nodes: int
+    topics: Mapping[str, int]
+    act: Callable[[Scene], None]
+    replicas: int = 1
+    config: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def _one_node(scene: Scene) -> None:
+    _finished(scene, 4.0)
+    scene.late_batch("orders", 1, "orders-archiver", hours=3)
+    scene.nobodys("payments", 0, hours=2.5)
+    scene.live("orders", 0, "refunds-service", hours=2)
+    _after_the_hang(scene, 1.0)
+    scene.nobodys("orders", 0, hours=0, reason="young")
+
+
+def _three_nodes(scene: Scene) -> None:
+    _finished(scene, 6.0)
+    scene.nobodys("orders", 0, hours=5)
+    scene.never_added("orders", 1, "labels-service", hours=4.5)
+    scene.bumped("orders", 1, "coupons-service", hours=4)
+    scene.live("orders", 2, "refunds-service", hours=4)
+    scene.late_batch("payments", 0, "orders-archiver", hours=3)
+    scene.one_partition_too_many(("audit-trail", 0), ("payments", 1), "audit-service", hours=2.5)
+    scene.stuck_prepare("ledger", 0, "ledger-service", hours=2)
+    time.sleep(SEGMENT_MS / 1000)
+    _after_the_hang(scene, 1.0)
+    scene.nobodys("orders", 0, hours=0, reason="young")
+
+
+RECIPES = (
+    Recipe("one-node", 1, {"orders": 2, "payments": 1}, _one_node),
+    Recipe(
+        "three-nodes",
+        3,
+        {"orders": 3, "payments": 2, "audit-trail": 1, "ledger": 1},
+        _three_nodes,
+        replicas=3,
+        # Segments end while transactions are open.
+        config={"payments": {"segment.ms": str(SEGMENT_MS), "retention.ms": "-1"}},
+    ),
+)
+
+
+def make(recipe: Recipe, target: Path, *, cache: Path | None = None) -> dict[str, Any]:
+    """Runs a recipe, copies the log directories to `target/broker-<node id>`; the truth about them, as JSON values."""
+    with cluster(recipe.nodes, config=CONFIG, cache=cache) as running, Wire(running.bootstrap) as wire:
+        scene = Scene(running, wire)
+        clients.create_topics(running.bootstrap, recipe.topics, replicas=recipe.replicas, config=recipe.config)
+        recipe.act(scene)
+        said = _settled(scene, recipe.topics)
+        opened = _compare(scene, said)
+        time.sleep(SETTLE_S)
+        if not running.stop():
+            raise ExamplesError(f"{recipe.name}: a broker did not stop by itself: its directory is no clean copy")
+        for node_id, log_dir in running.log_dirs.items():
+            if not (log_dir / ".kafka_cleanshutdown").exists():
+                raise ExamplesError(f"{recipe.name}: broker {node_id} was not shut down cleanly")
+            shutil.copytree(log_dir, target / f"broker-{node_id}")
+            _trim_indexes(target / f"broker-{node_id}" / "__cluster_metadata-0")
+        scene.left_open.clear()
+    return {"topics": dict(recipe.topics), "open": truth.as_json(opened), **truth.as_json(said)}
+
+
+def _trim_indexes(partition: Path) -> None:
+    """Cuts preallocated zeros off, as a clean stop does for every log but this one, which would be 20 MiB of them."""
+    for suffix, entry in ((".index", 8), (".timeindex", 12)):
+        for path in partition.glob(f"*{suffix}"):
+            used = len(path.read_bytes().rstrip(b"\0"))
+            os.truncate(path, -(-used // entry) * entry)
+
+
+def _finished(scene: Scene, hours: float) -> None:
+    """Transactions that ended well before anything hangs: committed and aborted, side by side, by three clients."""
+    orders, invoices = scene.service("orders-service"), scene.service("invoices-service", codec="lz4")
+    then = scene.hours_ago(hours)
+    orders.transaction({("orders", 0): range(3), ("orders", 1): range(3, 6)}, timestamp=then)
+    # Two at once in one partition; the one that began first is aborted last.
+    orders.begin()
+    orders.send("orders", 0, range(10, 13), timestamp=then + MINUTE)
+    invoices.begin()
+    invoices.send("orders", 0, range(100, 102), timestamp=then + 2 * MINUTE)
+    invoices.send("payments", 0, range(102, 104), timestamp=then + 2 * MINUTE)
+    invoices.end(committed=False)
+    orders.end(committed=False)
+    invoices.transaction({("payments", 0): range(110, 116)}, timestamp=then + 5 * MINUTE)
+    orders.transaction({("orders", 1): range(20, 24)}, timestamp=then + 6 * MINUTE, committed=False)
+    shipped = [("orders", 0), ("orders", 1)]
+    reader = clients.consumer(scene.running.bootstrap, "shipments")
+    clients.copy_exactly_once(scene.service("shipments-service"), reader, shipped, ("payments", 0), bytes.upper)
+    reader.close()
+    # Kafka's Java producer, transaction version 2: every end bumps the epoch.
+    clients.java_transactions(
+        scene.running.bootstrap, "payments", "shipping-service", records=40, per_second=100, duration_ms=100
+    )
+
+
+def _after_the_hang(scene: Scene, hours: float) -> None:
+    """Life goes on: committed, and nobody who reads committed data sees it."""
+    orders = scene.service("orders-service")
+    for i in range(3):
+        orders.transaction(
+            {("orders", 0): [30 + i], ("orders", 1): [40 + i], ("payments", 0): [50 + i]},
+            timestamp=scene.hours_ago(hours) + i * MINUTE,
+        )
+
+
+def _settled(scene: Scene, topics: Mapping[str, int]) -> truth.Truth:
+    """The brokers' words once the markers of all transactions that ended have arrived."""
+    made = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
+    stuck = {case.producer_id for case in scene.cases if case.reason == "stuck_prepare"}
+
+    def settled(said: truth.Truth) -> bool:
+        return all(not state.open or state.place in made for state in said.producers) and all(
+            not transaction.state.startswith("Prepare") or transaction.producer_id in stuck
+            for transaction in said.transactions
+        )
+
+    return truth.ask_until(scene.wire, topics, settled)
+
+
+def _compare(scene: Scene, said: truth.Truth) -> list[Open]:
+    """What was made against what the brokers say: they must agree, or the examples would lie."""
+    opened = []
+    for case in scene.cases:
+        state = said.producer(case.topic, case.partition, case.producer_id)
+        place = f"{case.topic}-{case.partition}, producer id {case.producer_id}"
+        if state.current_txn_start_offset < 0 or case.start_offset not in (None, state.current_txn_start_offset):
+            raise ExamplesError(f"{place}: expected to be open at {case.start_offset}, the broker says {state}")
+        transaction = said.transaction(case.producer_id)
+        listed = transaction is not None and (case.topic, case.partition) in transaction.partitions
+        if (transaction is None) != (case.reason in ("no_transactional_id", "young")):
+            raise ExamplesError(f"{place}: {case.reason}, and the coordinators say {transaction}")
+        if listed != (case.reason in ("live", "stuck_prepare")):
+            raise ExamplesError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
+        opened.append(
+            Open(
+                story=case.story,
+                verdict=case.verdict,
+                reason=case.reason,
+                blocked=said.offsets_of(case.topic, case.partition).last_stable_offset
+                == state.current_txn_start_offset,
+                topic=case.topic,
+                partition=case.partition,
+                producer_id=case.producer_id,
+                producer_epoch=state.producer_epoch,
+                start_offset=state.current_txn_start_offset,
+                last_timestamp=state.last_timestamp,
+                coordinator_epoch=state.coordinator_epoch,
+                transactional_id=transaction.transactional_id if transaction else None,
+                coordinator_state=transaction.state if transaction else None,
+            )
+        )
+    known = {(o.topic, o.partition, o.producer_id) for o in opened}
+    for state in said.producers:
+        if state.open and state.place not in known:
+            raise ExamplesError(f"an open transaction that nobody made: {state}")
+    return sorted(opened, key=lambda o: (o.topic, o.partition, o.start_offset))
+
+
+def _orders(first: int, count: int) -> list[bytes]:
+    return [order(number) for number in range(first, first + count)]
+
+
+def _expect(code: int, wanted: int, what: str) -> None:
+    if code != wanted:
+        raise ExamplesError(f"{what} answers error {code}, not {wanted}")

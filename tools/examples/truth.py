@@ -1,0 +1,198 @@
+"""What the live brokers say about transactions and offsets, for tests to hold the project's own findings against."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from kafkawire.messages.describe_producers_request import TopicRequest
+from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
+
+from .errors import ExamplesError
+from .wire import Wire
+
+NONE = -1
+_EARLIEST, _LATEST = -2, -1
+_UNCOMMITTED, _COMMITTED = 0, 1
+_SETTLE_S = 20.0
+
+
+class ProducerState(msgspec.Struct, frozen=True, kw_only=True):
+    """DescribeProducers' answer for one producer in one partition. `current_txn_start_offset` -1: none is open."""
+
+    topic: str
+    partition: int
+    leader: int
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_txn_start_offset: int
+
+    @property
+    def open(self) -> bool:
+        return self.current_txn_start_offset >= 0
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        return self.topic, self.partition, self.producer_id
+
+
+class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+    """ListTransactions' and DescribeTransactions' answer for one transactional id."""
+
+    transactional_id: str
+    coordinator: int
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_time_ms: int
+    partitions: list[tuple[str, int]]
+
+
+class Offsets(msgspec.Struct, frozen=True, kw_only=True):
+    """ListOffsets' answers for one partition, at its leader."""
+
+    topic: str
+    partition: int
+    leader: int
+    log_start_offset: int
+    last_stable_offset: int
+    high_watermark: int
+
+
+class Truth(msgspec.Struct, frozen=True, kw_only=True):
+    """The brokers' words at one time (`asked_at`, epoch milliseconds)."""
+
+    asked_at: int
+    producers: list[ProducerState]
+    transactions: list[Transaction]
+    offsets: list[Offsets]
+
+    def producer(self, topic: str, partition: int, producer_id: int) -> ProducerState:
+        for state in self.producers:
+            if (state.topic, state.partition, state.producer_id) == (topic, partition, producer_id):
+                return state
+        raise ExamplesError(f"the leader of {topic}-{partition} does not know producer id {producer_id}")
+
+    def transaction(self, producer_id: int) -> Transaction | None:
+        """What a coordinator says about a producer id; None: none knows it."""
+        return next((t for t in self.transactions if t.producer_id == producer_id), None)
+
+    def offsets_of(self, topic: str, partition: int) -> Offsets:
+        return next(o for o in self.offsets if (o.topic, o.partition) == (topic, partition))
+
+
+def ask(wire: Wire, topics: Iterable[str]) -> Truth:
+    """Asks all brokers; `topics` are the ones whose producers and offsets are of interest."""
+    leaders = dict(sorted(wire.leaders(topics).items()))
+    return Truth(
+        asked_at=int(time.time() * 1000),
+        producers=[state for place, node in leaders.items() for state in _producers(wire, *place, node)],
+        transactions=_transactions(wire),
+        offsets=[_offsets(wire, *place, node) for place, node in leaders.items()],
+    )
+
+
+def ask_until(wire: Wire, topics: Iterable[str], settled: Callable[[Truth], bool]) -> Truth:
+    """Asks until the answer has `settled`, at most 20 s; the last answer. EndTxn is answered before the markers are
+    written: what brokers say directly after it is not yet what they will keep saying."""
+    deadline = time.monotonic() + _SETTLE_S
+    while not settled(said := ask(wire, topics)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return said
+
+
+def as_json(value: Any) -> Any:
+    return msgspec.to_builtins(value)
+
+
+def _producers(wire: Wire, topic: str, partition: int, leader: int) -> list[ProducerState]:
+    request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
+    answer = wire.connection(leader).ask(request, 0, DescribeProducersResponse).topics[0].partitions[0]
+    if answer.error_code:
+        raise ExamplesError(f"DescribeProducers of {topic}-{partition} answers error {answer.error_code}")
+    states = [
+        ProducerState(
+            topic=topic,
+            partition=partition,
+            leader=leader,
+            producer_id=p.producer_id,
+            producer_epoch=p.producer_epoch,
+            last_sequence=p.last_sequence,
+            last_timestamp=p.last_timestamp,
+            coordinator_epoch=p.coordinator_epoch,
+            current_txn_start_offset=p.current_txn_start_offset,
+        )
+        for p in answer.active_producers
+    ]
+    return sorted(states, key=lambda s: s.producer_id)
+
+
+def _transactions(wire: Wire) -> list[Transaction]:
+    found = []
+    for node in sorted(wire.brokers()):
+        connection = wire.connection(node)
+        listed = connection.ask(ListTransactionsRequest(), 0, ListTransactionsResponse)
+        if listed.error_code:
+            raise ExamplesError(f"ListTransactions at broker {node} answers error {listed.error_code}")
+        ids = tuple(sorted(state.transactional_id for state in listed.transaction_states))
+        if not ids:
+            continue
+        described = connection.ask(DescribeTransactionsRequest(transactional_ids=ids), 0, DescribeTransactionsResponse)
+        for state in described.transaction_states:
+            if state.error_code:
+                raise ExamplesError(
+                    f"DescribeTransactions of {state.transactional_id} answers error {state.error_code}"
+                )
+            found.append(
+                Transaction(
+                    transactional_id=state.transactional_id,
+                    coordinator=node,
+                    producer_id=state.producer_id,
+                    producer_epoch=state.producer_epoch,
+                    state=state.transaction_state,
+                    timeout_ms=state.transaction_timeout_ms,
+                    start_time_ms=state.transaction_start_time_ms,
+                    partitions=sorted((t.topic, p) for t in state.topics for p in t.partitions),
+                )
+            )
+    return sorted(found, key=lambda t: t.transactional_id)
+
+
+def _offsets(wire: Wire, topic: str, partition: int, leader: int) -> Offsets:
+    def offset(timestamp: int, isolation_level: int) -> int:
+        asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation_level,
+            topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
+        )
+        answer = wire.connection(leader).ask(request, 7, ListOffsetsResponse).topics[0].partitions[0]
+        if answer.error_code:
+            raise ExamplesError(f"ListOffsets of {topic}-{partition} answers error {answer.error_code}")
+        return answer.offset
+
+    return Offsets(
+        topic=topic,
+        partition=partition,
+        leader=leader,
+        log_start_offset=offset(_EARLIEST, _UNCOMMITTED),
+        last_stable_offset=offset(_LATEST, _COMMITTED),
+        high_watermark=offset(_LATEST, _UNCOMMITTED),
+    )

@@ -1,0 +1,368 @@
+"""Requests that no client library sends: Kafka's protocol by hand, through this package's own codecs."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kafkawire import frames, records
+from kafkawire.messages import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
+from kafkawire.messages.metadata_request import MetadataRequestTopic
+from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from kafkawire.wire.message import Message
+
+from .errors import ExamplesError
+
+CLIENT_ID = "kafkawire-examples"
+# UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS,
+# COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS: they pass.
+TRANSIENT = frozenset({3, 5, 6, 14, 15, 16, 51})
+_RETRY_S = 20.0
+_TIMEOUT_S = 15.0
+_TRANSACTION = 1  # FindCoordinator's key type
+_API_VERSIONS = 18
+_UNSUPPORTED_VERSION = 35
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """A request that we sent and the response it got, as the machine-readable truth names them."""
+
+    api: str
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    client_port: int
+    broker_port: int
+    request_bytes: int
+    response_bytes: int
+
+
+@dataclass
+class Producer:
+    """A producer id, its epoch, and the transactional id that it was given for (None: for none)."""
+
+    producer_id: int
+    epoch: int
+    transactional_id: str | None = None
+
+
+class Connection:
+    """One TCP connection to one broker; a request at a time."""
+
+    def __init__(self, host: str, port: int, exchanges: list[Exchange]) -> None:
+        self._socket = socket.create_connection((host, port), timeout=_TIMEOUT_S)
+        self._port = port
+        self._client_port: int = self._socket.getsockname()[1]
+        self._exchanges = exchanges
+        self._correlation_id = 0
+
+    def ask(self, body: Message, version: int, expected: type[M]) -> M:
+        """Sends a request and returns the decoded body of its response."""
+        self._correlation_id += 1
+        request = frames.encode_request(body, version=version, correlation_id=self._correlation_id, client_id=CLIENT_ID)
+        api_key = type(body).spec.api_key
+        assert api_key is not None
+        name = type(body).__name__.removesuffix("Request")
+        response = frames.decode_response(
+            self._exchange(request, name, api_key, version), api_key=api_key, version=version
+        )
+        answer = getattr(response, "body", None)
+        if not isinstance(answer, expected):
+            raise ExamplesError(f"the response to {name} v{version} cannot be decoded: {response}")
+        return answer
+
+    def ask_api_versions_of_the_future(self, version: int) -> ApiVersionsResponse:
+        """ApiVersions in a version that no broker knows: the answer is error 35 in a body of version 0 (KIP-511)."""
+        self._correlation_id += 1
+        known = ApiVersionsRequest.spec.valid_versions[-1]
+        request = bytearray(
+            frames.encode_request(
+                ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="99"),
+                version=known,
+                correlation_id=self._correlation_id,
+                client_id=CLIENT_ID,
+            )
+        )
+        struct.pack_into(">h", request, 6, version)
+        frame = self._exchange(bytes(request), "ApiVersions", _API_VERSIONS, version)
+        response = frames.decode_response(frame, api_key=_API_VERSIONS, version=version)
+        answer = getattr(response, "body", None)
+        if not isinstance(answer, ApiVersionsResponse) or answer.error_code != _UNSUPPORTED_VERSION:
+            raise ExamplesError(f"ApiVersions v{version} is not answered with error {_UNSUPPORTED_VERSION}: {response}")
+        return answer
+
+    def _exchange(self, request: bytes, name: str, api_key: int, version: int) -> bytes:
+        self._socket.sendall(request)
+        (size,) = struct.unpack(">i", self._read(4))
+        frame = self._read(size)
+        self._exchanges.append(
+            Exchange(
+                api=name,
+                api_key=api_key,
+                version=version,
+                correlation_id=self._correlation_id,
+                client_id=CLIENT_ID,
+                client_port=self._client_port,
+                broker_port=self._port,
+                request_bytes=len(request) - 4,
+                response_bytes=size,
+            )
+        )
+        return frame
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise ExamplesError(f"127.0.0.1:{self._port} closed the connection")
+            data += part
+        return bytes(data)
+
+
+@dataclass
+class Wire:
+    """A cluster, seen request by request. Every exchange is kept in `exchanges`."""
+
+    bootstrap: str
+    exchanges: list[Exchange] = field(default_factory=list)
+    _connections: dict[int, Connection] = field(default_factory=dict)
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def connection(self, node_id: int) -> Connection:
+        """The connection to one broker; -1 is the first of the bootstrap addresses."""
+        if node_id not in self._connections:
+            if node_id == -1:
+                host, _, port = self.bootstrap.split(",")[0].partition(":")
+                address = (host, int(port))
+            else:
+                address = self.brokers()[node_id]
+            self._connections[node_id] = Connection(*address, self.exchanges)
+        return self._connections[node_id]
+
+    def metadata(self, topics: Iterable[str] = ()) -> MetadataResponse:
+        asked = tuple(MetadataRequestTopic(name=name) for name in topics)
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        return self.connection(-1).ask(request, 12, MetadataResponse)
+
+    def brokers(self) -> dict[int, tuple[str, int]]:
+        """{node id: (host, port)}"""
+        return {broker.node_id: (broker.host, broker.port) for broker in self.metadata().brokers}
+
+    def leaders(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+        """{(topic, partition): node id of its leader}, once every partition has one."""
+
+        def all_led() -> dict[tuple[str, int], int] | None:
+            answer = self.metadata(wanted)
+            if any(topic.error_code or any(p.error_code for p in topic.partitions) for topic in answer.topics):
+                return None
+            return {(t.name or "", p.partition_index): p.leader_id for t in answer.topics for p in t.partitions}
+
+        wanted = tuple(topics)
+        return _until(all_led, f"leaders of {', '.join(wanted)}")
+
+    def coordinator(self, transactional_id: str) -> int:
+        """The node id of the transaction coordinator."""
+
+        def found() -> int | None:
+            request = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=(transactional_id,))
+            answer = self.connection(-1).ask(request, 4, FindCoordinatorResponse).coordinators[0]
+            return (
+                None if answer.error_code in TRANSIENT else _checked(answer.node_id, answer.error_code, "coordinator")
+            )
+
+        return _until(found, f"a coordinator of {transactional_id}")
+
+    def init_producer(self, transactional_id: str | None, *, timeout_ms: int = 900_000) -> Producer:
+        """A producer id: for a transactional id from its coordinator, for none from any broker."""
+
+        def given() -> Producer | None:
+            node = -1 if transactional_id is None else self.coordinator(transactional_id)
+            request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+            answer = self.connection(node).ask(request, 4, InitProducerIdResponse)
+            if answer.error_code in TRANSIENT:
+                return None
+            _checked(answer, answer.error_code, "InitProducerId")
+            return Producer(answer.producer_id, answer.producer_epoch, transactional_id)
+
+        return _until(given, f"a producer id for {transactional_id}")
+
+    def add_partitions(self, producer: Producer, partitions: Mapping[str, Sequence[int]]) -> None:
+        """AddPartitionsToTxn v3, which producers send before they write with transaction version 1."""
+        transactional_id = _id_of(producer)
+
+        def added() -> bool | None:
+            request = AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=transactional_id,
+                v3_and_below_producer_id=producer.producer_id,
+                v3_and_below_producer_epoch=producer.epoch,
+                v3_and_below_topics=tuple(
+                    AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes))
+                    for name, indexes in partitions.items()
+                ),
+            )
+            node = self.coordinator(transactional_id)
+            answer = self.connection(node).ask(request, 3, AddPartitionsToTxnResponse)
+            codes = {
+                result.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for result in topic.results_by_partition
+            }
+            if codes & TRANSIENT:
+                return None
+            return _checked(True, max(codes), "AddPartitionsToTxn")
+
+        _until(added, f"partitions of {transactional_id}")
+
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        producer: Producer,
+        *,
+        timestamp: int,
+        sequence: int = 0,
+        version: int = 9,
+        codec: str = "none",
+    ) -> int:
+        """Writes one transactional batch, whether or not its partition is part of a transaction; the base offset.
+
+        `timestamp`: CreateTime of the first record in epoch milliseconds; each further one is a second later.
+        Produce before version 12 does not add the partition to the transaction: that is AddPartitionsToTxn's task, and
+        where it was not asked the records are in no transaction that anyone would end.
+        """
+        batch = records.build(
+            (
+                records.Record(key=b"%d" % (sequence + i), value=value, timestamp=timestamp + 1000 * i)
+                for i, value in enumerate(values)
+            ),
+            codec=codec,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
+        request = ProduceRequest(
+            transactional_id=producer.transactional_id or f"lost-{producer.producer_id}",
+            acks=-1,
+            timeout_ms=10_000,
+            topic_data=(data,),
+        )
+
+        def written() -> int | None:
+            node = self.leaders([topic])[topic, partition]
+            answer = self.connection(node).ask(request, version, ProduceResponse)
+            result = answer.responses[0].partition_responses[0]
+            if result.error_code in TRANSIENT:
+                return None
+            return _checked(result.base_offset, result.error_code, f"Produce to {topic}-{partition}")
+
+        return _until(written, f"{topic}-{partition}")
+
+    def end(self, producer: Producer, *, committed: bool, version: int = 3) -> int:
+        """EndTxn; the error code. With version 3 the epoch stays (version 5, of transaction version 2, bumps it)."""
+        transactional_id = _id_of(producer)
+
+        def ended() -> int | None:
+            request = EndTxnRequest(
+                transactional_id=transactional_id,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                committed=committed,
+            )
+            node = self.coordinator(transactional_id)
+            answer = self.connection(node).ask(request, version, EndTxnResponse)
+            return None if answer.error_code in TRANSIENT else answer.error_code
+
+        return _until(ended, f"the end of {transactional_id}'s transaction")
+
+    def write_marker(
+        self,
+        topic: str,
+        partition: int,
+        producer: Producer,
+        *,
+        coordinator_epoch: int,
+        committed: bool = False,
+        version: int = 1,
+    ) -> None:
+        """WriteTxnMarkers for one partition at its leader: what an operator's abort sends."""
+        marker = WritableTxnMarker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transaction_result=committed,
+            topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=(partition,)),),
+            coordinator_epoch=coordinator_epoch,
+        )
+
+        def marked() -> bool | None:
+            node = self.leaders([topic])[topic, partition]
+            request = WriteTxnMarkersRequest(markers=(marker,))
+            answer = self.connection(node).ask(request, version, WriteTxnMarkersResponse)
+            code = answer.markers[0].topics[0].partitions[0].error_code
+            return None if code in TRANSIENT else _checked(True, code, f"WriteTxnMarkers on {topic}-{partition}")
+
+        _until(marked, f"a marker on {topic}-{partition}")
+
+
+T = TypeVar("T")
+
+
+def _until(attempt: Callable[[], T | None], what: str) -> T:
+    """Tries until `attempt` gives other than None: partitions and coordinators take a moment to be there."""
+    deadline = time.monotonic() + _RETRY_S
+    while (result := attempt()) is None:
+        if time.monotonic() > deadline:
+            raise ExamplesError(f"{what}: not there after {_RETRY_S:g} s")
+        time.sleep(0.1)
+    return result
+
+
+def _checked(value: T, error_code: int, what: str) -> T:
+    if error_code:
+        raise ExamplesError(f"{what} answers error {error_code}")
+    return value
+
+
+def _id_of(producer: Producer) -> str:
+    if producer.transactional_id is None:
+        raise ExamplesError(f"producer id {producer.producer_id} has no transactional id")
+    return producer.transactional_id

@@ -1,0 +1,106 @@
+"""The oracle's class path: libraries by Maven, Kafka's jars of a release, and its own classes, compiled once by javac.
+
+All of it is kept in the cache folder; what is there is used without Maven, a compiler or a network.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.broker.jars import cache_dir
+from tools.import_schemas import jars
+
+_HERE = Path(__file__).parent
+_COMPILED_AGAINST = "4.4.0"
+
+
+class OracleUnavailableError(Exception):
+    """No Java, no Maven, or no jars: the message says what is missing."""
+
+
+def artifacts(release: str) -> list[str]:
+    """The artifacts whose messages are compared: all that hold schemas, but of older releases the client's alone."""
+    every = [artifact.name for artifact in jars.ARTIFACTS]
+    if release.startswith("4."):
+        return every
+    if release.startswith(("3.8.", "3.9.")):  # whose share groups, where there are any, live with the other groups
+        return [name for name in every if name != "kafka-share-coordinator"]
+    return ["kafka-clients"]
+
+
+def class_path(release: str, extra: list[Path] | None = None) -> list[Path]:
+    """Folders and jars to run the oracle on a release, or on the jars in `extra` beside it.
+
+    Raises OracleUnavailableError.
+    """
+    cache = cache_dir()
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / ".oracle-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # test processes begin together, and Maven writes jars in place
+        return [_classes(), *sorted(_libraries().glob("*.jar")), *_kafka(release), *(extra or [])]
+
+
+def _kafka(release: str) -> list[Path]:
+    wanted = artifacts(release)
+    folder = cache_dir() / "jars"
+    try:
+        jars.fetch(folder, [(name, release) for name in wanted])
+    except jars.JarError as error:
+        raise OracleUnavailableError(str(error)) from error
+    return [jars.find(folder, name, release) for name in wanted]
+
+
+def _libraries() -> Path:
+    pom = _HERE / "pom.xml"
+
+    def fill(folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            # A POM in a folder of its own: Maven looks for settings and a parent beside the file it is given.
+            shutil.copy(pom, Path(scratch) / "pom.xml")
+            _run(["mvn", "-q", "-B", f"-DoutputDirectory={folder}", "dependency:copy-dependencies"], Path(scratch))
+
+    return _kept("libraries", [pom], fill)
+
+
+def _classes() -> Path:
+    sources = sorted((_HERE / "src").rglob("*.java"))
+    path = ":".join(map(str, [*_libraries().glob("*.jar"), *_kafka(_COMPILED_AGAINST)]))
+
+    def fill(folder: Path) -> None:
+        _run(["javac", "--release", "17", "-cp", path, "-d", str(folder), *map(str, sources)], folder)
+
+    return _kept("classes", sources, fill)
+
+
+def _kept(kind: str, sources: list[Path], fill: Callable[[Path], None]) -> Path:
+    """The folder that `fill` makes of these sources, named after their digest: complete, or absent."""
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    folder = cache_dir() / "oracle" / f"{kind}-{digest}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{kind}-", dir=folder.parent) as scratch:
+            part = Path(scratch) / kind
+            part.mkdir()
+            fill(part)
+            try:
+                part.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # another process was faster: what it made is as good
+                    raise
+    return folder
+
+
+def _run(command: list[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise OracleUnavailableError(f"cannot run {command[0]}: {error.strerror}") from error
+    if done.returncode:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise OracleUnavailableError(f"{command[0]} failed: " + "\n".join(said[:20]))
