@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import zipfile
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,8 @@ def files(folder: Path) -> set[str]:
 
 def kafka_jar(artifact: str, release: str) -> Path:
     try:
-        jars.fetch(importer.CACHE, [(artifact, release)])
+        with redirect_stderr(StringIO()):  # what is fetched is not the command's own word
+            jars.fetch(importer.CACHE, [(artifact, release)])
     except jars.JarError as error:
         pytest.skip(f"no jar: {error}")
     return jars.find(importer.CACHE, artifact, release)

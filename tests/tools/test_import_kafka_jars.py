@@ -55,7 +55,7 @@ def test_one_more_release_is_one_command(
     said = capsys.readouterr()
     if code and ("mvn" in said.err or "java" in said.err):
         pytest.skip(said.err)
-    assert (code, said.err) == (0, "")
+    assert (code, [line for line in said.err.splitlines() if not line.startswith("fetching ")]) == (0, [])
     assert files(tmp_path / "schemas" / "kafka") == before
     assert {path.name for path in (tmp_path / "schemas").glob("*.json")} == {"errors.json", "api_keys.json"}
     assert json.loads((tmp_path / "releases.json").read_text()) == ["4.4.0", "4.3.1", "3.9.1"]
