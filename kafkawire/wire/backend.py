@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 from kafkawire.errors import BackendError
 
-ENGINES = ("python",)
+#: The engines that are installed, the fastest last.
+ENGINES = ("python", "native") if find_spec("kafkawire._native") else ("python",)
 
 
 def choose(wanted: str | None) -> str:

@@ -1,0 +1,87 @@
+//! Reading Kafka's primitives from a slice. Every read is bounds-checked; what is not there, or not what it must be, is
+//! `Refused`: the interpreter knows how to explain it.
+
+/// Bytes or values that the engine does not handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused;
+
+pub type Read<T> = Result<T, Refused>;
+
+/// A position in a slice.
+#[derive(Clone, Copy)]
+pub struct Cursor<'a> {
+    data: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// `at` may lie behind the end: then every read is refused.
+    pub fn new(data: &'a [u8], at: usize) -> Self {
+        Cursor { data, at: at.min(data.len()) }
+    }
+
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    pub fn left(&self) -> usize {
+        self.data.len() - self.at
+    }
+
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Read<&'a [u8]> {
+        let found = self.data[self.at..].get(..count).ok_or(Refused)?;
+        self.at += count;
+        Ok(found)
+    }
+
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let found = self.data[self.at..].first_chunk::<N>().ok_or(Refused)?;
+        self.at += N;
+        Ok(*found)
+    }
+
+    #[inline]
+    pub fn byte(&mut self) -> Read<u8> {
+        let found = *self.data.get(self.at).ok_or(Refused)?;
+        self.at += 1;
+        Ok(found)
+    }
+
+    /// An unsigned varint as Kafka's `ByteUtils.readUnsignedVarint` reads it: at most 5 bytes, bits above 32 dropped,
+    /// 2^31 and more negative.
+    #[inline]
+    pub fn uvarint(&mut self) -> Read<i32> {
+        let first = self.byte()?;
+        if first < 128 {
+            return Ok(i32::from(first));
+        }
+        let mut value = u32::from(first & 127);
+        for shift in [7, 14, 21, 28] {
+            let byte = self.byte()?;
+            value |= u32::from(byte & 127) << shift;
+            if byte < 128 {
+                return Ok(value as i32);
+            }
+        }
+        Err(Refused)
+    }
+
+    /// A length, `None` for null (any negative number, as Kafka reads it).
+    #[inline]
+    pub fn length(&mut self, compact: bool, narrow: bool) -> Read<Option<usize>> {
+        let number = if compact {
+            i64::from(self.uvarint()?) - 1
+        } else if narrow {
+            i64::from(i16::from_be_bytes(self.array()?))
+        } else {
+            i64::from(i32::from_be_bytes(self.array()?))
+        };
+        // 2^31 in a compact length wraps to the highest length in Kafka's int arithmetic, which nothing can hold.
+        if compact && number < i64::from(i32::MIN) {
+            return Err(Refused);
+        }
+        Ok(usize::try_from(number).ok())
+    }
+}

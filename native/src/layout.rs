@@ -1,0 +1,157 @@
+//! Layouts ("op tables") as `kafkawire.wire.layout` defines them, checked once when a table is handed over, so that
+//! executing them needs no checks of slots and indexes.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// What an op reads: `Kind` with flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Uint16,
+    Uint32,
+    Float64,
+    Uuid,
+    String,
+    Bytes,
+    Records,
+    Struct,
+}
+
+const KINDS: [Kind; 13] = [
+    Kind::Bool,
+    Kind::Int8,
+    Kind::Int16,
+    Kind::Int32,
+    Kind::Int64,
+    Kind::Uint16,
+    Kind::Uint32,
+    Kind::Float64,
+    Kind::Uuid,
+    Kind::String,
+    Kind::Bytes,
+    Kind::Records,
+    Kind::Struct,
+];
+
+const COMPACT: u8 = 16;
+const NULLABLE: u8 = 32;
+const ARRAY: u8 = 64;
+
+impl Kind {
+    /// Bytes of a value, where they do not depend on it.
+    pub fn fixed_size(self) -> Option<usize> {
+        match self {
+            Kind::Bool | Kind::Int8 => Some(1),
+            Kind::Int16 | Kind::Uint16 => Some(2),
+            Kind::Int32 | Kind::Uint32 => Some(4),
+            Kind::Int64 | Kind::Float64 => Some(8),
+            Kind::Uuid => Some(16),
+            Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => None,
+        }
+    }
+}
+
+/// One field: what it is, the slot of the class it lives in, and a struct's layout (its index in the table).
+#[derive(Debug, Clone, Copy)]
+pub struct Op {
+    pub kind: Kind,
+    pub compact: bool,
+    pub nullable: bool,
+    pub array: bool,
+    pub slot: usize,
+    pub arg: usize,
+}
+
+impl Op {
+    fn new(code: u8, slot: usize, arg: usize) -> Option<Self> {
+        Some(Op {
+            kind: *KINDS.get(usize::from(code & 15))?,
+            compact: code & COMPACT != 0,
+            nullable: code & NULLABLE != 0,
+            array: code & ARRAY != 0,
+            slot,
+            arg,
+        })
+    }
+
+    /// Smallest number of bytes that an element of this array takes, at least 1 (`min_size`: of its struct).
+    pub fn item_size(&self, layouts: &[Layout]) -> usize {
+        match self.kind {
+            Kind::Struct => layouts[self.arg].min_size.max(1),
+            kind => kind.fixed_size().unwrap_or(match kind {
+                _ if self.compact => 1,
+                Kind::String => 2,
+                _ => 4,
+            }),
+        }
+    }
+
+    /// The op of this array's elements.
+    pub fn item(&self) -> Op {
+        Op { nullable: false, array: false, ..*self }
+    }
+}
+
+/// One struct in the versions that share its bytes.
+#[derive(Debug)]
+pub struct Layout {
+    /// Index of the class in the table's structs.
+    pub class: usize,
+    pub flexible: bool,
+    pub min_size: usize,
+    pub ops: Vec<Op>,
+    /// Tagged fields that the version knows, ascending by tag.
+    pub tags: Vec<(i32, Op)>,
+    /// Slots whose non-default values must not be lost silently.
+    pub absent: Vec<usize>,
+    /// Tags of other versions, which are refused.
+    pub foreign_tags: Vec<i32>,
+}
+
+type RawLayout = (
+    usize,
+    bool,
+    usize,
+    Vec<(u8, usize, usize)>,
+    Vec<(i32, u8, usize, usize)>,
+    Vec<usize>,
+    Vec<i32>,
+);
+
+/// The layouts of a `kafkawire.wire.layout.Table`; `slots[i]` is the number of slots of class `i`.
+///
+/// Nested layouts must stand before those that use them, as the compiler writes them: so no chain of them is endless.
+pub fn layouts_of(table: &Bound<'_, PyAny>, slots: &[usize]) -> PyResult<Vec<Layout>> {
+    let raw: Vec<RawLayout> = table.getattr("layouts")?.extract()?;
+    raw.into_iter()
+        .enumerate()
+        .map(|(index, layout)| checked(layout, index, slots).ok_or_else(|| PyValueError::new_err("not a table of layouts")))
+        .collect()
+}
+
+fn checked(raw: RawLayout, index: usize, slots: &[usize]) -> Option<Layout> {
+    let (class, flexible, min_size, ops, tags, absent, foreign_tags) = raw;
+    let slots = *slots.get(class)?;
+    let op = |code: u8, slot: usize, arg: usize| {
+        let op = Op::new(code, slot, arg)?;
+        (slot < slots && (op.kind != Kind::Struct || arg < index)).then_some(op)
+    };
+    Some(Layout {
+        class,
+        flexible,
+        min_size,
+        ops: ops.into_iter().map(|(code, slot, arg)| op(code, slot, arg)).collect::<Option<_>>()?,
+        tags: tags
+            .into_iter()
+            .map(|(tag, code, slot, arg)| Some((tag, op(code, slot, arg)?)))
+            .collect::<Option<_>>()?,
+        absent: absent.into_iter().map(|slot| (slot < slots).then_some(slot)).collect::<Option<_>>()?,
+        foreign_tags,
+    })
+}

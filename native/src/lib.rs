@@ -1,0 +1,17 @@
+//! `kafkawire._native`: the engine behind `kafkawire.wire` and `kafkawire.records` where a Rust compiler was at
+//! install time. It executes the same layouts as the interpreter; nothing about any one message is compiled in.
+//!
+//! Parsing is safe code. `unsafe` stands in one module only (`objects`), where Python objects are built, each use with
+//! its reason. Functions that find bytes or values they cannot handle refuse without explaining: the caller asks the
+//! interpreter, which says where and why.
+
+mod cursor;
+mod layout;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}
