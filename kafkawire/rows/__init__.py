@@ -12,6 +12,7 @@ from kafkawire.rows.captures import Exchange
 from kafkawire.rows.logs import (
     LOG_ROWS,
     Batch,
+    Check,
     Checkpoint,
     Damage,
     Epoch,
@@ -20,6 +21,7 @@ from kafkawire.rows.logs import (
     Metadata,
     Record,
     Snapshot,
+    Stats,
     TimeIndex,
     TxnIndex,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "LOG_ROWS",
     "Audit",
     "Batch",
+    "Check",
     "Checkpoint",
     "Coverage",
     "Damage",
@@ -42,6 +45,7 @@ __all__ = [
     "Record",
     "Row",
     "Snapshot",
+    "Stats",
     "TimeIndex",
     "TxnIndex",
     "Violation",

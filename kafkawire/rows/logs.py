@@ -7,6 +7,9 @@ from typing import Any, Unpack
 from msgspec import UNSET, UnsetType
 
 from kafkawire import records as _records
+from kafkawire.records.control_values import decoded_control
+from kafkawire.records.secrets import REDACTED
+from kafkawire.records.topics import CLUSTER_METADATA
 from kafkawire.rows.base import Json, Place, Row, text
 
 
@@ -90,15 +93,15 @@ class Header(Row, frozen=True, kw_only=True):
 
 
 class Record(Row, frozen=True, kw_only=True):
-    """A record.
+    """A record. Its metadata, and what it holds, are there where they were asked for.
 
     Attributes:
         position: of its batch in the file.
         control, coordinator_epoch: as on the batch.
         key_size, value_size: bytes; None for null.
         key, value: text where they are UTF-8; otherwise None, and `key_base64`, `value_base64` hold them.
-        decoded: in internal topics {"key": {"name", "version", "data"}, "value": ...}; `data` in JSON form, or None and
-            a `problem`.
+        decoded: in internal topics and control batches {"key": {"name", "version", "data"}, "value": ...}; `data` in
+            JSON form, or None and a `problem`. A record with secrets has `[redacted]` in their places and as value.
     """
 
     kind: str = "record"
@@ -107,16 +110,16 @@ class Record(Row, frozen=True, kw_only=True):
     partition: int | None = None
     position: int
     offset: int
-    timestamp: int
-    timestamp_type: str
-    producer_id: int
-    producer_epoch: int
-    sequence: int
-    transactional: bool
-    control: str | None = None
-    coordinator_epoch: int | None = None
-    key_size: int | None = None
-    value_size: int | None = None
+    timestamp: int | UnsetType = UNSET
+    timestamp_type: str | UnsetType = UNSET
+    producer_id: int | UnsetType = UNSET
+    producer_epoch: int | UnsetType = UNSET
+    sequence: int | UnsetType = UNSET
+    transactional: bool | UnsetType = UNSET
+    control: str | UnsetType | None = UNSET
+    coordinator_epoch: int | UnsetType | None = UNSET
+    key_size: int | UnsetType | None = UNSET
+    value_size: int | UnsetType | None = UNSET
     key: str | UnsetType | None = UNSET
     key_base64: str | UnsetType | None = UNSET
     value: str | UnsetType | None = UNSET
@@ -132,29 +135,47 @@ class Record(Row, frozen=True, kw_only=True):
         control: _records.Control | None,
         *,
         payload: bool = False,
+        metadata: bool = True,
+        decode_as: str | None = None,
+        show_secrets: bool = False,
         **place: Unpack[Place],
     ) -> Record:
-        """The row of a record of `batch`, whose control type is `control`; with `payload`, what the record holds."""
-        shown: dict[str, Any] = _payload(record, place.get("topic"), control) if payload else {}
-        return cls(
-            **place,
-            position=batch.position,
-            offset=record.offset,
-            timestamp=record.timestamp,
-            timestamp_type=batch.timestamp_type,
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            sequence=record.sequence,
-            transactional=batch.transactional,
-            control=control.name if control else None,
-            coordinator_epoch=control.coordinator_epoch if control else None,
-            key_size=None if record.key is None else len(record.key),
-            value_size=None if record.value is None else len(record.value),
-            **shown,
-        )
+        """The row of a record of `batch`, whose control type is `control`.
+
+        Args:
+            payload: what the record holds too. `metadata`: what stands around it.
+            decode_as: the internal topic as whose record it is decoded, instead of the topic it lies in.
+            show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
+        """
+        shown: dict[str, Any] = {}
+        if metadata:
+            shown = {
+                "timestamp": record.timestamp,
+                "timestamp_type": batch.timestamp_type,
+                "producer_id": batch.producer_id,
+                "producer_epoch": batch.producer_epoch,
+                "sequence": record.sequence,
+                "transactional": batch.transactional,
+                "control": control.name if control else None,
+                "coordinator_epoch": control.coordinator_epoch if control else None,
+                "key_size": None if record.key is None else len(record.key),
+                "value_size": None if record.value is None else len(record.value),
+            }
+        if payload:
+            topic = place.get("topic")
+            shown |= _content(record)
+            if control:
+                shown["decoded"] = decoded_control(record.key, record.value)
+            else:
+                shown["decoded"] = _records.decoded(
+                    decode_as or topic, record.key, record.value, show_secrets=show_secrets
+                )
+                if not show_secrets and CLUSTER_METADATA in (decode_as, topic) and _secret(record):
+                    shown |= {"value": REDACTED, "value_base64": None}
+        return cls(**place, position=batch.position, offset=record.offset, **shown)
 
 
-def _payload(record: _records.Record, topic: str | None, control: _records.Control | None) -> dict[str, Any]:
+def _content(record: _records.Record) -> dict[str, Any]:
     key, key_base64 = text(record.key)
     value, value_base64 = text(record.value)
     headers: list[Header] = []
@@ -167,8 +188,12 @@ def _payload(record: _records.Record, topic: str | None, control: _records.Contr
         "value": value,
         "value_base64": value_base64,
         "headers": tuple(headers),
-        "decoded": None if control else _records.decoded(topic, record.key, record.value),
     }
+
+
+def _secret(record: _records.Record) -> bool:
+    found = _records.decode_value(CLUSTER_METADATA, record.key, record.value)
+    return found is not None and found.secret
 
 
 class Index(Row, frozen=True, kw_only=True):
@@ -260,7 +285,7 @@ class Checkpoint(Row, frozen=True, kw_only=True):
 
 
 class Metadata(Row, frozen=True, kw_only=True):
-    """A property of `meta.properties` or `partition.metadata`."""
+    """A property of `meta.properties`, `partition.metadata`, `quorum-state` or `.kafka_cleanshutdown`."""
 
     kind: str = "metadata"
     file: str | None = None
@@ -269,6 +294,66 @@ class Metadata(Row, frozen=True, kw_only=True):
     position: int
     name: str
     value: str
+
+
+class Check(Row, frozen=True, kw_only=True):
+    """What checking an index came to (`--verify-index-only`, `--index-sanity-check`).
+
+    Attributes:
+        check: `verify`, each entry against the log beside it; `sanity`, what a broker looks at when it starts.
+        passed: whether nothing was wrong; there is a row of damage for what was.
+        entries: how many were looked at, without the preallocated zeros at the end of the file.
+    """
+
+    kind: str = "check"
+    file: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    check: str
+    passed: bool
+    entries: int
+
+
+class Stats(Row, frozen=True, kw_only=True):
+    """A partition in numbers (`--stats`), or a file that is of none.
+
+    Attributes:
+        segments: files read. `bytes`: of their batches.
+        batches, records, control_batches, transactional_batches: how many.
+        first_offset, last_offset: of the first and the last batch. `first_timestamp`, `last_timestamp`: the oldest and
+            newest of the batches' newest timestamps.
+        magics, codecs: how many batches of each.
+        compressed_bytes, uncompressed_bytes: of the records of compressed batches. `compression_ratio`: the second by
+            the first; None where nothing is compressed.
+        producers: different producer ids.
+        gaps, missing_offsets: how often offsets are missing between records, and how many; compaction and aborted
+            appends leave such, and so does what is damaged.
+        damaged: rows of damage, which come before.
+    """
+
+    kind: str = "stats"
+    file: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    segments: int
+    batches: int
+    records: int
+    bytes: int
+    first_offset: int | None
+    last_offset: int | None
+    first_timestamp: int | None
+    last_timestamp: int | None
+    magics: dict[str, int]
+    codecs: dict[str, int]
+    compressed_bytes: int
+    uncompressed_bytes: int
+    compression_ratio: float | None
+    producers: int
+    control_batches: int
+    transactional_batches: int
+    gaps: int
+    missing_offsets: int
+    damaged: int
 
 
 class Damage(Row, frozen=True, kw_only=True):
@@ -319,5 +404,7 @@ LOG_ROWS: dict[str, type[Row]] = {
     "epoch": Epoch,
     "checkpoint": Checkpoint,
     "metadata": Metadata,
+    "check": Check,
+    "stats": Stats,
     "damage": Damage,
 }
