@@ -181,6 +181,25 @@ def test_one_node_answers(broker: Cluster) -> None:
 
 
 @pytest.mark.broker
+@pytest.mark.parametrize(("version", "newest_produce"), [("2.8.2", 9), ("3.9.1", 11)])
+def test_older_releases_run(start_cluster: StartCluster, version: str, newest_produce: int) -> None:
+    """2.8.2 with ZooKeeper, 3.9.1 without."""
+    with start_cluster(version=version) as running:
+        assert probe.api_versions(HOST, running.node(1).port)[0] == (0, newest_produce)
+        zookeepers = [p.name for p in running.node(1).folder.parent.iterdir() if p.name == "zookeeper"]
+        assert zookeepers == (["zookeeper"] if version == "2.8.2" else [])
+        assert running.stop(), "nodes stop by themselves"
+        assert (running.log_dirs[1] / ".kafka_cleanshutdown").exists()
+        root = running.node(1).folder.parent
+    assert not root.exists()
+
+
+def test_a_release_has_a_number(tmp_path: Path) -> None:
+    with pytest.raises(BrokerUnavailableError, match="'newest' is no release"):
+        jars.broker_jars("newest", cache=tmp_path)
+
+
+@pytest.mark.broker
 def test_config_and_feature_levels_reach_the_broker(start_cluster: StartCluster) -> None:
     from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 

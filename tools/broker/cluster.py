@@ -17,7 +17,8 @@ from pathlib import Path
 
 from . import jars, probe
 from .errors import BrokerStartError
-from .node import HOST, Node
+from .node import HOST, Node, ZooKeeper
+from .process import JavaProcess
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
@@ -43,8 +44,18 @@ DEFAULTS: Mapping[str, str] = {
 class Cluster:
     """Running nodes. Node ids count from 1. Made by `cluster()`."""
 
-    def __init__(self, nodes: tuple[Node, ...], *, java: str, jars: Path, heap: str, ready_timeout: float) -> None:
+    def __init__(
+        self,
+        nodes: tuple[Node, ...],
+        *,
+        java: str,
+        jars: Path,
+        heap: str,
+        ready_timeout: float,
+        zookeeper: ZooKeeper | None = None,
+    ) -> None:
         self.nodes = nodes
+        self._zookeeper = zookeeper
         self._java = java
         self._jars = jars
         self._heap = heap
@@ -92,6 +103,8 @@ class Cluster:
         """Stops every node, at the same time. True if all stopped by themselves."""
         with contextlib.ExitStack() as afterwards:
             # At once: a node that stops cleanly asks the controllers for leave, and a quorum has to be there.
+            if self._zookeeper:
+                afterwards.callback(self._zookeeper.kill)
             for node in self.nodes:
                 afterwards.callback(node.kill)
                 node.terminate()
@@ -151,13 +164,22 @@ class Cluster:
                     process.wait()
 
     def _start(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
-        self._format(cluster_id, feature_levels)
+        if self._zookeeper:
+            main, file = "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self._zookeeper.properties_file)
+            # Brokers wait for it by themselves.
+            self._zookeeper.process = self._zookeeper.spawn(
+                self._zookeeper.java_command(self._java, self._jars, "128m", main, file)
+            )
+        else:
+            self._format(cluster_id, feature_levels)
         for node in self.nodes:
             self._launch(node)
         self.wait_ready()
 
     def _fail(self, what: str) -> None:
-        tails = "".join(f"\n--- node {n.node_id}, {n.log_file}\n{n.log_tail()}" for n in self.nodes)
+        processes: list[tuple[str, JavaProcess]] = [(f"node {node.node_id}", node) for node in self.nodes]
+        processes += [("zookeeper", self._zookeeper)] if self._zookeeper else []
+        tails = "".join(f"\n--- {name}, {p.log_file}\n{p.log_tail()}" for name, p in processes)
         raise BrokerStartError(what + tails)
 
 
@@ -178,6 +200,8 @@ def cluster(
 ) -> Iterator[Cluster]:
     """A running cluster of `nodes` combined broker and controller nodes (KRaft); stopped and removed at the end.
 
+    Releases before 3.0 run with one ZooKeeper server beside the nodes.
+
     config: broker properties beyond `DEFAULTS` and over them, the same for all nodes.
     feature_levels: finalized features at the start, such as {"transaction.version": 0}; the others at their newest.
     port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
@@ -192,10 +216,14 @@ def cluster(
         folder.mkdir(parents=True)
     root = folder.resolve() if folder else Path(tempfile.mkdtemp(prefix="kafkawire-broker-"))
     made = tuple(_nodes(root, nodes, port))
-    running = Cluster(made, java=java, jars=libs, heap=heap, ready_timeout=ready_timeout)
+    zookeeper = _zookeeper(root, made) if jars.needs_zookeeper(version) else None
+    running = Cluster(made, java=java, jars=libs, heap=heap, ready_timeout=ready_timeout, zookeeper=zookeeper)
     try:
+        if zookeeper:
+            zookeeper.write_properties(zookeeper.properties, log_level="warn")
         for node in made:
-            node.write_properties(_properties(node, made, config or {}), log_level=log_level)
+            properties = _properties(node, made, zookeeper, config or {})
+            node.write_properties(properties, log_level=log_level)
         running._start(_cluster_id(), feature_levels or {})
         yield running
     except BrokerStartError:
@@ -215,21 +243,37 @@ def _nodes(root: Path, count: int, port: int | None) -> Iterator[Node]:
     ports = free_ports(2 * count, without=given)
     for i in range(count):
         client_port = given[i] if given else ports[2 * i]
-        yield Node(node_id=i + 1, folder=root / f"node-{i + 1}", port=client_port, controller_port=ports[2 * i + 1])
+        yield Node(i + 1, root / f"node-{i + 1}", port=client_port, controller_port=ports[2 * i + 1])
 
 
-def _properties(node: Node, nodes: tuple[Node, ...], config: Mapping[str, object]) -> dict[str, str]:
+def _zookeeper(root: Path, nodes: tuple[Node, ...]) -> ZooKeeper:
+    taken = {port for node in nodes for port in (node.port, node.controller_port)}
+    return ZooKeeper(root / "zookeeper", free_ports(1, without=taken)[0])
+
+
+def _properties(
+    node: Node, nodes: tuple[Node, ...], zookeeper: ZooKeeper | None, config: Mapping[str, object]
+) -> dict[str, str]:
     copies = str(min(len(nodes), 3))
     in_sync = str(min(len(nodes), 2))
-    properties = {
+    controllers = {
         "process.roles": "broker,controller",
         "node.id": str(node.node_id),
         "controller.quorum.voters": ",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in nodes),
         "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{node.address}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
+    }
+    if zookeeper:
+        controllers = {
+            "zookeeper.connect": zookeeper.address,
+            "broker.id": str(node.node_id),
+            "listeners": f"PLAINTEXT://{node.address}",
+        }
+    properties = {
+        **controllers,
+        "advertised.listeners": f"PLAINTEXT://{node.address}",
+        "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(node.log_dir),
         "default.replication.factor": copies,
         "min.insync.replicas": in_sync,

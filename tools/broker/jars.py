@@ -23,6 +23,8 @@ MIN_JAVA = 17
 FETCH_TIMEOUT_S = 900
 
 _HERE = Path(__file__).parent
+_LOG4J2_SINCE = 4
+_KRAFT_SINCE = 3
 
 
 def cache_dir() -> Path:
@@ -55,7 +57,20 @@ def java() -> str:
 
 def broker_jars(version: str = BROKER_VERSION, *, cache: Path | None = None) -> Path:
     """The folder with a broker's jars, fetched if it is not there. Raises BrokerUnavailableError."""
-    return _fetch("broker", version, cache or cache_dir())
+    pom = "broker" if _major(version) >= _LOG4J2_SINCE else "broker-log4j1"
+    return _fetch(pom, version, cache or cache_dir())
+
+
+def needs_zookeeper(version: str) -> bool:
+    """Whether the brokers of a release are run with ZooKeeper; later ones are their own controllers (KRaft)."""
+    return _major(version) < _KRAFT_SINCE
+
+
+def _major(version: str) -> int:
+    number = version.partition(".")[0]
+    if not number.isdecimal():
+        raise BrokerUnavailableError(f"{version!r} is no release of Kafka")
+    return int(number)
 
 
 def tools_jars(version: str = TOOLS_VERSION, *, cache: Path | None = None) -> Path:

@@ -1,43 +1,27 @@
-"""One node of a cluster: its folder, its properties, its process.
-
-Its folder holds `server.properties`, `data/` (log.dirs) and `broker.log` (all it printed, over all its starts).
-"""
+"""One node of a cluster: a broker, which is a controller as well unless ZooKeeper does that (before Kafka 3)."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-HOST = "127.0.0.1"
-TAIL_LINES = 40
+from .process import HOST, JavaProcess
 
-_LOG4J = """\
-status = error
-rootLogger.level = {level}
-rootLogger.appenderRef.console.ref = console
-# Hundreds of lines that say nothing but the defaults.
-logger.config.name = org.apache.kafka.common.config.AbstractConfig
-logger.config.level = warn
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = [%d] %p %m (%c)%n
-"""
+__all__ = ["HOST", "Node", "ZooKeeper"]
 
 
 @dataclass(eq=False)
-class Node:
-    """A combined broker and controller. `node_id` counts from 1."""
-
+class _Numbered:
     node_id: int
-    folder: Path
+
+
+@dataclass(eq=False)
+class Node(JavaProcess, _Numbered):
+    """A broker. `node_id` counts from 1. Beside its log, its folder holds `data/` (log.dirs)."""
+
     port: int
     controller_port: int
-    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
     def address(self) -> str:
@@ -47,93 +31,23 @@ class Node:
     def log_dir(self) -> Path:
         return self.folder / "data"
 
-    @property
-    def log_file(self) -> Path:
-        return self.folder / "broker.log"
+
+@dataclass(eq=False)
+class ZooKeeper(JavaProcess):
+    """The one ZooKeeper server of a cluster of brokers older than KRaft."""
+
+    port: int
 
     @property
-    def properties_file(self) -> Path:
-        return self.folder / "server.properties"
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
 
     @property
-    def running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-    def write_properties(self, properties: Mapping[str, str], *, log_level: str = "info") -> None:
-        self.folder.mkdir(parents=True)
-        # Java reads these files as ISO 8859-1 with backslash escapes.
-        lines = [f"{_escape(k)}={_escape(v)}\n" for k, v in properties.items()]
-        self.properties_file.write_text("".join(lines), encoding="ascii")
-        (self.folder / "log4j2.properties").write_text(_LOG4J.format(level=log_level), encoding="ascii")
-
-    def java_command(self, java: str, jars: Path, heap: str, main: str, *arguments: str) -> list[str]:
-        return [
-            java,
-            f"-Xmx{heap}",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",  # starts in three quarters of the time; these brokers live for seconds
-            "-XX:+ExitOnOutOfMemoryError",
-            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
-            "-cp",
-            str(jars / "*"),
-            main,
-            *arguments,
-        ]
-
-    def spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
-        """Starts a Java program of this node; what it prints goes to `log_file`."""
-        with self.log_file.open("ab") as log:
-            # A session of its own: Ctrl-C at a terminal reaches us, and we stop the brokers in good order.
-            return subprocess.Popen(
-                command,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def terminate(self) -> None:
-        """Asks for a clean stop (SIGTERM) and does not wait for it."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-
-    def wait_stopped(self, timeout: float) -> bool:
-        """Waits for the process to end, kills it after `timeout` seconds. True if it ended by itself."""
-        if self.process is None:
-            return True
-        try:
-            self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return False
-        else:
-            return True
-        finally:  # also when Ctrl-C interrupts the wait
-            self.kill()
-
-    def kill(self) -> None:
-        """Ends the process at once, if there is one."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    def log_tail(self, lines: int = TAIL_LINES) -> str:
-        """The last lines that the node printed."""
-        try:
-            with self.log_file.open("rb") as log:
-                log.seek(max(0, os.fstat(log.fileno()).st_size - 256 * lines))
-                text = log.read().decode(errors="replace")
-        except FileNotFoundError:
-            return ""
-        return "\n".join(text.splitlines()[-lines:])
-
-
-def _escape(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    return "".join(c if c.isascii() else "".join(f"\\u{u:04x}" for u in _utf16(c)) for c in escaped)
-
-
-def _utf16(char: str) -> list[int]:
-    data = char.encode("utf-16-be")
-    return [int.from_bytes(data[i : i + 2]) for i in range(0, len(data), 2)]
+    def properties(self) -> Mapping[str, str]:
+        return {
+            "dataDir": str(self.folder / "data"),
+            "clientPort": str(self.port),
+            "clientPortAddress": HOST,
+            "maxClientCnxns": "0",
+            "admin.enableServer": "false",
+        }
