@@ -26,7 +26,6 @@ from kafkawire.messages import (
     TransactionLogValue,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
-from kafkawire.wire.backend import ENGINES
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.values import TaggedField
 
@@ -146,28 +145,6 @@ def test_messages_are_annotated() -> None:
     assert [field.name for field in hints] == ["throttle_time_ms", "topics", "unknown_tagged_fields"]
     # msgspec resolves the annotations: nested structs are found by their names.
     assert hints[1].type == tuple[TopicResponse, ...]
-
-
-# The engine ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_engine_that_runs() -> None:
-    assert kafkawire.backend in ("python", "native")
-    for wanted in ("python", ""):
-        done = python("import kafkawire; print(kafkawire.backend)", KAFKAWIRE_BACKEND=wanted)
-        assert done.returncode == 0
-        assert done.stdout.strip() in (("python",) if wanted else ("python", "native"))
-
-
-@pytest.mark.parametrize("wanted", ["native", "rust", "Python"])
-@pytest.mark.parametrize("use", ["kafkawire.backend", "kafkawire.messages.EndTxnMarker.decode(bytes(4), 0)"])
-def test_an_engine_that_is_not_there_fails_loudly(wanted: str, use: str) -> None:
-    if wanted in ENGINES:
-        pytest.skip("the native engine is installed")
-    done = python(f"import kafkawire; print({use})", KAFKAWIRE_BACKEND=wanted)
-    assert done.returncode == 1
-    assert "BackendError" in done.stderr
-    assert wanted in done.stderr
 
 
 # Looking up ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 - `layout`: op tables, one version of one struct as data; `spec`: what a schema says, as data.
 - `read`, `write`: the words that generated codecs are written in; `interpreter`: executes layouts, and explains.
-- `message`: the base classes `Struct` and `Message`, and `Codec`; `registry`: a namespace of messages.
+- `message`: the base classes `Struct` and `Message`, and `Codec`; `generated`: the engine that runs generated codecs;
+  `registry`: a namespace of messages.
 - `json_form`: Kafka's JSON form; `values`: what they all share; `backend`: which engine runs.
 """

@@ -1,28 +1,38 @@
 """Which engine runs the layouts: `native` where it is installed, else `python`.
 
 `KAFKAWIRE_BACKEND=python|native` chooses; asking for an engine that is not there is an error, never a silent fallback.
+An engine that is installed and cannot be loaded (built for another Python, a missing library) is an error when it was
+asked for and a `RuntimeWarning` otherwise: the package works without it, but nobody should wonder why it is slow.
 """
 
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
+import warnings
+from types import ModuleType
 
 from kafkawire.errors import BackendError
 
-#: The engines that are installed, the fastest last.
-ENGINES = ("python", "native") if find_spec("kafkawire._native") else ("python",)
+
+def load(wanted: str | None) -> ModuleType | None:
+    """The native engine for a value of `KAFKAWIRE_BACKEND`, or None for Python (no value: native where installed)."""
+    if wanted not in (None, "", "python", "native"):
+        raise BackendError(f"KAFKAWIRE_BACKEND={wanted!r} is neither 'python' nor 'native'")
+    if wanted == "python":
+        return None
+    try:
+        import kafkawire._native as module
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError) and error.name == "kafkawire._native"
+        reason = "is not installed" if absent else f"cannot be loaded: {error}"
+        if wanted:
+            raise BackendError(f"KAFKAWIRE_BACKEND=native, but the native engine {reason}") from error
+        if not absent:
+            warnings.warn(f"the native engine of kafkawire {reason}; pure Python runs", RuntimeWarning, stacklevel=2)
+        return None
+    return module
 
 
-def choose(wanted: str | None) -> str:
-    """The engine for a value of `KAFKAWIRE_BACKEND` (None or empty: the fastest that is installed)."""
-    if not wanted:
-        return ENGINES[-1]
-    if wanted in ENGINES:
-        return wanted
-    if wanted == "native":
-        raise BackendError("KAFKAWIRE_BACKEND=native, but the native engine is not installed")
-    raise BackendError(f"KAFKAWIRE_BACKEND={wanted!r} is neither 'python' nor 'native'")
-
-
-backend = choose(os.environ.get("KAFKAWIRE_BACKEND"))
+#: `kafkawire._native`, or None where pure Python runs.
+native = load(os.environ.get("KAFKAWIRE_BACKEND"))
+backend = "python" if native is None else "native"

@@ -1,19 +1,20 @@
 """`Message`: the base class of every generated message, and `Codec`, which its bytes go through.
 
-A message is a frozen value without a version; the version is given to `decode` and `encode`. The generated codec runs
-first; when it cannot read or write something, the interpreter replays it and raises the error that explains.
+A message is a frozen value without a version; the version is given to `decode` and `encode`. An engine runs first, the
+native one or the generated functions; when it cannot read or write something, the interpreter replays it and raises
+the error that explains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
 from kafkawire.errors import DecodeError, UnsupportedVersionError
-from kafkawire.wire import read, write
-from kafkawire.wire.backend import backend
+from kafkawire.wire.backend import native
+from kafkawire.wire.generated import Decode, Encode, Generated, owned
 from kafkawire.wire.interpreter import Decoder, Encoder, allocation_limit
 from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, Table
 from kafkawire.wire.spec import MessageSpec, StructSpec
@@ -77,10 +78,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
         Raises as `decode` does; ValueError when `offset` lies outside the data.
         """
-        data = _octets(data)
-        if not 0 <= offset <= len(data):
-            raise ValueError(f"offset {offset} lies outside the {len(data)} bytes given")
-        return cls.codec.decode(data, version, offset, strict, copy)
+        return cls.codec.decode(_octets(data), version, offset, strict, copy)
 
     def encode(self, version: int) -> bytes:
         """The bytes of the message in that version.
@@ -127,11 +125,21 @@ def _octets(data: Input) -> Input:
     return data
 
 
-class Codec:
-    """The layouts of one message and the functions generated from them.
+class Engine(Protocol):
+    """Executes the layouts of one message. None is for all that only the interpreter can answer, with the error that
+    explains: a version that the message does not have, an offset outside the data, bytes or a value that it refuses.
+    """
 
-    `decoders` and `encoders` are indexed like `table.layouts`; None stands for a layout that only the interpreter may
-    execute, because small input could make it allocate much.
+    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool, /) -> tuple[Any, int] | None: ...
+
+    def encode(self, value: Any, version: int, /) -> bytes | None: ...
+
+
+class Codec:
+    """The layouts of one message, the functions generated from them, and the engine that runs.
+
+    `decoders` and `encoders` are given in the order of `table.layouts`; None stands for a layout that small input could
+    make allocate much, which no generated function may execute.
     """
 
     def __init__(
@@ -139,11 +147,10 @@ class Codec:
         message: type[Message],
         table: Table,
         classes: tuple[type[Struct], ...],
-        decoders: Sequence[Callable[[Buffer, int], tuple[Any, int]] | None],
-        encoders: Sequence[Callable[[Any, write.Append], None]],
+        decoders: Sequence[Decode | None],
+        encoders: Sequence[Encode],
     ) -> None:
         self.message = message
-        self.engine = backend
         self.table = table
         self.classes = classes
         self.decoders = {table.first_version + i: decoders[root] for i, root in enumerate(table.roots)}
@@ -151,61 +158,42 @@ class Codec:
         self.holds_bytes = any(
             op.code & KIND_MASK in (BYTES, RECORDS) for layout in table.layouts for op in layout.all_ops()
         )
+        self.engine: Engine = (
+            Generated(self.decoders, self.encoders, self.holds_bytes)
+            if native is None
+            else native.Codec(table, classes)
+        )
 
     def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
-        try:
-            decoder = self.decoders[version]
-        except KeyError:
-            raise UnsupportedVersionError(self.message.spec.name, version, self.message.spec.valid_versions) from None
-        buffer: Buffer
+        found = self.engine.decode(data, version, offset, strict, copy)
+        # Outside of any except clause, so that the error which explains stands alone.
+        return self._replay(data, version, offset, strict, copy) if found is None else found
+
+    def encode(self, value: Any, version: int) -> bytes:
+        written = self.engine.encode(value, version)
+        return self._rewrite(value, version) if written is None else written
+
+    def _replay(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
+        """What the engine refused, read by the interpreter."""
+        self._check(version)
+        size = len(data)
+        if not 0 <= offset <= size:
+            raise ValueError(f"offset {offset} lies outside the {size} bytes given")
+        run = partial(self.interpret, version=version, strict=strict, budget=allocation_limit(size - offset))
         if type(data) is bytes and (copy or not self.holds_bytes):
-            buffer = data
-        else:
-            buffer = memoryview(data)
-            if copy and self.holds_bytes:
-                # Values must own their bytes, but what follows the message must not be copied: find the end first.
-                end = self._run(decoder, buffer, version, offset, strict)[1]
-                own = bytes(buffer[offset:end])
-                value, size = self._run(decoder, own, version, 0, strict, allocation_limit(len(buffer) - offset))
-                return value, offset + size
-        return self._run(decoder, buffer, version, offset, strict)
+            return run(data, offset=offset)
+        found = owned(lambda buffer, offset: run(buffer, offset=offset), data, offset, copy and self.holds_bytes)
+        assert found is not None
+        return found
 
-    def _run(
-        self,
-        decoder: Callable[[Buffer, int], tuple[Any, int]] | None,
-        buffer: Buffer,
-        version: int,
-        offset: int,
-        strict: bool,
-        budget: int | None = None,
-    ) -> tuple[Any, int]:
-        if decoder is not None:
-            try:
-                value, end = decoder(buffer, offset)
-                if end <= len(buffer) and (not strict or self._is_canonical(value, version, buffer, offset, end)):
-                    return value, end
-            except read.FAILURES:
-                pass
-        return self.interpret(buffer, version, offset, strict=strict, budget=budget)
+    def _rewrite(self, value: Any, version: int) -> bytes:
+        """What the engine refused, written by the interpreter."""
+        self._check(version)
+        return self.interpret_encode(value, version)
 
-    def _written(self, encoder: Callable[[Any, write.Append], None], value: Any) -> bytes | None:
-        """The bytes of a value, or None where the encoder cannot write it."""
-        chunks: list[Buffer] = []
-        try:
-            encoder(value, chunks.append)
-            return b"".join(chunks)
-        except write.FAILURES:
-            return None
-
-    def _is_canonical(self, value: Any, version: int, buffer: Buffer, offset: int, end: int) -> bool:
-        """Whether the encoder writes the very bytes that the value was read from."""
-        # One buffer and no list of chunks: this counts towards what a decode may allocate.
-        written = bytearray()
-        try:
-            self.encoders[version](value, written.extend)
-        except write.FAILURES:
-            return False
-        return written == buffer[offset:end]
+    def _check(self, version: int) -> None:
+        if version not in self.decoders:
+            raise UnsupportedVersionError(self.message.spec.name, version, self.message.spec.valid_versions)
 
     def interpret(
         self, buffer: Buffer, version: int, offset: int = 0, *, strict: bool = False, budget: int | None = None
@@ -223,15 +211,6 @@ class Codec:
         )
         value = decoder.struct(self.layout(version))
         return value, decoder.position
-
-    def encode(self, value: Any, version: int) -> bytes:
-        try:
-            encoder = self.encoders[version]
-        except KeyError:
-            raise UnsupportedVersionError(self.message.spec.name, version, self.message.spec.valid_versions) from None
-        written = self._written(encoder, value)
-        # Outside of any except clause, so that the error which explains stands alone.
-        return self.interpret_encode(value, version) if written is None else written
 
     def interpret_encode(self, value: Any, version: int) -> bytes:
         """Encode with the interpreter: slow, and explains."""

@@ -5,6 +5,7 @@
 //! its reason. Functions that find bytes or values they cannot handle refuse without explaining: the caller asks the
 //! interpreter, which says where and why.
 
+mod codec;
 mod cursor;
 mod layout;
 
@@ -13,5 +14,6 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<codec::Codec>()?;
     Ok(())
 }

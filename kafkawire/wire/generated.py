@@ -1,0 +1,86 @@
+"""The pure-Python engine: runs the functions that were generated from the layouts of one message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafkawire.wire import read, write
+from kafkawire.wire.values import Buffer
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Input
+
+Decode = Callable[[Buffer, int], tuple[Any, int]]
+Encode = Callable[[Any, write.Append], None]
+
+
+def owned(
+    run: Callable[[Buffer, int], tuple[Any, int] | None], data: Input, offset: int, own: bool
+) -> tuple[Any, int] | None:
+    """What `run` reads from a view of the data at that offset. With `own`, bytes in the value are no views of the data.
+
+    What follows the message is not copied: its end is found first.
+    """
+    view = memoryview(data)
+    found = run(view, offset)
+    if found is None or not own:
+        return found
+    found = run(bytes(view[offset : found[1]]), 0)
+    return found and (found[0], offset + found[1])
+
+
+class Generated:
+    """An `Engine` made of generated functions, by version.
+
+    A decoder is None where only the interpreter may execute the layout, because small input could make it allocate
+    much. `holds_bytes`: whether values of the message hold bytes, which may be views of the input.
+    """
+
+    __slots__ = ("decoders", "encoders", "holds_bytes")
+
+    def __init__(
+        self, decoders: Mapping[int, Decode | None], encoders: Mapping[int, Encode], holds_bytes: bool
+    ) -> None:
+        self.decoders = decoders
+        self.encoders = encoders
+        self.holds_bytes = holds_bytes
+
+    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int] | None:
+        decoder = self.decoders.get(version)
+        if decoder is None or not 0 <= offset <= len(data):
+            return None
+        if type(data) is bytes and (copy or not self.holds_bytes):
+            return self._run(decoder, version, strict, data, offset)
+        return owned(partial(self._run, decoder, version, strict), data, offset, copy and self.holds_bytes)
+
+    def _run(self, decoder: Decode, version: int, strict: bool, buffer: Buffer, offset: int) -> tuple[Any, int] | None:
+        try:
+            value, end = decoder(buffer, offset)
+        except read.FAILURES:
+            return None
+        if end <= len(buffer) and (not strict or self._is_canonical(value, version, buffer, offset, end)):
+            return value, end
+        return None
+
+    def _is_canonical(self, value: Any, version: int, buffer: Buffer, offset: int, end: int) -> bool:
+        """Whether the encoder writes the very bytes that the value was read from."""
+        # One buffer and no list of chunks: this counts towards what a decode may allocate.
+        written = bytearray()
+        try:
+            self.encoders[version](value, written.extend)
+        except write.FAILURES:
+            return False
+        return written == buffer[offset:end]
+
+    def encode(self, value: Any, version: int) -> bytes | None:
+        encoder = self.encoders.get(version)
+        if encoder is None:
+            return None
+        chunks: list[Buffer] = []
+        try:
+            encoder(value, chunks.append)
+            return b"".join(chunks)
+        except write.FAILURES:
+            return None

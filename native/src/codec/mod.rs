@@ -1,0 +1,235 @@
+//! Messages <-> Python objects: executes the layouts of a message, whose table is handed over once.
+
+mod decode;
+mod encode;
+mod objects;
+
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyMemoryView, PyTuple, PyType};
+
+use crate::layout::{layouts_of, Kind, Layout};
+use decode::Decoder;
+use encode::Encoder;
+use objects::{Class, Input, Stop};
+
+/// Deepest nesting of structs (`kafkawire.wire.layout.MAX_DEPTH`).
+const MAX_DEPTH: usize = 32;
+/// Bytes kept for a message when it is written first.
+const CAPACITY: usize = 256;
+
+/// What a layout needs beyond itself to be executed.
+struct Plan {
+    /// The slots that its ops do not fill.
+    unread: Vec<usize>,
+    /// Bytes in memory (`kafkawire.wire.layout.struct_cost`).
+    cost: i64,
+}
+
+/// The Python objects that all messages share.
+struct Shared {
+    uuid: Class,
+    zero_uuid: Py<PyAny>,
+    tagged_field: Class,
+    bools: Py<PyAny>,
+    is_octets: Py<PyAny>,
+}
+
+static SHARED: PyOnceLock<Shared> = PyOnceLock::new();
+
+impl Shared {
+    fn get(py: Python<'_>) -> PyResult<&'static Shared> {
+        SHARED.get_or_try_init(py, || {
+            let values = py.import("kafkawire.wire.values")?;
+            let zero = values.getattr("ZERO_UUID")?;
+            let safe = zero.getattr("is_safe")?;
+            let tagged_field = values.getattr("TaggedField")?.cast_into::<PyType>()?;
+            let nothing = py.None().into_bound(py);
+            Ok(Shared {
+                uuid: Class::new(
+                    &zero.get_type(),
+                    &PyTuple::new(py, ["int", "is_safe"])?,
+                    &PyTuple::new(py, [&nothing, &safe])?,
+                )?,
+                zero_uuid: zero.unbind(),
+                tagged_field: Class::new(
+                    &tagged_field,
+                    &PyTuple::new(py, ["tag", "data"])?,
+                    &PyTuple::new(py, [&nothing, &nothing])?,
+                )?,
+                bools: values.getattr("BOOLS")?.unbind(),
+                is_octets: values.getattr("is_octets")?.unbind(),
+            })
+        })
+    }
+}
+
+/// A table of layouts, ready to be executed.
+struct Program {
+    layouts: Vec<Layout>,
+    plans: Vec<Plan>,
+    classes: Vec<Class>,
+    first_version: i64,
+    roots: Vec<usize>,
+    shared: &'static Shared,
+}
+
+impl Program {
+    fn new(table: &Bound<'_, PyAny>, classes: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let classes = classes.iter().map(|class| struct_class(class.cast()?)).collect::<PyResult<Vec<_>>>()?;
+        let slots: Vec<usize> = classes.iter().map(Class::slots).collect();
+        let layouts = layouts_of(table, &slots)?;
+        let plans = plans(&layouts, &slots).ok_or_else(|| PyValueError::new_err("structs are nested too deeply"))?;
+        let roots: Vec<usize> = table.getattr("roots")?.extract()?;
+        if roots.iter().any(|root| *root >= layouts.len()) {
+            return Err(PyValueError::new_err("not a table of layouts"));
+        }
+        let first_version = table.getattr("first_version")?.extract()?;
+        Ok(Program { layouts, plans, classes, first_version, roots, shared: Shared::get(table.py())? })
+    }
+
+    /// The layout of the whole message in a version; none where the message does not have it.
+    fn root(&self, version: &Bound<'_, PyAny>) -> Option<usize> {
+        let version: i64 = version.extract().ok()?;
+        self.roots.get(usize::try_from(version.checked_sub(self.first_version)?).ok()?).copied()
+    }
+}
+
+fn struct_class(class: &Bound<'_, PyType>) -> PyResult<Class> {
+    let fields = class.getattr("__struct_fields__")?.cast_into::<PyTuple>()?;
+    let defaults = class.getattr("__struct_defaults__")?.cast_into::<PyTuple>()?;
+    Class::new(class, &fields, &defaults)
+}
+
+/// The plans of all layouts; none where structs are nested deeper than a message may have them, which bounds the stack.
+fn plans(layouts: &[Layout], slots: &[usize]) -> Option<Vec<Plan>> {
+    let mut depths: Vec<usize> = Vec::with_capacity(layouts.len());
+    layouts
+        .iter()
+        .map(|layout| {
+            let nested = layout.ops.iter().chain(layout.tags.iter().map(|(_, op)| op));
+            let depth = nested.filter(|op| op.kind == Kind::Struct).map(|op| depths[op.arg]).max().unwrap_or(0) + 1;
+            depths.push(depth);
+            let slots = slots[layout.class];
+            let read: Vec<usize> = layout.ops.iter().map(|op| op.slot).collect();
+            let plan = Plan { unread: (0..slots).filter(|slot| !read.contains(slot)).collect(), cost: cost(layout, slots) };
+            (depth <= MAX_DEPTH).then_some(plan)
+        })
+        .collect()
+}
+
+/// As `kafkawire.wire.layout.struct_cost` counts it.
+fn cost(layout: &Layout, slots: usize) -> i64 {
+    let plain = layout.ops.iter().filter(|op| !op.array && !op.nullable && !op.compact);
+    let values = plain.map(|op| match op.kind {
+        Kind::Bool | Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => 0,
+        Kind::Float64 => 24,
+        Kind::Uuid => 112,
+        _ => 32,
+    });
+    16 + 8 * slots as i64 + 20 + values.sum::<i64>()
+}
+
+/// The codec of one message. Made with its layouts and classes; they are looked at when it is first used.
+#[pyclass(frozen, module = "kafkawire._native")]
+pub struct Codec {
+    table: Py<PyAny>,
+    classes: Py<PyTuple>,
+    program: OnceLock<Program>,
+}
+
+impl Codec {
+    fn program(&self, py: Python<'_>) -> PyResult<&Program> {
+        if let Some(program) = self.program.get() {
+            return Ok(program);
+        }
+        // Two threads may both make one; the first to be done wins.
+        let program = Program::new(self.table.bind(py), self.classes.bind(py))?;
+        Ok(self.program.get_or_init(|| program))
+    }
+}
+
+#[pymethods]
+impl Codec {
+    #[new]
+    fn new(table: Bound<'_, PyAny>, classes: Bound<'_, PyTuple>) -> Self {
+        Codec { table: table.unbind(), classes: classes.unbind(), program: OnceLock::new() }
+    }
+
+    /// The message at `offset` and the offset behind it; None for what the interpreter must explain.
+    #[pyo3(signature = (data, version, offset, strict, copy, /))]
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        version: &Bound<'py, PyAny>,
+        offset: &Bound<'py, PyAny>,
+        strict: &Bound<'py, PyAny>,
+        copy: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+        let program = self.program(py)?;
+        let Some(root) = program.root(version) else { return Ok(None) };
+        let input = Input::of(data)?;
+        let bytes = input.as_bytes();
+        let Some(offset) = offset.extract().ok().filter(|offset| *offset <= bytes.len()) else { return Ok(None) };
+        let view = if copy.is_truthy()? { None } else { Some(PyMemoryView::from(data)?) };
+        let mut decoder = Decoder::new(py, program, bytes, offset, view);
+        let value = match decoder.structure(root) {
+            Ok(value) => value,
+            Err(stop) => return refused(py, stop),
+        };
+        let end = decoder.position();
+        if strict.is_truthy()? {
+            // Canonical is what would be written.
+            let read = &bytes[offset..end];
+            let mut encoder = Encoder::new(py, program, read.len(), read.len());
+            match encoder.structure(root, &value) {
+                Ok(()) if encoder.written() == read => {}
+                Ok(()) => return Ok(None),
+                Err(stop) => return refused(py, stop),
+            }
+        }
+        Ok(Some((value, end)))
+    }
+
+    /// The bytes of a message; None for what the interpreter must explain.
+    #[pyo3(signature = (value, version, /))]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Bound<'py, PyAny>,
+        version: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let program = self.program(py)?;
+        let Some(root) = program.root(version) else { return Ok(None) };
+        let mut encoder = Encoder::new(py, program, CAPACITY, usize::MAX);
+        match encoder.structure(root, value) {
+            Ok(()) => Ok(Some(PyBytes::new(py, encoder.written()))),
+            Err(stop) => refused(py, stop),
+        }
+    }
+
+    /// Classes refer to their codec: the garbage collector must see the way back.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.table)?;
+        visit.call(&self.classes)?;
+        if let Some(program) = self.program.get() {
+            for class in &program.classes {
+                visit.call(class.class())?;
+                class.defaults.iter().try_for_each(|default| visit.call(default))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused<T>(py: Python<'_>, stop: Stop) -> PyResult<Option<T>> {
+    match stop {
+        Stop::Refused => Ok(None),
+        Stop::Raised => Err(PyErr::fetch(py)),
+    }
+}
