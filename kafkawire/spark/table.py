@@ -21,8 +21,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kafkawire.logdir import LogFile
+from kafkawire.records.control import MALFORMED
+from kafkawire.transactions.appends import Append
 from kafkawire.transactions.coordinator import Unreadable, registration
-from kafkawire.transactions.facts import Append, CoordinatorRecord, Place, Segment
+from kafkawire.transactions.facts import CoordinatorRecord, Place, Segment
 from kafkawire.transactions.reading import SegmentFact, read_segment
 
 #: Rows of one Arrow batch: what bounds a worker's memory.
@@ -119,7 +121,7 @@ def append_row(place: int, rank: int, append: Append) -> Row:
 
 def _row(place: Place, number: int, rank: int, fact: SegmentFact) -> Row | None:
     if isinstance(fact, Append):
-        return append_row(number, rank, fact)
+        return append_row(number, rank, fact) if fact.transactional and fact.control != MALFORMED else None
     if isinstance(fact, Segment):
         return ("segment", number, rank, *(None,) * 10, pickle.dumps(fact))
     if isinstance(fact, CoordinatorRecord):

@@ -8,32 +8,40 @@ The pieces: `Replay` (producer state of a partition from its batches), `IdLog` a
 `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
 """
 
+from kafkawire.transactions.appends import Append, append_of
 from kafkawire.transactions.assembly import Settings, choose_replicas, conclude
+from kafkawire.transactions.committed import outcome_of, read_committed
 from kafkawire.transactions.coordinator import IdLog, registration, standing, state_name
-from kafkawire.transactions.facts import Append, Facts, Open, Owner, Partition, Place, Registration, Segment
+from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Registration, Segment
 from kafkawire.transactions.local import audit
-from kafkawire.transactions.producers import Replay, last_stable_offset
+from kafkawire.transactions.producers import Producer
+from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
 from kafkawire.transactions.verdicts import Case, CoordinatorLog, judge
 
 __all__ = [
     "Append",
     "Case",
     "CoordinatorLog",
+    "Ended",
     "Facts",
     "IdLog",
     "Open",
     "Owner",
     "Partition",
     "Place",
+    "Producer",
     "Registration",
     "Replay",
     "Segment",
     "Settings",
+    "append_of",
     "audit",
     "choose_replicas",
     "conclude",
     "judge",
     "last_stable_offset",
+    "outcome_of",
+    "read_committed",
     "registration",
     "standing",
     "state_name",

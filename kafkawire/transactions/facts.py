@@ -13,7 +13,9 @@ import msgspec
 from kafkawire import rows
 from kafkawire.messages import TransactionLogValue
 from kafkawire.records import Batch
-from kafkawire.records.control import ABORT, COMMIT, EMPTY
+from kafkawire.records.batch import CONTROL, LOG_APPEND_TIME
+from kafkawire.records.control import MALFORMED
+from kafkawire.transactions.appends import Append, append_of
 
 TRANSACTION_STATE = "__transaction_state"
 CLUSTER_METADATA = "__cluster_metadata"
@@ -34,24 +36,6 @@ class Place(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
-
-
-class Append(msgspec.Struct, frozen=True, gc=False):
-    """What a transactional batch says of its producer.
-
-    Attributes:
-        timestamp: the newest of the batch, epoch milliseconds.
-        control: None for data; COMMIT, ABORT or EMPTY (compaction removed the marker's record).
-        coordinator_epoch: of the coordinator that wrote the marker, where it could be read.
-    """
-
-    base_offset: int
-    last_offset: int
-    timestamp: int
-    producer_id: int
-    producer_epoch: int
-    control: str | None = None
-    coordinator_epoch: int | None = None
 
 
 class Gap(msgspec.Struct, frozen=True, order=True):
@@ -87,51 +71,51 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scan:
-    """Reduces the batches of one segment, in order, to a `Segment`; `add` returns what the replay needs to see."""
+    """Reduces the batches of one segment, in order, to a `Segment`; `add` returns what the replay needs to see.
 
-    def __init__(self, topic: str, base_offset: int) -> None:
+    Args:
+        following: the offset that should come next, from the segment before; None for the first of the log.
+
+    Attributes:
+        intact_from: the first offset of the run without missing offsets that the last batch stands in.
+    """
+
+    def __init__(self, topic: str, base_offset: int, following: int | None = None) -> None:
         self.broker_written = topic in BROKER_WRITTEN
         self.base_offset = base_offset
         self.first_offset: int | None = None
         self.next_offset = base_offset
+        self.following = following
+        self.intact_from = -1
         self.leader_epoch = -1
         self.batches = self.transactional = self.bytes = 0
         self.broker_time: int | None = None
         self.gap: Gap | None = None
 
     def add(self, batch: Batch) -> Append | None:
-        """Count a batch. Returns its facts when it belongs to a transaction."""
-        base_offset, last_offset = batch.base_offset, batch.last_offset
+        """Count a batch. Returns its facts when it has a producer id."""
+        base_offset, attributes = batch.base_offset, batch.attributes
+        if base_offset != self.following:
+            self.intact_from = base_offset
         if self.first_offset is None:
             self.first_offset = base_offset
         elif base_offset > self.next_offset:
             self.gap = Gap(self.next_offset, base_offset)
-        self.next_offset = max(self.next_offset, last_offset + 1)
+        self.following = end = base_offset + batch.last_offset_delta + 1
+        if end > self.next_offset:
+            self.next_offset = end
         self.batches += 1
         self.bytes += batch.size
-        self.leader_epoch = max(self.leader_epoch, batch.partition_leader_epoch)
-        is_control = batch.is_control
-        if self.broker_written or is_control or batch.timestamp_type == "LogAppendTime":
+        if batch.partition_leader_epoch > self.leader_epoch:
+            self.leader_epoch = batch.partition_leader_epoch
+        if self.broker_written or attributes & (CONTROL | LOG_APPEND_TIME):
             self.broker_time = max(self.broker_time or 0, batch.max_timestamp)
-        if not batch.transactional or batch.producer_id < 0:
-            return None
-        self.transactional += 1
-        if not is_control:
-            return Append(base_offset, last_offset, batch.max_timestamp, batch.producer_id, batch.producer_epoch)
-        control = read_control(batch)
-        if control is None:  # it may be the marker that somebody waits for
-            self.gap = Gap(base_offset, last_offset + 1)
-            return None
-        name, coordinator_epoch = control
-        return Append(
-            base_offset,
-            last_offset,
-            batch.max_timestamp,
-            batch.producer_id,
-            batch.producer_epoch,
-            name,
-            coordinator_epoch,
-        )
+        append = append_of(batch, self.intact_from)
+        if append is not None and append.transactional:
+            self.transactional += 1
+            if append.control == MALFORMED:  # it may be the marker that somebody waits for
+                self.gap = Gap(base_offset, end)
+        return append
 
     def segment(self, damage: tuple[rows.Damage, ...] = ()) -> Segment:
         """The facts, once all batches were added. `damage`: what stood between them, harmless rows left out."""
@@ -149,17 +133,6 @@ class Scan:
             gap=self.gap,
             damage=damage,
         )
-
-
-def read_control(batch: Batch) -> tuple[str, int | None] | None:
-    """Name and coordinator epoch of a transaction's marker; None for a control batch that cannot be read as one."""
-    try:
-        control = batch.control
-    except ValueError:
-        return None
-    if control is None or (control.type not in (ABORT, COMMIT) and control.name != EMPTY):
-        return None
-    return control.name, control.coordinator_epoch
 
 
 class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):

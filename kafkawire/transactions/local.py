@@ -5,15 +5,15 @@ Memory grows with the producers and transactional ids, not with the logs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory
+from kafkawire.transactions.appends import Append
 from kafkawire.transactions.assembly import Settings, conclude
 from kafkawire.transactions.coordinator import IdLog, Unreadable, registration
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
-    Append,
     CoordinatorRecord,
     Facts,
     Open,
@@ -22,7 +22,6 @@ from kafkawire.transactions.facts import (
     Segment,
     partition_of,
 )
-from kafkawire.transactions.producers import Replay
 from kafkawire.transactions.reading import (
     place_of,
     read_segment,
@@ -30,6 +29,7 @@ from kafkawire.transactions.reading import (
     replicas,
     transaction_state_partitions,
 )
+from kafkawire.transactions.replay import Replay
 
 
 def audit(
@@ -52,7 +52,7 @@ def audit(
     damage: list[rows.Damage] = []
     for partition in audited:
         place = place_of(partition)
-        replay = Replay(place)
+        replay = Replay()
         segments: list[Segment] = []
         log_start = partition.log_start_offset or 0
         entries, damaged = read_snapshot(partition, log_start)
@@ -60,7 +60,7 @@ def audit(
         for entry in sorted(entries, key=lambda entry: entry.start_offset):
             replay.add(entry.as_append())
         for file in partition.segments:
-            for fact in read_segment(file):
+            for fact in read_segment(file, segments[-1].end_offset if segments else None):
                 if isinstance(fact, Append):
                     replay.add(fact)
                 elif isinstance(fact, Segment):
@@ -70,7 +70,7 @@ def audit(
             if progress is not None:
                 progress(segments[-1].bytes)
         partitions.append(partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark))
-        opens += replay.open()
+        opens += open_transactions(place, replay)
     producer_ids = sorted({open_.producer_id for open_ in opens})
     owners = (log.owner(producer_id) for log in id_logs.values() for producer_id in producer_ids)
     facts = Facts(
@@ -86,6 +86,21 @@ def audit(
         gaps=unlisted(directory),
     )
     return conclude(facts, settings)
+
+
+def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:
+    """The transactions that are open after the last batch."""
+    for producer in replay.open():
+        yield Open(
+            place=place,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            start_offset=producer.first_offset,
+            last_offset=producer.last_data_offset,
+            last_timestamp=producer.timestamp,
+            coordinator_epoch=None if producer.coordinator_epoch < 0 else producer.coordinator_epoch,
+            written_after=producer.written_after,
+        )
 
 
 def node_ids(directory: LogDirectory) -> tuple[int, ...]:

@@ -1,79 +1,143 @@
-"""Producer state of a partition, replayed from its batches (KIP-98; Kafka's `ProducerStateManager`), as far as open
-transactions need it.
+"""`Producer`: what a broker keeps of one producer id in one partition (KIP-98; Kafka's `ProducerStateEntry`).
 
-State is keyed by producer id; the epoch is an attribute, since transaction version 2 raises it with every transaction
-(KIP-890). A transaction is opened by the first transactional batch and ended by the producer's next marker, whatever
-epochs they carry. A marker whose record compaction removed ends it too: compaction never reaches an open transaction.
+State is keyed by the producer id. The epoch is an attribute: transaction version 2 raises it with every transaction
+(KIP-890), below it stays. Nothing here asks for a transaction's version, since a partition's log does not carry it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from typing import NamedTuple
 
-from kafkawire.transactions.facts import Append, Open, Place
+from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.transactions.appends import Append
 
+#: A retry of one of so many last batches is answered from memory, and not written again.
+BATCHES_TO_RETAIN = 5
 
-class _Producer:
-    __slots__ = ("coordinator_epoch", "epoch", "last_offset", "last_timestamp", "start_offset", "written_after")
-
-    def __init__(self) -> None:
-        self.coordinator_epoch: int | None = None
-        self.epoch = -1
-        self.start_offset = -1
-        self.last_offset = -1
-        self.last_timestamp = -1
-        self.written_after: int | None = None
+_SEQUENCES = 1 << 31
 
 
-class Replay:
-    """The producers of one partition; `add` takes its transactional batches in offset order."""
+class Retained(NamedTuple):
+    """A batch that the broker remembers (Kafka's `BatchMetadata`)."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self._producers: dict[int, _Producer] = {}
-        self._marker_time: int | None = None
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
 
-    def add(self, append: Append) -> None:
-        producer = self._producers.get(append.producer_id)
-        if producer is None:
-            producer = self._producers[append.producer_id] = _Producer()
-        if append.control is None:
-            if producer.start_offset < 0:
-                producer.start_offset = append.base_offset
-            producer.epoch = append.producer_epoch
-            producer.last_offset = append.last_offset
-            producer.last_timestamp = append.timestamp
-            producer.written_after = self._marker_time
-        else:
-            producer.start_offset = -1
-            if append.coordinator_epoch is not None:
-                producer.coordinator_epoch = append.coordinator_epoch
-            if self._marker_time is None or append.timestamp > self._marker_time:
-                self._marker_time = append.timestamp
-
-    def open(self) -> Iterator[Open]:
-        """The transactions that are open after the last batch."""
-        for producer_id, producer in self._producers.items():
-            if producer.start_offset >= 0:
-                yield Open(
-                    place=self.place,
-                    producer_id=producer_id,
-                    producer_epoch=producer.epoch,
-                    start_offset=producer.start_offset,
-                    last_offset=producer.last_offset,
-                    last_timestamp=producer.last_timestamp,
-                    coordinator_epoch=producer.coordinator_epoch,
-                    written_after=producer.written_after,
-                )
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) % _SEQUENCES
 
 
-def last_stable_offset(high_watermark: int, first_start: int, log_start: int) -> int:
-    """Where read_committed readers stop (Kafka's `UnifiedLog.fetchLastStableOffsetMetadata`).
+class Producer:
+    """The state after the producer's last batch or marker.
 
-    Args:
-        first_start: first offset of the earliest open transaction; it counts from the log start on.
-
-    A transaction whose marker stands at or above the high watermark holds it back as well. It is not open any more and
-    not looked at here, so this is an upper bound where such markers are.
+    Attributes:
+        epoch: of its last batch or marker, -1 for none. `coordinator_epoch`: of its last marker, -1 for none.
+        timestamp: of its last batch or marker, epoch milliseconds.
+        first_offset: of its open transaction in the partition, -1 for none.
+        batches: its last batches of data in this epoch, at most five.
+        last_append: last offset of its last batch or marker.
+        written_after: the newest marker's timestamp (the broker's clock), whoever's it was, that stands before the
+            last batch of its transaction.
+        rewritten: compaction changed its last batch or marker, so that a broker that saw it whole knows more.
     """
-    return min(high_watermark, max(log_start, first_start))
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "first_offset",
+        "last_append",
+        "producer_id",
+        "rewritten",
+        "timestamp",
+        "written_after",
+    )
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = -1
+        self.coordinator_epoch = -1
+        self.timestamp = -1
+        self.first_offset = -1
+        self.batches: deque[Retained] = deque(maxlen=BATCHES_TO_RETAIN)
+        self.last_append = -1
+        self.written_after: int | None = None
+        self.rewritten = False
+
+    @classmethod
+    def of(cls, entry: ProducerEntry) -> Producer:
+        """From an entry of a `.snapshot`, which remembers one batch."""
+        producer = cls(entry.producer_id)
+        producer.epoch = entry.epoch
+        producer.coordinator_epoch = entry.coordinator_epoch
+        producer.timestamp = entry.timestamp
+        producer.first_offset = max(entry.current_txn_first_offset, -1)
+        producer.last_append = entry.last_offset
+        if entry.last_offset >= 0:
+            producer.batches.append(
+                Retained(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
+            )
+        return producer
+
+    def entry(self) -> ProducerEntry:
+        """As a broker writes it to a `.snapshot`."""
+        last = self.batches[-1] if self.batches else Retained(-1, -1, 0, -1)
+        return ProducerEntry(
+            producer_id=self.producer_id,
+            epoch=self.epoch,
+            last_sequence=last.last_sequence,
+            last_offset=last.last_offset,
+            offset_delta=last.offset_delta,
+            timestamp=self.timestamp,
+            coordinator_epoch=self.coordinator_epoch,
+            current_txn_first_offset=self.first_offset,
+        )
+
+    def data(self, append: Append) -> None:
+        """Take a batch of data."""
+        if append.producer_epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = append.producer_epoch
+        base_offset, last_offset, timestamp = append.base_offset, append.last_offset, append.timestamp
+        self.batches.append(Retained(append.last_sequence, last_offset, last_offset - base_offset, timestamp))
+        self.timestamp = timestamp
+        self.last_append = last_offset
+        self.rewritten = append.thinned
+
+    def marker(self, append: Append) -> None:
+        """Take a COMMIT or ABORT: no transaction is open after it. One that raises the epoch forgets the batches."""
+        if append.producer_epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = append.producer_epoch
+        if append.coordinator_epoch is not None:
+            self.coordinator_epoch = append.coordinator_epoch
+        self.timestamp = append.timestamp
+        self.first_offset = -1
+        self.last_append = append.last_offset
+        self.rewritten = False
+
+    @property
+    def last_sequence(self) -> int:
+        """Of its last batch in this epoch; -1 for none."""
+        return self.batches[-1].last_sequence if self.batches else -1
+
+    @property
+    def last_data_offset(self) -> int:
+        """Last offset of its last batch in this epoch; -1 for none."""
+        return self.batches[-1].last_offset if self.batches else -1
+
+    def follows(self, sequence: int) -> bool:
+        """Whether a batch that begins with this sequence number comes next."""
+        last = self.last_sequence
+        return sequence == last + 1 or (sequence == 0 and last == _SEQUENCES - 1)
+
+    def duplicate(self, append: Append) -> Retained | None:
+        """The batch among the last five that has the same epoch and range of sequence numbers."""
+        if append.producer_epoch != self.epoch or append.base_sequence < 0:
+            return None
+        wanted = append.base_sequence, append.last_sequence
+        return next((b for b in self.batches if (b.first_sequence, b.last_sequence) == wanted), None)

@@ -13,11 +13,11 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import LogDirectory, LogFile, Partition
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.records import Batch, Damage, decode_value
+from kafkawire.transactions.appends import Append
 from kafkawire.transactions.coordinator import Unreadable, coordinator_records
 from kafkawire.transactions.facts import (
     CLUSTER_METADATA,
     TRANSACTION_STATE,
-    Append,
     CoordinatorRecord,
     Place,
     Scan,
@@ -41,10 +41,14 @@ def place_of(partition: Partition) -> Place:
     return Place(partition.broker.root, partition.topic, partition.partition)
 
 
-def read_segment(file: LogFile) -> Iterator[SegmentFact]:
-    """A segment: the batches of its transactions and, of `__transaction_state`, its records, in offset order; last the
-    `Segment` itself."""
-    scan = Scan(file.topic or "", file.offset or 0)
+def read_segment(file: LogFile, following: int | None = None) -> Iterator[SegmentFact]:
+    """A segment: the batches of its producers and, of `__transaction_state`, its records, in offset order; last the
+    `Segment` itself.
+
+    Args:
+        following: the offset that should come next, from the segment before.
+    """
+    scan = Scan(file.topic or "", file.offset or 0, following)
     damage: list[rows.Damage] = []
     try:
         for item in file.batches():

@@ -17,7 +17,7 @@ from kafkawire.rows import Finding
 from kafkawire.transactions import coordinator
 from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NEVER, NOT_BEGUN, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, Partition
-from kafkawire.transactions.producers import last_stable_offset
+from kafkawire.transactions.replay import last_stable_offset
 from kafkawire.transactions.wording import count, duration, numbers, when
 
 HANGING, NOT_HANGING, UNKNOWN = "hanging", "not_hanging", "unknown"

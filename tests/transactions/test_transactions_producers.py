@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.transactions import Append, Place, Replay, last_stable_offset
+from kafkawire.transactions.local import open_transactions
 from kafkawire.transactions.wording import count, duration, numbers, when
 
 PLACE = Place("logs", "orders", 0)
@@ -36,10 +37,10 @@ def appends(draw: st.DrawFn) -> list[Append]:
 
 @given(appends())
 def test_open_transactions_are_the_data_after_each_producers_last_marker(listed: list[Append]) -> None:
-    replay = Replay(PLACE)
+    replay = Replay()
     for append in listed:
         replay.add(append)
-    found = {open_.producer_id: open_ for open_ in replay.open()}
+    found = {open_.producer_id: open_ for open_ in open_transactions(PLACE, replay)}
     for producer_id in range(4):
         own = [append for append in listed if append.producer_id == producer_id]
         markers = [append for append in own if append.control]

@@ -1,0 +1,105 @@
+"""`Append`: what a batch says of its producer (KIP-98). All that producer state is replayed from; no payload but a
+marker's.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.records import Batch
+from kafkawire.records.batch import CONTROL, TRANSACTIONAL
+from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, Control
+
+_SEQUENCE_MASK = (1 << 31) - 1
+
+
+class Append(msgspec.Struct, frozen=True, gc=False):
+    """A batch of a producer that has an id.
+
+    Attributes:
+        timestamp: the newest of the batch, epoch milliseconds.
+        control: None for data; COMMIT or ABORT; EMPTY (compaction removed the marker's record); MALFORMED (a control
+            batch that cannot be read as a marker).
+        coordinator_epoch: of the coordinator that wrote the marker, where it could be read.
+        base_sequence: of its first record; -1 where there is none (markers, what coordinators append).
+        transactional: whether it belongs to a transaction.
+        intact_from: the first offset of the run without missing offsets that the batch stands in. What lies before it
+            may have held more of the producer.
+        thinned: compaction removed some or all of its records, and with them perhaps its newest timestamp.
+        problem: what is wrong with the shape of a control batch, in words.
+    """
+
+    base_offset: int
+    last_offset: int
+    timestamp: int
+    producer_id: int
+    producer_epoch: int
+    control: str | None = None
+    coordinator_epoch: int | None = None
+    base_sequence: int = -1
+    transactional: bool = True
+    intact_from: int = 0
+    thinned: bool = False
+    problem: str | None = None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record; after 2^31 - 1 comes 0. -1 where there is none."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset - self.base_offset) & _SEQUENCE_MASK
+
+
+def append_of(batch: Batch, intact_from: int = 0) -> Append | None:
+    """What the batch says of its producer; None where it has no producer id. Never raises."""
+    producer_id = batch.producer_id
+    if producer_id < 0:
+        return None
+    attributes = batch.attributes
+    delta = batch.last_offset_delta
+    control = coordinator_epoch = problem = None
+    if attributes & CONTROL:
+        control, coordinator_epoch, problem = _marker(batch)
+    base_offset = batch.base_offset
+    return Append(
+        base_offset,
+        base_offset + delta,
+        batch.max_timestamp,
+        producer_id,
+        batch.producer_epoch,
+        control,
+        coordinator_epoch,
+        batch.base_sequence,
+        attributes & TRANSACTIONAL != 0,
+        intact_from,
+        batch.record_count <= delta,
+        problem,
+    )
+
+
+def _marker(batch: Batch) -> tuple[str, int | None, str | None]:
+    """Name, coordinator epoch and what is wrong with it. A control batch outside of a transaction ends none."""
+    try:
+        marker = batch.control
+    except ValueError as error:
+        return MALFORMED, None, str(error)
+    assert marker is not None
+    name = marker.name if marker.type in (ABORT, COMMIT) or marker.name == EMPTY else MALFORMED
+    problem = _shape_problem(batch, marker)
+    if not batch.transactional:
+        name = MALFORMED
+    return name, marker.coordinator_epoch, problem
+
+
+def _shape_problem(batch: Batch, marker: Control) -> str | None:
+    if marker.problem is not None:
+        return marker.problem
+    if marker.name != EMPTY and marker.type not in (ABORT, COMMIT):
+        return f"a control record of type {marker.name}, which has no producer"
+    if not batch.transactional:
+        return "a marker without the transactional bit"
+    if batch.base_sequence >= 0:
+        return f"a marker with the sequence number {batch.base_sequence}"
+    if batch.record_count > 1:
+        return f"a marker of {batch.record_count} records"
+    return None
