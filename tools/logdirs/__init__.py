@@ -1,0 +1,1 @@
+"""Small log directories of brokers of several releases, for tests: `python -m tools.logdirs`."""
