@@ -11,11 +11,11 @@ from itertools import islice
 
 from kafkawire.capture import recognize
 from kafkawire.capture.matcher import Matcher, Options
-from kafkawire.capture.network import ACK, RST, SYN, Segment, endpoint
+from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, Segment, endpoint
 from kafkawire.capture.recognize import Look, Looks
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Side
-from kafkawire.capture.streams import Chunk, Gap
+from kafkawire.capture.streams import Chunk, Conflict, Event
 from kafkawire.errors import DecodeError
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
@@ -56,6 +56,11 @@ class Connection:
             segment.flags & (SYN | ACK) == SYN and side.stream.started and not side.stream.begins_at(segment.sequence)
         )
 
+    @property
+    def ended(self) -> bool:
+        """Whether both ends have said all that they had to say."""
+        return all(side.stream.complete for side in self._sides)
+
     def process(self, segment: Segment, packet: int, time_ns: int) -> None:
         """One segment of either direction."""
         if self.verdict in (TLS, OTHER):
@@ -63,7 +68,7 @@ class Connection:
         self._now = (packet, time_ns)
         sender = self._sender(segment)
         stream = self._sides[sender].stream
-        sequence = segment.sequence
+        sequence = segment.sequence if not segment.flags & EXPORTED else stream.following
         if segment.flags & SYN:
             if not stream.started:
                 stream.open(sequence)
@@ -72,6 +77,8 @@ class Connection:
             sequence = (sequence + 1) & 0xFFFFFFFF  # data may come along (TCP Fast Open)
         if segment.flags & ACK and not segment.flags & RST:
             self._sides[1 - sender].stream.acknowledge(segment.acknowledgment)
+        if segment.flags & FIN:
+            stream.close(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
         for event in stream.segment(sequence, segment.payload, packet, time_ns):
             self._take(sender, event)
         for index, side in enumerate(self._sides):
@@ -102,12 +109,16 @@ class Connection:
     def _sender(self, segment: Segment) -> int:
         return 0 if segment.source == self._endpoints[0] else 1
 
-    def _take(self, index: int, event: Chunk | Gap) -> None:
+    def _take(self, index: int, event: Event) -> None:
         if self.verdict in (TLS, OTHER):
             return
         side = self._sides[index]
         if isinstance(event, Chunk):
             self._advance(index, side.take(event))
+            return
+        if isinstance(event, Conflict):
+            what = f"{_bytes(event.bytes)} came again as others; the first copy counts"
+            self._trouble(index, what, event.packet, event.time_ns)
             return
         side.lose()
         side.drop()

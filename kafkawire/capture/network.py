@@ -1,6 +1,7 @@
-"""Packets to TCP segments: link, IP and TCP headers. Pure functions over bytes.
+"""Packets to TCP segments: link, IP and TCP headers, and tunnels around them. Pure functions over bytes.
 
-What is no TCP over IP, or cannot be read, is answered with a `Skipped` that says why; the caller counts them.
+What is no TCP over IP, or cannot be read, is answered with a `Skipped` that says why; the caller counts them. A part of
+an IP datagram is answered with a `Fragment`; `transport` goes on with what `Fragments` puts together.
 """
 
 from __future__ import annotations
@@ -11,14 +12,25 @@ from ipaddress import IPv4Address, IPv6Address
 
 import msgspec
 
-_TCP = 6
-_IPV4, _IPV6 = 0x0800, 0x86DD
+from kafkawire.capture.fragments import Fragment
+
+_ETHERNET, _IPV4, _IPV6 = 0x6558, 0x0800, 0x86DD  # the first as GRE and VXLAN name it
 _VLAN = (0x8100, 0x88A8, 0x9100)
+#: IP protocols.
+_IP_IN_IP, _TCP, _UDP, _IPV6_IN_IP, _GRE = 4, 6, 17, 41, 47
 #: IPv6 headers between the first and TCP: hop-by-hop, routing, destination options; lengths in units of 8 bytes.
 _IPV6_OPTIONS = (0, 43, 60)
 _IPV6_FRAGMENT, _IPV6_AUTHENTICATION = 44, 51
+_VXLAN_PORT = 4789
+#: Tunnels in tunnels are followed this far.
+_MOST_LAYERS = 4
+#: Options of an exported PDU.
+_EXPORTED_END, _EXPORTED_IPV4, _EXPORTED_IPV6 = 0, (20, 21), (22, 23)
+_EXPORTED_PORT_TYPE, _EXPORTED_PORTS, _EXPORTED_TCP = 24, (25, 26), 2
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+#: No flag of TCP's: the segment has no sequence number, its data follows what came before it.
+EXPORTED = 0x100
 
 
 class Skipped(StrEnum):
@@ -27,7 +39,7 @@ class Skipped(StrEnum):
     LINK = "an unknown link type"
     NOT_IP = "not IP"
     NOT_TCP = "not TCP"
-    FRAGMENT = "an IP fragment"
+    FRAGMENT = "an IP fragment whose others are missing"
     CUT = "headers cut off"
     MALFORMED = "malformed headers"
 
@@ -37,7 +49,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         source, destination: address and port.
-        sequence, acknowledgment: as in the header; `flags` its bits.
+        sequence, acknowledgment: as in the header; `flags` its bits (and `EXPORTED`).
         payload: the data that was captured; `missing` how many bytes behind it were not.
     """
 
@@ -50,83 +62,135 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     missing: int = 0
 
 
+Found = Segment | Fragment | Skipped
+
+
 def endpoint(address: tuple[bytes, int]) -> str:
     """An address and port as text: `10.0.0.1:9092`, `[::1]:9092`."""
     raw, port = address
     return f"{IPv4Address(raw)}:{port}" if len(raw) == 4 else f"[{IPv6Address(raw)}]:{port}"
 
 
-def parse(link_type: int, data: bytes) -> Segment | Skipped:
-    """The TCP segment that a packet holds, or why it holds none."""
+def parse(link_type: int, data: bytes) -> Found:
+    """What a packet holds. `link_type`: what its first header is (LINKTYPE_...)."""
     try:
-        start = _link(link_type, data)
-        if isinstance(start, Skipped):
-            return start
-        version = data[start] >> 4
-        if version == 4:
-            return _ipv4(data, start)
-        return _ipv6(data, start) if version == 6 else Skipped.NOT_IP
+        match link_type:
+            case 1:
+                return _ethernet(data, 0, 0)
+            case 113:  # Linux cooked, version 1
+                return _network(data, 14, 16, 0)
+            case 276:  # Linux cooked, version 2
+                return _network(data, 0, 20, 0)
+            case 0 | 108:  # BSD loopback: an address family, whose numbers differ between systems
+                return _ip(data, 4, 0)
+            case 12 | 14 | 101 | 228 | 229:  # raw IP
+                return _ip(data, 0, 0)
+            case 252:  # what Wireshark exports, such as the content of TLS
+                return _exported(data)
+        return Skipped.LINK
     except (IndexError, struct.error):
         return Skipped.CUT
 
 
-def _link(link_type: int, data: bytes) -> int | Skipped:
-    """Where the IP header begins."""
-    match link_type:
-        case 1:  # Ethernet
-            kind_at = 12
-            while int.from_bytes(data[kind_at : kind_at + 2], "big") in _VLAN:
-                kind_at += 4
-            return _ip_at(data, kind_at, kind_at + 2)
-        case 113:  # Linux cooked, version 1
-            return _ip_at(data, 14, 16)
-        case 276:  # Linux cooked, version 2
-            return _ip_at(data, 0, 20)
-        case 0 | 108:  # BSD loopback: an address family, whose numbers differ between systems
-            return 4
-        case 12 | 14 | 101 | 228 | 229:  # raw IP
-            return 0
-    return Skipped.LINK
+def transport(protocol: int, data: bytes, source: bytes, destination: bytes) -> Found:
+    """What an IP datagram holds behind its IP headers."""
+    try:
+        return _transport(protocol, data, 0, len(data), source, destination, 0)
+    except (IndexError, struct.error):
+        return Skipped.CUT
 
 
-def _ip_at(data: bytes, kind_at: int, start: int) -> int | Skipped:
+def _ethernet(data: bytes, start: int, layers: int) -> Found:
+    kind_at = start + 12
+    while int.from_bytes(data[kind_at : kind_at + 2], "big") in _VLAN:
+        kind_at += 4
+    return _network(data, kind_at, kind_at + 2, layers)
+
+
+def _network(data: bytes, kind_at: int, start: int, layers: int) -> Found:
+    """What follows a header that ends in an EtherType."""
     if len(data) < start:
         return Skipped.CUT
-    return start if int.from_bytes(data[kind_at : kind_at + 2], "big") in (_IPV4, _IPV6) else Skipped.NOT_IP
+    kind = int.from_bytes(data[kind_at : kind_at + 2], "big")
+    return _ip(data, start, layers) if kind in (_IPV4, _IPV6) else Skipped.NOT_IP
 
 
-def _ipv4(data: bytes, start: int) -> Segment | Skipped:
-    length, _, fragment, _, protocol = struct.unpack_from(">HHHBB", data, start + 2)
-    if protocol != _TCP:
-        return Skipped.NOT_TCP
-    if fragment & 0x3FFF:  # more fragments, or not the first
-        return Skipped.FRAGMENT
+def _ip(data: bytes, start: int, layers: int) -> Found:
+    version = data[start] >> 4
+    if version == 4:
+        return _ipv4(data, start, layers)
+    return _ipv6(data, start, layers) if version == 6 else Skipped.NOT_IP
+
+
+def _ipv4(data: bytes, start: int, layers: int) -> Found:
+    length, identification, fragment, _, protocol = struct.unpack_from(">HHHBB", data, start + 2)
     # A length of 0 stands in packets that the network card was to split up.
     end = start + length if length else len(data)
     header = (data[start] & 15) * 4
     if header < 20:
         return Skipped.MALFORMED
-    return _tcp(data, start + header, end, data[start + 12 : start + 16], data[start + 16 : start + 20])
+    source, destination = data[start + 12 : start + 16], data[start + 16 : start + 20]
+    start += header
+    if fragment & 0x3FFF:  # more fragments, or not the first
+        offset, more = (fragment & 0x1FFF) * 8, bool(fragment & 0x2000)
+        return _fragment(data, start, end, Fragment(source, destination, protocol, identification, offset, more, b""))
+    return _transport(protocol, data, start, end, source, destination, layers)
 
 
-def _ipv6(data: bytes, start: int) -> Segment | Skipped:
+def _ipv6(data: bytes, start: int, layers: int) -> Found:
     length, following = struct.unpack_from(">HB", data, start + 4)
     end = start + 40 + length if length else len(data)
-    position = start + 40
-    while following != _TCP:
+    source, destination = data[start + 8 : start + 24], data[start + 24 : start + 40]
+    start += 40
+    while True:
         if following in _IPV6_OPTIONS:
-            size = (data[position + 1] + 1) * 8
+            size = (data[start + 1] + 1) * 8
         elif following == _IPV6_AUTHENTICATION:
-            size = (data[position + 1] + 2) * 4
+            size = (data[start + 1] + 2) * 4
         elif following == _IPV6_FRAGMENT:
-            if int.from_bytes(data[position + 2 : position + 4], "big") & 0xFFF9:
-                return Skipped.FRAGMENT
             size = 8
+            place, identification = struct.unpack_from(">HI", data, start + 2)
+            if place & 0xFFF9:
+                part = Fragment(source, destination, data[start], identification, place & 0xFFF8, bool(place & 1), b"")
+                return _fragment(data, start + size, end, part)
         else:
-            return Skipped.NOT_TCP
-        following = data[position]
-        position += size
-    return _tcp(data, position, end, data[start + 8 : start + 24], data[start + 24 : start + 40])
+            return _transport(following, data, start, end, source, destination, layers)
+        following = data[start]
+        start += size
+
+
+def _fragment(data: bytes, start: int, end: int, head: Fragment) -> Found:
+    # All fragments but the last hold a multiple of 8 bytes.
+    if start > end or (head.more and (end - start) % 8):
+        return Skipped.MALFORMED
+    return Skipped.CUT if end > len(data) else msgspec.structs.replace(head, data=data[start:end])
+
+
+def _transport(
+    protocol: int, data: bytes, start: int, end: int, source: bytes, destination: bytes, layers: int
+) -> Found:
+    if protocol == _TCP:
+        return _tcp(data, start, end, source, destination)
+    if layers == _MOST_LAYERS:
+        return Skipped.NOT_TCP
+    if protocol in (_IP_IN_IP, _IPV6_IN_IP):
+        return _ip(data, start, layers + 1)
+    if protocol == _GRE:
+        return _gre(data, start, layers + 1)
+    if protocol == _UDP and int.from_bytes(data[start + 2 : start + 4], "big") == _VXLAN_PORT:
+        return _ethernet(data, start + 16, layers + 1)  # 8 bytes of UDP's header, 8 of VXLAN's (RFC 7348)
+    return Skipped.NOT_TCP
+
+
+def _gre(data: bytes, start: int, layers: int) -> Found:
+    """Generic routing encapsulation (RFC 2784, RFC 2890): checksum, key and sequence number are there by flags."""
+    flags, kind = struct.unpack_from(">HH", data, start)
+    if flags & 0x4007:  # source routes of old, or another version
+        return Skipped.NOT_TCP
+    start += 4 + sum(4 for flag in (0x8000, 0x2000, 0x1000) if flags & flag)
+    if kind == _ETHERNET:
+        return _ethernet(data, start, layers)
+    return _ip(data, start, layers) if kind in (_IPV4, _IPV6) else Skipped.NOT_IP
 
 
 def _tcp(data: bytes, start: int, end: int, source: bytes, destination: bytes) -> Segment | Skipped:
@@ -139,3 +203,25 @@ def _tcp(data: bytes, start: int, end: int, source: bytes, destination: bytes) -
     return Segment(
         (source, source_port), (destination, destination_port), sequence, acknowledgment, flags, payload, missing
     )
+
+
+def _exported(data: bytes) -> Segment | Skipped:
+    """An exported PDU: options (type, length, value), addresses and ports among them, then bytes of a TCP stream."""
+    options: dict[int, bytes] = {}
+    start = 0
+    while True:
+        code, length = struct.unpack_from(">HH", data, start)
+        options[code] = data[start + 4 : start + 4 + length]
+        start += 4 + length
+        if code == _EXPORTED_END:
+            break
+    kind = int.from_bytes(options.get(_EXPORTED_PORT_TYPE, b""), "big")
+    if kind != _EXPORTED_TCP:
+        return Skipped.NOT_TCP
+    ports = [int.from_bytes(options.get(code, b""), "big") for code in _EXPORTED_PORTS]
+    for codes, size in ((_EXPORTED_IPV4, 4), (_EXPORTED_IPV6, 16)):
+        addresses = [options.get(code, b"") for code in codes]
+        if all(len(address) == size for address in addresses):
+            source, destination = zip(addresses, ports, strict=True)
+            return Segment(source, destination, 0, 0, EXPORTED, data[start:])
+    return Skipped.NOT_IP

@@ -1,18 +1,18 @@
 """`Packet`, and the file formats that packets are stored in: classic pcap and pcapng.
 
-Both walk forward over a binary file and never seek, so a pipe will do. What cannot be read ends the walk: the packets
-before it are yielded, then `CaptureError` is raised with its place in the file.
+Both walk forward over a file and never seek, so a pipe will do, or a decompressor. What cannot be read ends the walk:
+the packets before it are yielded, then `CaptureError` is raised with its place in the file.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import BinaryIO
 
 import construct
 import msgspec
 
+from kafkawire.capture.files import Readable, decompressed
 from kafkawire.errors import CaptureError
 
 #: Larger packets are not believed (libpcap's MAXIMUM_SNAPLEN; Wireshark's limit too).
@@ -68,13 +68,18 @@ _FILE_HEADERS = {"b": _file_header("b"), "l": _file_header("l")}
 _STRUCT_ORDER = {"b": ">", "l": "<"}
 
 
-def read_packets(file: BinaryIO) -> Iterator[Packet]:
-    """The packets of a capture file, whichever format it has.
+def read_packets(file: Readable) -> Iterator[Packet]:
+    """The packets of a capture file, whichever format it has; compressed with gzip or zstd, or not.
 
     Raises:
         CaptureError: no capture file, or (after the packets before it) a part of it that cannot be read.
+        MissingExtraError: it is compressed with zstd, and nothing here can decompress it.
     """
     magic = file.read(4)
+    plain = decompressed(magic, file)
+    if plain is not None:
+        file = plain
+        magic = file.read(4)
     if magic in _PCAP_MAGIC:
         yield from _read_pcap(file, magic)
     elif magic == _SECTION_HEADER.to_bytes(4, "big"):
@@ -84,7 +89,7 @@ def read_packets(file: BinaryIO) -> Iterator[Packet]:
         raise CaptureError(expected="a pcap or pcapng file", found=found, offset=0)
 
 
-def _read_pcap(file: BinaryIO, magic: bytes) -> Iterator[Packet]:
+def _read_pcap(file: Readable, magic: bytes) -> Iterator[Packet]:
     order, fraction = _PCAP_MAGIC[magic]
     layout = _FILE_HEADERS[order]
     head = magic + file.read(layout.sizeof() - len(magic))
@@ -124,7 +129,7 @@ class _Interface(msgspec.Struct):
         return time_ns if abs(time_ns) < 1 << 63 else 0
 
 
-def _read_pcapng(file: BinaryIO, first: bytes) -> Iterator[Packet]:
+def _read_pcapng(file: Readable, first: bytes) -> Iterator[Packet]:
     """Blocks: type, length, body, length again. Each section has its own byte order and interfaces."""
     position = number = 0
     order = ">"

@@ -10,12 +10,17 @@ from typing import BinaryIO
 import msgspec
 
 from kafkawire.capture.connection import Connection
+from kafkawire.capture.files import Following
+from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matcher import Options
-from kafkawire.capture.network import Segment, Skipped, parse
+from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, transport
 from kafkawire.capture.packets import Packet, read_packets
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.errors import CaptureError
 from kafkawire.rows import Exchange
+
+#: Connections that are over and whose last acknowledgments may still come.
+_MOST_ENDED = 10_000
 
 
 class Summary(msgspec.Struct):
@@ -49,7 +54,9 @@ class Exchanges:
         self._file = file
         self._options = options
         self._sequencer = Sequencer()
+        self._fragments = Fragments()
         self._connections: dict[tuple[tuple[bytes, int], tuple[bytes, int]], Connection] = {}
+        self._ended: dict[tuple[tuple[bytes, int], tuple[bytes, int]], None] = {}
         self._opened = 0
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -58,23 +65,33 @@ class Exchanges:
             for packet in self._packets:
                 last = packet.number
                 self.summary.packets += 1
-                segment = parse(packet.link_type, packet.data)
-                if isinstance(segment, Skipped):
-                    self.summary.skipped[segment.value] += 1
-                    continue
-                self._connection(segment).process(segment, packet.number, packet.time_ns)
-                yield from self._ready()
+                found: Found | None = parse(packet.link_type, packet.data)
+                while isinstance(found, Fragment):
+                    found = self._whole(found)
+                if isinstance(found, Segment):
+                    self._process(found, packet)
+                    yield from self._ready()
+                elif found is not None:
+                    self.summary.skipped[found.value] += 1
         except CaptureError as error:
             if not last:
                 raise
             self.summary.damage = str(error)
             problem = f"the file is damaged after packet {last}: {error}"
             self._sequencer.close(self._sequencer.ticket(last + 1), self._options.row(file=self._file, problem=problem))
+        self._fragments.finish()
+        if self._fragments.lost:
+            self.summary.skipped[Skipped.FRAGMENT.value] += self._fragments.lost
         for connection in self._connections.values():
             self._finish(connection)
         yield from self._ready()
 
-    def _connection(self, segment: Segment) -> Connection:
+    def _whole(self, fragment: Fragment) -> Found | None:
+        """What the datagram holds that the fragment completes; None where it completes none."""
+        data = self._fragments.add(fragment)
+        return data if data is None else transport(fragment.protocol, data, fragment.source, fragment.destination)
+
+    def _process(self, segment: Segment, packet: Packet) -> None:
         ends = (segment.source, segment.destination)
         key = ends if ends[0] <= ends[1] else (ends[1], ends[0])
         connection = self._connections.get(key)
@@ -82,10 +99,20 @@ class Exchanges:
             self._finish(connection)
             connection = None
         if connection is None:
+            if key in self._ended and not segment.payload and not segment.flags & SYN:
+                return  # the last acknowledgments of a connection that is over
+            self._ended.pop(key, None)
             self._opened += 1
             connection = Connection(self._opened, self._file, segment, self._sequencer, self._options)
             self._connections[key] = connection
-        return connection
+        connection.process(segment, packet.number, packet.time_ns)
+        if connection.ended:
+            # What it held is let go now: a long capture has more connections than memory.
+            del self._connections[key]
+            self._finish(connection)
+            self._ended[key] = None
+            if len(self._ended) > _MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
 
     def _finish(self, connection: Connection) -> None:
         connection.finish()
@@ -105,6 +132,7 @@ def read(
     records: bool = False,
     payloads: bool = True,
     show_secrets: bool = False,
+    follow: bool = False,
 ) -> Exchanges:
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, whatever the port.
 
@@ -114,6 +142,7 @@ def read(
         records: record batches in bodies decoded, instead of as base64.
         payloads: without, record batches in bodies are left out.
         show_secrets: passwords, tokens and keys in bodies as they are, instead of `[redacted]`.
+        follow: at the file's end, wait for more; never ends by itself.
 
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
@@ -121,11 +150,15 @@ def read(
     options = Options(body, records, payloads, show_secrets)
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        return Exchanges(_packets_of(path), path, options)
+        return Exchanges(_packets_of(path, follow), path, options)
     name = getattr(file, "name", None)
-    return Exchanges(read_packets(file), name if isinstance(name, str) and name[:1] != "<" else "-", options)
+    return Exchanges(
+        read_packets(Following(file) if follow else file),
+        name if isinstance(name, str) and name[:1] != "<" else "-",
+        options,
+    )
 
 
-def _packets_of(path: str) -> Iterator[Packet]:
+def _packets_of(path: str, follow: bool) -> Iterator[Packet]:
     with open(path, "rb", buffering=1 << 20) as file:
-        yield from read_packets(file)
+        yield from read_packets(Following(file) if follow else file)

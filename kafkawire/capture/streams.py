@@ -1,9 +1,10 @@
 """`Stream`: one direction of a TCP connection, segments in, bytes in order out (sans-IO).
 
-The first copy of a byte counts; retransmissions and overlaps are dropped. Segments ahead of the order are held until
-the bytes before them arrive. A hole is given up, and reported as a `Gap`, when the receiver has acknowledged bytes
-behind it (then it had what the capture lacks; a few more segments are waited for, since captures may swap packets),
-when more is held than is allowed, and at the end.
+The first copy of a byte counts; retransmissions and overlaps are dropped, and reported as a `Conflict` where they say
+something else (as far back as `RECENT_BYTES`). Segments ahead of the order are held until the bytes before them arrive.
+A hole is given up, and reported as a `Gap`, when the receiver has acknowledged bytes behind it (then it had what the
+capture lacks; a few more segments are waited for, since captures may swap packets), when more is held than is allowed,
+and at the end.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import msgspec
 PATIENCE = 16
 #: Most bytes held for one direction.
 MAX_HELD_BYTES = 4 << 20
+#: How many of the bytes that were in order already are kept, to compare what comes again with them.
+RECENT_BYTES = 4 << 10
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -35,6 +38,17 @@ class Gap(msgspec.Struct, frozen=True, gc=False):
     time_ns: int
 
 
+class Conflict(msgspec.Struct, frozen=True, gc=False):
+    """Bytes that came again and were others than the first time; the first copy counted."""
+
+    bytes: int
+    packet: int
+    time_ns: int
+
+
+Event = Chunk | Gap | Conflict
+
+
 class Stream:
     """One direction of a connection. Positions count bytes from the first one seen, however the sequence wraps."""
 
@@ -49,6 +63,13 @@ class Stream:
         self._acknowledged = 0  # position up to which the receiver has all
         self._waited = 0
         self._last = (0, 0)  # packet and time of the newest segment
+        self._recent = b""  # the bytes before `_next`
+        self._end: int | None = None  # position of the FIN
+
+    @property
+    def complete(self) -> bool:
+        """Whether all is in order up to the sender's FIN."""
+        return self._end is not None and self._next >= self._end
 
     @property
     def started(self) -> bool:
@@ -60,6 +81,11 @@ class Stream:
         """The first packet whose bytes may still be held; None where none are."""
         return self._held_since if self._held else None
 
+    @property
+    def following(self) -> int:
+        """The sequence number of the byte that comes next."""
+        return ((self._first or 0) + self._next) & 0xFFFFFFFF
+
     def begins_at(self, sequence: int) -> bool:
         """Whether the stream began with that SYN."""
         return self._first == (sequence + 1) & 0xFFFFFFFF
@@ -69,7 +95,13 @@ class Stream:
         if self._first is None:
             self._first = (sequence + 1) & 0xFFFFFFFF
 
-    def segment(self, sequence: int, data: bytes, packet: int, time_ns: int) -> Iterator[Chunk | Gap]:
+    def close(self, sequence: int) -> None:
+        """A FIN: data ends before its sequence number."""
+        if self._first is None:
+            self._first = sequence
+        self._end = self._position(sequence)
+
+    def segment(self, sequence: int, data: bytes, packet: int, time_ns: int) -> Iterator[Event]:
         """What is in order once this segment has arrived."""
         if self._first is None:
             if not data:
@@ -77,23 +109,25 @@ class Stream:
             self._first = sequence
         self._last = (packet, time_ns)
         position = self._position(sequence)
-        if not data or position + len(data) <= self._next:
+        if not data:
             return
         if position > self._next:
-            self._hold(position, Chunk(data, packet, time_ns))
+            yield from self._hold(position, Chunk(data, packet, time_ns))
             while self._held_bytes > self._max_held_bytes:
                 yield from self._give_up()
             return
-        yield Chunk(data[self._next - position :], packet, time_ns)
-        self._next = position + len(data)
-        yield from self._drain()
+        if position < self._next:
+            yield from self._compared(position, Chunk(data, packet, time_ns))
+        if position + len(data) > self._next:
+            yield self._in_order(Chunk(data[self._next - position :], packet, time_ns))
+            yield from self._drain()
 
     def acknowledge(self, sequence: int) -> None:
         """The receiver has everything before that sequence number."""
         if self._first is not None:
             self._acknowledged = max(self._acknowledged, self._position(sequence))
 
-    def tick(self) -> Iterator[Chunk | Gap]:
+    def tick(self) -> Iterator[Event]:
         """To be called for each segment of the connection: gives up a hole that will not be filled."""
         if not self._held:
             self._waited = 0
@@ -104,7 +138,7 @@ class Stream:
                 self._waited = 0
                 yield from self._give_up()
 
-    def finish(self) -> Iterator[Chunk | Gap]:
+    def finish(self) -> Iterator[Event]:
         """The end of the capture or of the connection: what is held comes out, holes are reported."""
         while self._held:
             yield from self._give_up()
@@ -120,31 +154,56 @@ class Stream:
         expected = (self._first + self._next) & 0xFFFFFFFF
         return self._next + ((sequence - expected + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
-    def _hold(self, position: int, chunk: Chunk) -> None:
+    def _in_order(self, chunk: Chunk) -> Chunk:
+        self._next += len(chunk.data)
+        self._recent = (self._recent + chunk.data if len(chunk.data) < RECENT_BYTES else chunk.data)[-RECENT_BYTES:]
+        return chunk
+
+    def _compared(self, position: int, chunk: Chunk) -> Iterator[Conflict]:
+        """Looks at bytes that are in order already, as far as the first copies of them are still there."""
+        first = self._next - len(self._recent)
+        again = chunk.data[max(0, first - position) : self._next - position]
+        there = self._recent[max(0, position - first) :][: len(again)]
+        # A keep-alive repeats the last byte, or stands in its place with any other (RFC 9293).
+        if again != there and not (len(chunk.data) == 1 and position == self._next - 1):
+            yield Conflict(_differing(again, there), chunk.packet, chunk.time_ns)
+
+    def _hold(self, position: int, chunk: Chunk) -> Iterator[Conflict]:
         if not self._held:
             self._held_since = chunk.packet
         there = self._held.get(position)
         if there is None:
             heappush(self._positions, position)
-        elif len(there.data) >= len(chunk.data):
-            return
+        else:
+            # Of two segments at one place the longer is held, with the first's bytes where both have some.
+            common = min(len(there.data), len(chunk.data))
+            if there.data[:common] != chunk.data[:common]:
+                yield Conflict(_differing(there.data, chunk.data), chunk.packet, chunk.time_ns)
+            if common == len(chunk.data):
+                return
+            chunk = Chunk(there.data + chunk.data[common:], there.packet, there.time_ns)
         self._held[position] = chunk
         self._held_bytes += len(chunk.data) - (len(there.data) if there else 0)
 
-    def _drain(self) -> Iterator[Chunk]:
+    def _drain(self) -> Iterator[Event]:
         """Held segments that are in order now."""
         while self._positions and self._positions[0] <= self._next:
             position = heappop(self._positions)
             chunk = self._held.pop(position)
             self._held_bytes -= len(chunk.data)
+            if position < self._next:
+                yield from self._compared(position, chunk)
             fresh = chunk.data[self._next - position :]
             if fresh:
-                self._next += len(fresh)
-                yield Chunk(fresh, chunk.packet, chunk.time_ns)
+                yield self._in_order(Chunk(fresh, chunk.packet, chunk.time_ns))
 
-    def _give_up(self) -> Iterator[Chunk | Gap]:
+    def _give_up(self) -> Iterator[Event]:
         position = self._positions[0]
         missing, self._next = position - self._next, position
         chunk = self._held[position]
         yield Gap(missing, chunk.packet, chunk.time_ns)
         yield from self._drain()
+
+
+def _differing(one: bytes, other: bytes) -> int:
+    return sum(a != b for a, b in zip(one, other, strict=False))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import struct
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from wiretap import ACK, BROKER, CLIENT, ethernet, tcp
 
-from kafkawire.capture import Segment, Skipped, parse
-from kafkawire.capture.network import endpoint
+from kafkawire.capture import Fragment, Fragments, Segment, Skipped, parse, transport
+from kafkawire.capture.fragments import MOST_DATAGRAMS
+from kafkawire.capture.network import EXPORTED, Found, endpoint
 
 IPV4 = tcp(CLIENT, BROKER, 7, 9, ACK, b"payload")
 IPV6 = tcp(("::1", 40000), ("fe80::2", 9092), 7, 9, ACK, b"payload")
 
 
-def segment(found: Segment | Skipped) -> Segment:
+def segment(found: Found) -> Segment:
     assert isinstance(found, Segment)
     return found
 
@@ -59,8 +62,6 @@ def test_ipv6_extension_headers() -> None:
     options = b"".join(bytes([following, length]) + bytes(size) for following, length, size in parts)
     packet = head[:4] + struct.pack(">HB", len(options) + len(rest), 0) + head[7:] + options + rest
     assert segment(parse(101, packet)).payload == b"payload"
-    fragment = packet[: -len(rest) - 6] + b"\0\1" + packet[-len(rest) - 4 :]
-    assert parse(101, fragment) is Skipped.FRAGMENT
 
 
 def test_tcp_options_and_segmentation_offload() -> None:
@@ -85,8 +86,8 @@ def test_a_packet_that_the_capture_cut() -> None:
         (101, b"\x50" + bytes(40), Skipped.NOT_IP),
         (101, IPV4[:9] + b"\x11" + IPV4[10:], Skipped.NOT_TCP),
         (101, IPV6[:6] + b"\x3a" + IPV6[7:], Skipped.NOT_TCP),
-        (101, IPV4[:6] + b"\x20\x00" + IPV4[8:], Skipped.FRAGMENT),
-        (101, IPV4[:6] + b"\x00\x10" + IPV4[8:], Skipped.FRAGMENT),
+        (101, IPV4[:6] + b"\x20\x00" + IPV4[8:], Skipped.MALFORMED),  # 27 bytes, and more to come
+        (101, IPV4[:6] + b"\x00\x10" + IPV4[8:-1], Skipped.CUT),
         (101, IPV4[:30], Skipped.CUT),
         (101, b"", Skipped.CUT),
         (1, bytes(13), Skipped.CUT),
@@ -99,8 +100,126 @@ def test_what_is_passed_over(link_type: int, data: bytes, why: Skipped) -> None:
     assert parse(link_type, data) is why
 
 
-@given(st.sampled_from([0, 1, 12, 101, 113, 276]), st.binary(max_size=80), st.binary(max_size=20))
+def udp(data: bytes, port: int) -> bytes:
+    return struct.pack(">HHHH", 50000, port, 8 + len(data), 0) + data
+
+
+def ipv4(protocol: int, data: bytes) -> bytes:
+    return IPV4[:2] + struct.pack(">H", 20 + len(data)) + IPV4[4:9] + bytes([protocol]) + IPV4[10:20] + data
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        ipv4(4, IPV4),
+        ipv4(41, IPV6),
+        ipv4(47, b"\0\0\x08\0" + IPV4),
+        ipv4(47, b"\xb0\0\x86\xdd" + bytes(12) + IPV6),  # with checksum, key and sequence number
+        ipv4(47, b"\0\0\x65\x58" + ethernet(IPV4)),
+        ipv4(17, udp(b"\x08" + bytes(7) + ethernet(IPV6), 4789)),
+        ipv4(4, ipv4(4, ipv4(47, b"\0\0\x08\0" + IPV4))),
+    ],
+)
+def test_tunnels(packet: bytes) -> None:
+    assert segment(parse(101, packet)).payload == b"payload"
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        ipv4(17, udp(ethernet(IPV4), 53)),
+        ipv4(47, b"\0\1\x08\0" + IPV4),  # version 1 is another protocol
+        ipv4(4, ipv4(4, ipv4(4, ipv4(4, ipv4(4, IPV4))))),
+    ],
+)
+def test_what_is_no_tunnel_or_one_too_many(packet: bytes) -> None:
+    assert parse(101, packet) is Skipped.NOT_TCP
+
+
+def exported(*options: tuple[int, bytes], data: bytes = b"payload") -> bytes:
+    return b"".join(struct.pack(">HH", code, len(value)) + value for code, value in (*options, (0, b""))) + data
+
+
+PORTS = ((24, b"\0\0\0\2"), (25, struct.pack(">I", 40000)), (26, struct.pack(">I", 9092)))
+
+
+def test_exported_pdus() -> None:
+    found = segment(parse(252, exported((12, b"kafka\0\0\0"), (20, IPV4[12:16]), (21, IPV4[16:20]), *PORTS)))
+    assert (endpoint(found.source), endpoint(found.destination)) == ("10.0.0.1:40000", "10.0.0.2:9092")
+    assert (found.flags, found.payload) == (EXPORTED, b"payload")
+    found = segment(parse(252, exported((22, IPV6[8:24]), (23, IPV6[24:40]), *PORTS)))
+    assert endpoint(found.destination) == "[fe80::2]:9092"
+    assert parse(252, exported((20, IPV4[12:16]), (21, IPV4[16:20]), (24, b"\0\0\0\3"), *PORTS[1:])) is Skipped.NOT_TCP
+    assert parse(252, exported(*PORTS)) is Skipped.NOT_IP
+    assert parse(252, exported(*PORTS, data=b"")[:-2]) is Skipped.CUT
+
+
+# --- fragments
+
+
+def fragments_of(version: int, data: bytes, size: int) -> list[bytes]:
+    """An IP packet of TCP in parts of `size` bytes."""
+    head, body = data[: 20 if version == 4 else 40], data[20 if version == 4 else 40 :]
+    parts = []
+    for offset in range(0, len(body), size):
+        part, more = body[offset : offset + size], offset + size < len(body)
+        if version == 4:
+            place = struct.pack(">HHH", 20 + len(part), 77, offset // 8 | (0x2000 if more else 0))
+            parts.append(head[:2] + place + head[8:] + part)
+        else:
+            extension = struct.pack(">BBHI", 6, 0, offset | more, 77)
+            parts.append(head[:4] + struct.pack(">HB", 8 + len(part), 44) + head[7:] + extension + part)
+    return parts
+
+
+def assembled(packets: list[bytes], fragments: Fragments) -> list[Segment]:
+    out = []
+    for packet in packets:
+        found = parse(101, packet)
+        assert isinstance(found, Fragment)
+        whole = fragments.add(found)
+        if whole is not None:
+            out.append(segment(transport(found.protocol, whole, found.source, found.destination)))
+    return out
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@given(
+    data=st.binary(min_size=20, max_size=200),
+    size=st.sampled_from([8, 16, 24]),
+    random=st.randoms(use_true_random=False),
+)
+def test_fragments_in_any_order_and_twice(version: int, data: bytes, size: int, random: Random) -> None:
+    ends = (CLIENT, BROKER) if version == 4 else (("::1", 40000), ("fe80::2", 9092))
+    packet = tcp(*ends, 7, 9, ACK, data)
+    parts = fragments_of(version, packet, size)
+    again = parts[:-1]
+    random.shuffle(parts)
+    fragments = Fragments()
+    (found,) = assembled([*parts[:1], *parts], fragments)
+    assert found == parse(101, packet)
+    fragments.finish()
+    assert fragments.lost == 0
+    assert assembled(again, fragments) == []
+    fragments.finish()
+    assert fragments.lost == len(again)
+
+
+def test_fragments_are_held_in_bounded_memory() -> None:
+    fragments = Fragments()
+    one = Fragment(b"abcd", b"efgh", 6, 0, 8, True, bytes(8))
+    for number in range(MOST_DATAGRAMS + 10):
+        assert fragments.add(replace(one, identification=number)) is None
+    assert fragments.lost == 10
+    for place in range(5000):  # one datagram in absurdly many parts
+        assert fragments.add(replace(one, identification=9999, offset=16 + 8 * place)) is None
+    fragments.add(replace(one, offset=65_530))  # reaches beyond what a datagram can hold
+    fragments.finish()
+    assert fragments.lost == MOST_DATAGRAMS + 10 + 5000 + 1
+
+
+@given(st.sampled_from([0, 1, 12, 101, 113, 252, 276]), st.binary(max_size=80), st.binary(max_size=20))
 def test_any_bytes(link_type: int, data: bytes, tail: bytes) -> None:
     for packet in (data, ethernet(IPV4)[: len(data)] + tail, ethernet(IPV6)[: len(data)] + tail):
         found = parse(link_type, packet)
-        assert isinstance(found, Skipped) or found.missing >= 0
+        assert not isinstance(found, Segment) or found.missing >= 0

@@ -86,7 +86,7 @@ def test_link_types_above_the_checksum_bits() -> None:
     [
         (b"", "an empty file"),
         (b"\x7fELF", "a file that begins with 7f 45 4c 46"),
-        (b"\x1f\x8b", "a file that begins with 1f 8b"),
+        (b"\x1f\x9d\x90", "a file that begins with 1f 9d 90"),
         (pcap([])[:20], "the end of the file after 20 bytes"),
     ],
 )

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.capture import Chunk, Gap, Stream
-from kafkawire.capture.streams import PATIENCE
+from kafkawire.capture import Chunk, Conflict, Gap, Stream
+from kafkawire.capture.streams import PATIENCE, RECENT_BYTES
 
 DATA = bytes(range(256)) * 4
 
@@ -23,12 +23,15 @@ class Recorder:
         self.first = first
         self.data = b""
         self.gaps: list[tuple[int, int]] = []
+        self.conflicts: list[int] = []
         self.packet = 0
 
     def note(self, events: object) -> None:
         for event in events:  # type: ignore[attr-defined]
             if isinstance(event, Gap):
                 self.gaps.append((len(self.data), event.missing))
+            elif isinstance(event, Conflict):
+                self.conflicts.append(event.bytes)
             else:
                 assert isinstance(event, Chunk)
                 self.data += event.data
@@ -75,7 +78,38 @@ def test_the_first_copy_counts() -> None:
     recorder.segment(0, b"abc")
     recorder.segment(1, b"XXd")
     recorder.segment(0, b"YYYYe")
-    assert recorder.data == b"abcde"[:3] + b"de"
+    assert recorder.data == b"abcde"
+    assert recorder.conflicts == [2, 4]
+
+
+def test_the_first_copy_counts_ahead_of_the_order_too() -> None:
+    recorder = opened()
+    recorder.segment(4, b"ef")
+    recorder.segment(4, b"eXg")
+    recorder.segment(5, b"Yg")
+    recorder.segment(0, b"abcd")
+    assert recorder.data == b"abcdefg"
+    assert recorder.conflicts == [1, 1]
+
+
+def test_what_came_long_ago_is_not_compared() -> None:
+    recorder = opened()
+    recorder.segment(0, b"a" * 10 + b"b" * RECENT_BYTES)
+    recorder.segment(0, b"X" * 10 + b"b" * 10)
+    assert recorder.conflicts == []
+    recorder.segment(5, b"X" * 5 + b"b" * 9 + b"X")
+    assert recorder.conflicts == [1]
+
+
+def test_both_ends_are_known_when_all_before_the_fin_is_there() -> None:
+    recorder = opened()
+    recorder.stream.close(1006)
+    assert not recorder.stream.complete
+    recorder.segment(3, b"def")
+    recorder.segment(0, b"ab")
+    assert not recorder.stream.complete
+    recorder.segment(2, b"c")
+    assert recorder.stream.complete
 
 
 def test_keep_alives_and_empty_segments() -> None:
@@ -153,5 +187,10 @@ def test_any_segments(segments: list[tuple[int, bytes, int]]) -> None:
     for number, (sequence, data, acknowledged) in enumerate(segments):
         events = [*stream.segment(sequence, data, number, 0), *stream.tick()]
         stream.acknowledge(acknowledged)
-        assert all(event.missing > 0 if isinstance(event, Gap) else event.data for event in events)
+        for event in events:
+            assert (
+                event.data
+                if isinstance(event, Chunk)
+                else (event.missing if isinstance(event, Gap) else event.bytes) > 0
+            )
     assert all(event.missing > 0 for event in stream.finish() if isinstance(event, Gap))

@@ -1,0 +1,127 @@
+"""Capture files as streams of bytes: compressed ones decompressed, growing ones waited for."""
+
+from __future__ import annotations
+
+import gzip
+import time
+import zlib
+from typing import Any, Protocol
+
+from kafkawire.errors import CaptureError, MissingExtraError
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_POLL_S = 0.2
+
+
+class Readable(Protocol):
+    """What captures are read from: anything that gives bytes, fewer than asked for only at its end."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Following:
+    """A file that something else still writes: its end is waited at, not reported."""
+
+    def __init__(self, file: Readable) -> None:
+        self._file = file
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(size)
+        while len(data) < size:
+            more = self._file.read(size - len(data))
+            if not more:
+                time.sleep(_POLL_S)
+            data += more
+        return data
+
+
+class _Begun:
+    """A file whose first bytes have been read already."""
+
+    def __init__(self, first: bytes, file: Readable) -> None:
+        self._first = first
+        self._file = file
+
+    def read(self, size: int = -1, /) -> bytes:
+        first, self._first = self._first, b""
+        if 0 <= size <= len(first):
+            first, self._first = first[:size], first[size:]
+            return first
+        return first + self._file.read(size - len(first) if size >= 0 else size)
+
+
+class _Decompressed:
+    """A decompressor's output. What it cannot decompress is a CaptureError with its place in the output."""
+
+    def __init__(self, codec: str, file: Readable) -> None:
+        self._codec = codec
+        self._file = file
+        self._position = 0
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            data = self._file.read(size)
+        except (EOFError, zlib.error, ValueError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the file itself
+            raise CaptureError(
+                expected=f"a file that {self._codec} can decompress",
+                found=f"{error} (after {self._position} decompressed bytes)",
+                offset=self._position,
+            ) from None
+        self._position += len(data)
+        return data
+
+
+def decompressed(first: bytes, file: Readable) -> Readable | None:
+    """The content of a gzip or zstd file whose `first` four bytes have been read; None for any other file.
+
+    Raises:
+        MissingExtraError: zstd, and nothing here can decompress it.
+    """
+    if first[:2] == _GZIP:
+        begun: Any = _Begun(first, file)  # a whole file object in the eyes of a type checker; only read from
+        return _Decompressed("gzip", gzip.GzipFile(fileobj=begun, mode="rb"))
+    if first == _ZSTD:
+        return _Decompressed("zstd", _zstd(_Begun(first, file)))
+    return None
+
+
+def _zstd(file: Readable) -> Readable:
+    try:
+        from compression.zstd import ZstdFile  # type: ignore[import-not-found,unused-ignore]  # from Python 3.14 on
+    except ImportError:
+        pass
+    else:
+        opened: Readable = ZstdFile(file)
+        return opened
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError("a capture compressed with zstd (before Python 3.14)", "arrow") from None
+    return _ArrowStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(_Closable(file), mode="r"), "zstd"))
+
+
+class _Closable:
+    """A file as pyarrow wants it: with `closed`."""
+
+    closed = False
+
+    def __init__(self, file: Readable) -> None:
+        self.read = file.read
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class _ArrowStream:
+    """A stream of pyarrow, which may give fewer bytes than asked for before its end."""
+
+    def __init__(self, stream: Readable) -> None:
+        self._stream = stream
+
+    def read(self, size: int, /) -> bytes:
+        data = self._stream.read(size)
+        while len(data) < size and (more := self._stream.read(size - len(data))):
+            data += more
+        return data

@@ -1,0 +1,182 @@
+"""Whatever container a capture comes in, its exchanges are the same; and files that are compressed, cut or growing."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from random import Random
+
+import cramjam
+import pytest
+from wiretap import Talk, ask, asked, brief, ethernet, pcap, pcapng
+
+from kafkawire import capture
+from kafkawire.capture import files
+from kafkawire.errors import CaptureError, MissingExtraError
+from kafkawire.rows import Exchange
+
+LINKS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "ethernet": (1, ethernet),
+    "vlan": (1, lambda ip: bytes(12) + b"\x81\0\0\5" + ethernet(ip)[12:]),
+    "qinq": (1, lambda ip: bytes(12) + b"\x88\xa8\0\5\x81\0\0\5" + ethernet(ip)[12:]),
+    "cooked": (113, lambda ip: bytes(2) + ethernet(ip)),
+    "cooked2": (276, lambda ip: ethernet(ip)[12:14] + bytes(18) + ip),
+    "null": (0, lambda ip: b"\2\0\0\0" + ip),
+    "loop": (108, lambda ip: b"\0\0\0\2" + ip),
+    "raw": (101, bytes),
+    "vxlan": (1, lambda ip: ethernet(_udp_4789(bytes([8, 0, 0, 0, 0, 0, 1, 0]) + ethernet(ip)))),
+}
+FORMATS: dict[str, Callable[[list[bytes], int], bytes]] = {
+    "pcap": lambda packets, link: pcap(packets, link_type=link),
+    "pcap, big endian": lambda packets, link: pcap(packets, link_type=link, order=">"),
+    "pcap, nanoseconds": lambda packets, link: pcap(packets, link_type=link, nanoseconds=True),
+    "pcapng": lambda packets, link: pcapng(packets, link_type=link),
+    "pcapng, big endian": lambda packets, link: pcapng(packets, link_type=link, order=">", exponent=None),
+    "pcapng, sections": lambda packets, link: b"".join(
+        pcapng(part, link_type=link) for part in (packets[:7], packets[7:])
+    ),
+}
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "none": bytes,
+    "gzip": gzip.compress,
+    "zstd": lambda data: bytes(cramjam.zstd.compress(data)),
+}
+
+
+def _udp_4789(data: bytes) -> bytes:
+    datagram = struct.pack(">HHHH", 50000, 4789, 8 + len(data), 0) + data
+    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), 1, 0, 64, 17, 0) + bytes(8) + datagram
+
+
+def conversation() -> list[bytes]:
+    talk = Talk(mss=300)
+    for number in range(6):
+        ask(talk, number)
+    return talk.close().packets
+
+
+def content(found: Exchange) -> tuple[object, ...]:
+    return (found.api, found.correlation_id, found.packet, found.response_packet, found.client, found.broker)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("link", LINKS)
+def test_every_container(link: str, form: str, compression: str) -> None:
+    if compression == "zstd" and sys.version_info < (3, 14):
+        pytest.importorskip("pyarrow")
+    plain = list(capture.read(BytesIO(pcap(map(ethernet, conversation())))))
+    number, wrap = LINKS[link]
+    data = COMPRESSIONS[compression](FORMATS[form](list(map(wrap, conversation())), number))
+    found = list(capture.read(BytesIO(data)))
+    assert brief(found) == asked(*range(6))
+    assert [content(e) for e in found] == [content(e) for e in plain]
+
+
+# --- compressed files
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_a_compressed_file_that_is_cut_or_broken(compression: str) -> None:
+    if compression == "zstd" and sys.version_info < (3, 14):
+        pytest.importorskip("pyarrow")
+    packets = list(map(ethernet, conversation()))
+    data = COMPRESSIONS[compression](pcap([*packets, *(ethernet(Random(i).randbytes(1000)) for i in range(200))]))
+    assert damage(data) is None
+    assert f"a file that {compression} can decompress" in str(damage(data[:-20]))
+    # Broken in the middle, it may decompress to nonsense first.
+    assert damage(data[: len(data) // 2] + b"\xff" * 40 + data[len(data) // 2 + 40 :]) is not None
+
+
+def damage(data: bytes) -> str | None:
+    """What is said of a file that cannot be read to its end."""
+    reading = capture.read(BytesIO(data))
+    try:
+        rows = list(reading)
+    except CaptureError as error:
+        return str(error)
+    if reading.summary.damage is not None:
+        assert (
+            rows[-1].problem == f"the file is damaged after packet {reading.summary.packets}: {reading.summary.damage}"
+        )
+    return reading.summary.damage
+
+
+def test_zstd_without_a_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("pyarrow", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"zstd.*arrow"):
+        list(capture.read(BytesIO(COMPRESSIONS["zstd"](pcap([])))))
+
+
+def test_a_small_file_that_claims_much_is_read_piece_by_piece() -> None:
+    bomb = gzip.compress(pcap([]) + struct.pack("<IIII", 0, 0, 262_145, 262_145) + bytes(50_000_000))
+    with pytest.raises(CaptureError, match="at most 262144 bytes in packet 1"):
+        list(capture.read(BytesIO(bomb)))
+
+
+# --- growing files
+
+
+def test_a_file_that_grows_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_POLL_S", 0.001)
+    path = tmp_path / "growing.pcap"
+    data = pcap(map(ethernet, conversation()))
+    path.write_bytes(b"")
+    written = threading.Event()
+
+    def write() -> None:
+        with path.open("ab", buffering=0) as file:
+            for start in range(0, len(data), 57):
+                file.write(data[start : start + 57])
+        written.set()
+
+    found: list[Exchange] = []
+    writer = threading.Thread(target=write)
+    writer.start()
+    for exchange in capture.read(path, follow=True):
+        found.append(exchange)
+        if len(found) == 6:
+            break
+    writer.join()
+    assert written.is_set()
+    assert brief(found) == asked(*range(6))
+
+
+# --- connections that are over
+
+
+def test_a_connection_that_is_over_is_let_go_and_its_ports_may_come_again() -> None:
+    talks = []
+    for number in range(5):
+        talk = Talk(client_seq=1000 * number)
+        ask(talk, number)
+        talks += talk.close().packets
+        talk.acknowledge(0)
+        talks += talk.packets[-1:]  # the last acknowledgment, after both ends have closed
+    reading = capture.read(BytesIO(pcap(map(ethernet, talks))))
+    found = []
+    most = 0
+    for exchange in reading:
+        found.append(exchange)
+        most = max(most, len(reading._connections))
+    assert brief(found) == asked(*range(5))
+    assert [e.connection for e in found] == [1, 2, 3, 4, 5]
+    assert dict(reading.summary.connections) == {"kafka": 5}
+    assert most <= 1
+
+
+def test_data_after_the_end_is_not_lost() -> None:
+    talk = Talk()
+    ask(talk, 1)
+    talk.close()
+    talk.next = [talk.next[0] - 1, talk.next[1] - 1]
+    for number in range(2, 5):
+        ask(talk, number)
+    found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
+    assert [number for _, number, whole, _ in brief(found) if whole] == [1, 2, 3, 4]
