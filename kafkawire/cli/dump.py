@@ -78,7 +78,7 @@ def _rows(directory: LogDirectory, outcome: Outcome, *, deep: bool, payloads: bo
         yield _unreadable(outcome, unreadable.path, unreadable.reason)
     for file in directory.files:
         try:
-            for row in logdir.rows_of(file, deep=deep, payloads=payloads):
+            for row in logdir.rows_of(file, logdir.Options(deep=deep, payloads=payloads)):
                 if not isinstance(row, rows.Damage):
                     outcome.read()
                 elif not row.harmless:

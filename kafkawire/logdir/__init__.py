@@ -12,7 +12,20 @@ for file in directory.files:
 
 from kafkawire.logdir.directory import Broker, LogDirectory, Partition, Unreadable, open
 from kafkawire.logdir.files import LogFile
+from kafkawire.logdir.options import Options
 from kafkawire.logdir.rows_of import rows_of
+from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.source import FileSource
 
-__all__ = ["Broker", "FileSource", "LogDirectory", "LogFile", "Partition", "Unreadable", "open", "rows_of"]
+__all__ = [
+    "Broker",
+    "FileSource",
+    "LogDirectory",
+    "LogFile",
+    "Options",
+    "Partition",
+    "Selection",
+    "Unreadable",
+    "open",
+    "rows_of",
+]

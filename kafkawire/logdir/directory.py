@@ -9,8 +9,12 @@ from functools import cached_property
 import msgspec
 
 from kafkawire.errors import RecordError
-from kafkawire.logdir import small_files
-from kafkawire.logdir.files import UNKNOWN, LogFile, log_file, partition_of
+from kafkawire.logdir.entries import AbortedEntry, OffsetLine, Property, SnapshotEntry
+from kafkawire.logdir.files import LogFile, log_file, partition_of
+from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
+from kafkawire.logdir.located import UNKNOWN
+from kafkawire.logdir.names import partition_name
+from kafkawire.logdir.text_files import offset_checkpoint, properties
 from kafkawire.records import Batch, Damage
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -38,7 +42,7 @@ class Broker:
     def properties(self) -> dict[str, str]:
         """Of `meta.properties`; empty where there is none."""
         data = _read_if_there(os.path.join(self.root, "meta.properties"))
-        return {p.name: p.value for p in small_files.properties(data) if isinstance(p, small_files.Property)}
+        return {p.name: p.value for p in properties(data) if isinstance(p, Property)}
 
     @property
     def node_id(self) -> int | None:
@@ -62,8 +66,8 @@ class Broker:
         return self._offsets(LOG_STARTS)
 
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
-        lines = small_files.offset_checkpoint(_read_if_there(os.path.join(self.root, name)))
-        return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, small_files.OffsetLine)}
+        lines = offset_checkpoint(_read_if_there(os.path.join(self.root, name)))
+        return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, OffsetLine)}
 
 
 class Partition:
@@ -84,15 +88,13 @@ class Partition:
         self.topic = first.topic
         self.partition = first.partition
         self.path = os.path.dirname(first.path)
+        named = partition_name(os.path.basename(os.path.abspath(self.path)))
+        self.state = named.state if named else ""
         self.broker = broker
 
     def _in_use(self, kind: str) -> tuple[LogFile, ...]:
-        found = (file for file in self.files if file.kind == kind and file.state in ("", "delete", "future", "stray"))
+        found = (file for file in self.files if file.kind == kind and file.state == self.state)
         return tuple(sorted(found, key=lambda file: (file.offset or 0, file.path)))
-
-    @property
-    def state(self) -> str:
-        return next((f.state for f in self.files if f.state in ("delete", "future", "stray")), "")
 
     @property
     def segments(self) -> tuple[LogFile, ...]:
@@ -121,17 +123,22 @@ class Partition:
         checkpointed = self.broker.log_starts.get((self.topic, self.partition))
         return first if checkpointed is None else max(checkpointed, first or 0)
 
-    def aborted_transactions(self) -> Iterator[small_files.AbortedEntry | Damage]:
+    def aborted_transactions(self) -> Iterator[AbortedEntry | Damage]:
         """The entries of all `.txnindex` files."""
         for file in self.txn_indexes:
-            yield from _content(file, small_files.aborted_transactions)
+            with file.source() as source:
+                yield from aborted_transactions(source)
 
-    def latest_snapshot(self) -> tuple[LogFile, list[small_files.SnapshotEntry | Damage]] | None:
+    def latest_snapshot(self) -> tuple[LogFile, list[SnapshotEntry | Damage]] | None:
         """The newest snapshot of producer state; None where there is none."""
         if not self.snapshots:
             return None
         file = self.snapshots[-1]
-        return file, list(_content(file, small_files.producer_snapshot))
+        try:
+            data = file.read_bytes()
+        except RecordError as error:
+            return file, [Damage(0, "too_large", str(error))]
+        return file, list(producer_snapshot(data))
 
     def __iter__(self) -> Iterator[Batch | Damage]:
         for segment in self.segments:
@@ -201,15 +208,6 @@ def _walk(path: str, unreadable: list[Unreadable]) -> Iterator[LogFile]:
         partition = partition_of(directory, names)
         for name in sorted(names):
             yield log_file(os.path.join(directory, name), partition)
-
-
-def _content(file: LogFile, reader: small_files.Reader[small_files.E]) -> Iterator[small_files.E | Damage]:
-    try:
-        data = file.read_bytes()
-    except RecordError as error:
-        yield Damage(0, "too_large", str(error))
-        return
-    yield from reader(data)
 
 
 def _read_if_there(path: str) -> bytes:

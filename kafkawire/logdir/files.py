@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from io import FileIO
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from kafkawire.errors import RecordError
+from kafkawire.logdir.located import UNKNOWN, Located
 from kafkawire.logdir.names import PARTITION_KINDS, FileName, PartitionName, file_name, partition_name
-from kafkawire.logdir.small_files import MAX_BYTES
-from kafkawire.logdir.source import FileSource
-from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
+from kafkawire.logdir.rows_of import rows_of
 
 if TYPE_CHECKING:
-    from kafkawire.rows import Place, Row
-
-UNKNOWN = "unknown"
+    from kafkawire.rows import Row
 
 
-class LogFile(msgspec.Struct, frozen=True):
+class LogFile(Located, frozen=True):
     """A file. Iterating over it yields its rows (`rows_of`).
 
     Attributes:
@@ -31,72 +24,11 @@ class LogFile(msgspec.Struct, frozen=True):
             `lock`; `unknown` for a name that Kafka does not give.
         topic, partition: from the directory's name; None for a file of the broker as a whole.
         offset: in the file's name: the first offset of a segment, the one before which a snapshot's state holds.
-        state: `deleted`, `cleaned`, `swap`, `part` while the file is removed or replaced; `delete`, `future`, `stray`
-            when its partition is; empty for a file in use.
+        state: `deleted`, `cleaned`, `swap`, `future`, `part`, `tmp` while the file is written, removed or replaced;
+            `delete`, `future`, `stray` when its partition is; empty for a file in use.
     """
 
-    path: str
-    root: str
-    kind: str
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-    state: str = ""
-
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
-
-    @property
-    def size(self) -> int:
-        """Bytes, now."""
-        return os.stat(self.path).st_size
-
-    @property
-    def place(self) -> Place:
-        """What the file's rows say of where they come from."""
-        return {"file": self.path, "topic": self.topic, "partition": self.partition}
-
-    def batches(
-        self,
-        *,
-        start: int = 0,
-        end: int | None = None,
-        check_crc: bool = True,
-        max_batch_bytes: int = MAX_BATCH_BYTES,
-    ) -> Iterator[Batch | Damage]:
-        """The batches of a segment (or KRaft snapshot) and the damage between them; see `records.read`.
-
-        Only headers are read. Offsets in a segment ascend; a batch that goes back has damage before it
-        (`offset_backwards`): the base offset is not under the checksum.
-        """
-        with FileIO(self.path) as file:
-            following = self.offset if self.kind == "log" and self.offset is not None else 0
-            for item in read(
-                FileSource(file), start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes
-            ):
-                if isinstance(item, Batch):
-                    if item.base_offset < following:
-                        detail = f"base offset {item.base_offset} where {following} or more should follow"
-                        yield Damage(item.position, "offset_backwards", detail, item.position)
-                    following = item.last_offset + 1
-                yield item
-
-    def read_bytes(self) -> bytes:
-        """All bytes of a small file.
-
-        Raises:
-            RecordError: the file is larger than any that Kafka writes under such a name.
-        """
-        with FileIO(self.path) as file:
-            source = FileSource(file, 0)
-            if source.size > MAX_BYTES:
-                raise RecordError(expected=f"at most {MAX_BYTES} bytes", found=str(source.size), offset=0)
-            return bytes(source.at(0, source.size))
-
     def __iter__(self) -> Iterator[Row]:
-        from kafkawire.logdir.rows_of import rows_of
-
         return rows_of(self)
 
 

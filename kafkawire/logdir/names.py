@@ -8,11 +8,19 @@ from typing import NamedTuple
 _PARTITION = re.compile(
     r"(?P<topic>.+?)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?", re.ASCII
 )
+_STATES = "deleted|cleaned|swap|future"
 _SEGMENT = re.compile(
-    r"(?P<offset>\d{20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?:\.(?P<state>deleted|cleaned|swap))?",
-    re.ASCII,
+    rf"(?P<offset>\d{{20}})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?:\.(?P<state>{_STATES}))?", re.ASCII
 )
-_KRAFT_SNAPSHOT = re.compile(r"(?P<offset>\d{20})-\d{10}\.checkpoint(?:\.(?P<state>deleted|part))?", re.ASCII)
+#: Of tiered storage, fetched from there: `remote-log-index-cache/<offset>_<segment's uuid>.index` (`RemoteIndexCache`).
+_CACHED_INDEX = re.compile(
+    r"(?P<offset>\d{1,19})_[A-Za-z0-9_-]{22}\.(?P<kind>index|timeindex|txnindex)(?:\.(?P<state>deleted|tmp))?", re.ASCII
+)
+#: While one is written, a random number follows (`Snapshots.moveRename`).
+_KRAFT_SNAPSHOT = re.compile(
+    r"(?P<offset>\d{20})-\d{10}(?:-\d+)?\.(?P<kind>checkpoint)(?:\.(?P<state>deleted|part))?", re.ASCII
+)
+_TEMPORARY = ".tmp"
 
 _NAMED = {
     "leader-epoch-checkpoint": "epochs",
@@ -68,9 +76,10 @@ def partition_name(name: str) -> PartitionName | None:
 
 def file_name(name: str) -> FileName | None:
     """What a file's name says; None for a name that Kafka does not give."""
-    if name in _NAMED:
-        return FileName(_NAMED[name], None, "")
-    found = _SEGMENT.fullmatch(name)
+    plain = name.removesuffix(_TEMPORARY)
+    if plain in _NAMED:
+        return FileName(_NAMED[plain], None, "" if plain == name else "tmp")
+    found = _SEGMENT.fullmatch(name) or _CACHED_INDEX.fullmatch(name)
     if found:
         return FileName(found["kind"], int(found["offset"]), found["state"] or "")
     found = _KRAFT_SNAPSHOT.fullmatch(name)

@@ -3,138 +3,173 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafkawire import rows
 from kafkawire.errors import RecordError
-from kafkawire.logdir import small_files
-from kafkawire.records import MAX_BATCH_BYTES, Batch, Control, Damage
+from kafkawire.logdir import indexes, text_files
+from kafkawire.logdir.entries import Entry
+from kafkawire.logdir.entry_rows import ROWS
+from kafkawire.logdir.located import BATCHES, Located
+from kafkawire.logdir.options import Options
+from kafkawire.logdir.seek import start_position
+from kafkawire.logdir.verify import CHECKS, IndexCheck, sanity
+from kafkawire.records import Batch, Control, Damage, Source
 from kafkawire.records.control import MALFORMED
+from kafkawire.records.topics import CLUSTER_METADATA
 
-if TYPE_CHECKING:
-    from kafkawire.logdir.files import LogFile
+#: An index of more bytes is none: segment.index.bytes is an int32.
+_MAX_INDEX = 1 << 31
+
+DEFAULT = Options()
+
+#: kind of file -> reader of its bytes
+_SMALL: dict[str, Callable[[bytes], Iterator[Any]]] = {
+    "snapshot": indexes.producer_snapshot,
+    "epochs": text_files.leader_epochs,
+    "checkpoint": text_files.offset_checkpoint,
+    "partition-metadata": text_files.properties,
+    "meta-properties": text_files.properties,
+    "quorum-state": text_files.json_properties,
+    "clean-shutdown": text_files.json_properties,
+}
+#: kind of file -> reader of its bytes, piece by piece
+_INDEXES: dict[str, Callable[[Source], Iterator[Any]]] = {
+    "index": indexes.offset_index,
+    "timeindex": indexes.time_index,
+    "txnindex": indexes.aborted_transactions,
+}
 
 
-def rows_of(
-    file: LogFile,
-    *,
-    deep: bool = False,
-    payloads: bool = False,
-    check_crc: bool = True,
-    max_batch_bytes: int = MAX_BATCH_BYTES,
-) -> Iterator[rows.Row]:
+def rows_of(file: Located, options: Options = DEFAULT) -> Iterator[rows.Row]:
     """The rows of one file; none for files that hold no entries (locks, files whose names Kafka does not give).
 
-    Args:
-        deep: each batch's records after the batch.
-        payloads: keys, values and headers of the records, decoded where the topic is internal.
+    Damage has rows in its place; an index's disagreements with the log beside it are damage too.
+
+    Raises:
+        OSError: the file cannot be read.
     """
-    if file.kind in ("log", "kraft-snapshot"):
-        place = file.place
-        for item in file.batches(check_crc=check_crc, max_batch_bytes=max_batch_bytes):
-            yield from _batch_rows(item, place, deep, payloads)
+    if file.kind in BATCHES:
+        if options.indexes == "show":
+            yield from _log_rows(file, options)
+    elif file.kind in _INDEXES:
+        yield from _index_rows(file, options)
+    elif file.kind in _SMALL and options.indexes == "show":
+        yield from _small_rows(file, options)
+
+
+def selected_batches(file: Located, options: Options = DEFAULT) -> Iterator[Batch | Damage]:
+    """The batches of a segment (or KRaft snapshot) that are asked for, and the damage between them."""
+    selection = options.selection
+    end = selection.offsets[1] if selection.offsets else None
+    beyond = 0
+    for item in file.batches(
+        start=start_position(file, selection),
+        end=options.max_bytes,
+        check_crc=options.check_crc,
+        max_batch_bytes=options.max_batch_bytes,
+    ):
+        if isinstance(item, Damage):
+            if options.max_bytes is None or item.resumed_at is not None:
+                yield item
+            continue
+        if options.max_bytes is not None and item.position + item.size > options.max_bytes:
+            return
+        if end is not None and item.base_offset >= end:
+            beyond += 1
+            if beyond > 1:  # one may be damaged: the base offset is not under the checksum
+                return
+        elif selection.batch(item):
+            yield item
+
+
+def _log_rows(file: Located, options: Options) -> Iterator[rows.Row]:
+    place = file.place
+    shown: dict[str, Any] = {
+        "payload": options.payloads,
+        "metadata": options.metadata,
+        "decode_as": options.decode_as or (CLUSTER_METADATA if file.kind == "kraft-snapshot" else None),
+        "show_secrets": options.show_secrets,
+        **place,
+    }
+    selection = options.selection
+    everything = selection.all
+    for item in selected_batches(file, options):
+        if isinstance(item, Damage):
+            yield rows.Damage.of(item, **place)
+            continue
+        control, problem = None, None
+        try:
+            control = item.control
+        except RecordError as error:
+            control, problem = Control(MALFORMED), error
+        yield rows.Batch.of(item, control, **place)
+        try:
+            if problem:
+                raise problem
+            if options.deep and (options.metadata or control is None):
+                for record in item.records:
+                    if everything or selection.record(record):
+                        yield rows.Record.of(record, item, control, **shown)
+        except RecordError as error:
+            damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
+            yield rows.Damage.of(damage, **place)
+
+
+def _index_rows(file: Located, options: Options) -> Iterator[rows.Row]:
+    if options.indexes == "sanity":
+        if file.kind in ("index", "timeindex"):
+            yield from _checked(file, "sanity", sanity(file))
         return
-    readers = _READERS.get(file.kind)
-    if readers is None:
-        return
-    read, row = readers
+    with file.source() as source:
+        if source.size > _MAX_INDEX:
+            yield _too_large(file, f"{source.size} bytes; an index has {_MAX_INDEX} at most")
+            return
+        with CHECKS[file.kind](file) as check:
+            if options.indexes == "verify":
+                yield from _checked(file, "verify", _verified(source, file, check))
+                return
+            for item in _verified(source, file, check):
+                row = rows.Damage.of(item, **file.place) if isinstance(item, Damage) else ROWS[file.kind](item, file)
+                if options.selection.row(row):
+                    yield row
+
+
+def _verified(source: Source, file: Located, check: IndexCheck) -> Iterator[Entry | Damage]:
+    """The entries, and after each what is wrong with it."""
+    for entry in _INDEXES[file.kind](source):
+        yield entry
+        damage = None if isinstance(entry, Damage) else check.entry(entry)
+        if damage is not None:
+            yield damage
+    damage = check.end()
+    if damage is not None:
+        yield damage
+
+
+def _checked(file: Located, name: str, found: Iterator[Entry | Damage]) -> Iterator[rows.Row]:
+    """The damage that a check finds, and what it came to."""
+    entries = wrong = 0
+    for item in found:
+        if isinstance(item, Damage):
+            wrong += 1
+            yield rows.Damage.of(item, **file.place)
+        else:
+            entries += 1
+    yield rows.Check(**file.place, check=name, passed=not wrong, entries=entries)
+
+
+def _small_rows(file: Located, options: Options) -> Iterator[rows.Row]:
     try:
         data = file.read_bytes()
     except RecordError as error:
-        yield _damage(Damage(0, "too_large", str(error)), file)
+        yield _too_large(file, str(error))
         return
-    for entry in read(data):
-        yield _damage(entry, file) if isinstance(entry, Damage) else row(entry, file)
+    for entry in _SMALL[file.kind](data):
+        row = rows.Damage.of(entry, **file.place) if isinstance(entry, Damage) else ROWS[file.kind](entry, file)
+        if options.selection.row(row):
+            yield row
 
 
-def _batch_rows(item: Batch | Damage, place: rows.Place, deep: bool, payloads: bool) -> Iterator[rows.Row]:
-    if isinstance(item, Damage):
-        yield rows.Damage.of(item, **place)
-        return
-    control, problem = None, None
-    try:
-        control = item.control
-    except RecordError as error:
-        control, problem = Control(MALFORMED), error
-    yield rows.Batch.of(item, control, **place)
-    try:
-        if problem:
-            raise problem
-        if deep:
-            for record in item.records:
-                yield rows.Record.of(record, item, control, payload=payloads, **place)
-    except RecordError as error:
-        yield rows.Damage.of(Damage(item.position, "bad_records", str(error), item.position + item.size), **place)
-
-
-def _damage(damage: Damage, file: LogFile) -> rows.Damage:
-    return rows.Damage.of(damage, **file.place)
-
-
-def _place(entry: small_files.Entry, file: LogFile) -> dict[str, Any]:
-    return {**file.place, "position": entry.position}
-
-
-def _index(entry: small_files.OffsetEntry, file: LogFile) -> rows.Row:
-    offset = (file.offset or 0) + entry.relative_offset
-    return rows.Index(**_place(entry, file), offset=offset, log_position=entry.log_position)
-
-
-def _time_index(entry: small_files.TimeEntry, file: LogFile) -> rows.Row:
-    offset = (file.offset or 0) + entry.relative_offset
-    return rows.TimeIndex(**_place(entry, file), timestamp=entry.timestamp, offset=offset)
-
-
-def _aborted(entry: small_files.AbortedEntry, file: LogFile) -> rows.Row:
-    aborted = entry.aborted
-    return rows.TxnIndex(
-        **_place(entry, file),
-        version=entry.version,
-        producer_id=aborted.producer_id,
-        first_offset=aborted.first_offset,
-        last_offset=aborted.last_offset,
-        last_stable_offset=aborted.last_stable_offset,
-    )
-
-
-def _snapshot(entry: small_files.SnapshotEntry, file: LogFile) -> rows.Row:
-    producer = entry.producer
-    return rows.Snapshot(
-        **_place(entry, file),
-        offset=file.offset,
-        producer_id=producer.producer_id,
-        epoch=producer.epoch,
-        last_sequence=producer.last_sequence,
-        last_offset=producer.last_offset,
-        offset_delta=producer.offset_delta,
-        timestamp=producer.timestamp,
-        coordinator_epoch=producer.coordinator_epoch,
-        current_txn_first_offset=producer.current_txn_first_offset,
-    )
-
-
-def _epoch(entry: small_files.EpochLine, file: LogFile) -> rows.Row:
-    return rows.Epoch(**_place(entry, file), epoch=entry.epoch, start_offset=entry.start_offset)
-
-
-def _checkpoint(entry: small_files.OffsetLine, file: LogFile) -> rows.Row:
-    place = _place(entry, file) | {"topic": entry.topic, "partition": entry.partition}
-    return rows.Checkpoint(**place, name=file.name, offset=entry.offset)
-
-
-def _property(entry: small_files.Property, file: LogFile) -> rows.Row:
-    return rows.Metadata(**_place(entry, file), name=entry.name, value=entry.value)
-
-
-#: kind of file -> reader of its bytes, row of what the reader yields
-_READERS: dict[str, tuple[Callable[[bytes], Iterator[Any]], Callable[[Any, LogFile], rows.Row]]] = {
-    "index": (small_files.offset_index, _index),
-    "timeindex": (small_files.time_index, _time_index),
-    "txnindex": (small_files.aborted_transactions, _aborted),
-    "snapshot": (small_files.producer_snapshot, _snapshot),
-    "epochs": (small_files.leader_epochs, _epoch),
-    "checkpoint": (small_files.offset_checkpoint, _checkpoint),
-    "partition-metadata": (small_files.properties, _property),
-    "meta-properties": (small_files.properties, _property),
-    "quorum-state": (small_files.json_properties, _property),
-}
+def _too_large(file: Located, detail: str) -> rows.Row:
+    return rows.Damage.of(Damage(0, "too_large", detail), **file.place)

@@ -42,8 +42,8 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
     def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
         """`{"name", "version", "data"}`, data in the message's JSON form; with a `problem` where there is one.
 
-        Of a consumer group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON form
-        too, where they are such messages; otherwise they stay base64 (as Kafka's dump tool shows them).
+        Of a consumer group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON
+        form too, where they are such; otherwise they stay base64 (as Kafka's dump tool shows them).
         """
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)
         if data is not None:

@@ -1,4 +1,4 @@
-"""What is secret in the records of `__cluster_metadata`, and how it is hidden. What is secret is data: see the tables."""
+"""What is secret in the records of `__cluster_metadata`, and how it is hidden: the tables say what."""
 
 from __future__ import annotations
 

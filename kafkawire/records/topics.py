@@ -17,6 +17,8 @@ from kafkawire.wire.read import FAILURES, read_uvarint
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
 
+__all__ = ["CLUSTER_METADATA", "INTERNAL_TOPICS", "Decoded", "decode_key", "decode_value", "decoded"]
+
 #: topic -> family of the messages in it
 COORDINATOR_TOPICS = {
     "__transaction_state": "transaction",

@@ -165,7 +165,7 @@ def test_a_partition_without_checkpoints(tmp_path: Path) -> None:
 
 
 def all_rows(directory: logdir.LogDirectory, **options: Any) -> list[dict[str, Any]]:
-    return [rows.to_dict(row) for file in directory.files for row in logdir.rows_of(file, **options)]
+    return [rows.to_dict(row) for file in directory.files for row in logdir.rows_of(file, logdir.Options(**options))]
 
 
 def of_kind(found_rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.logdir import small_files
-from kafkawire.logdir.small_files import (
+from kafkawire.logdir import indexes, text_files
+from kafkawire.logdir.entries import (
     AbortedEntry,
     EpochLine,
     OffsetEntry,
@@ -23,11 +23,23 @@ from kafkawire.logdir.small_files import (
 )
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.records import Damage
+from kafkawire.records import Damage, Memory
 
 
 def reasons(items: Iterator[Any]) -> list[tuple[str, int]]:
     return [(item.reason, item.position) for item in items if isinstance(item, Damage)]
+
+
+def aborted_transactions(data: bytes) -> Iterator[Any]:
+    return indexes.aborted_transactions(Memory(data))
+
+
+def offset_index(data: bytes) -> Iterator[Any]:
+    return indexes.offset_index(Memory(data))
+
+
+def time_index(data: bytes) -> Iterator[Any]:
+    return indexes.time_index(Memory(data))
 
 
 # .txnindex -----------------------------------------------------------------------------------------------------------
@@ -38,28 +50,26 @@ ABORTED = AbortedTxn(producer_id=4001, first_offset=5, last_offset=9, last_stabl
 
 def test_aborted_transactions() -> None:
     assert len(ENTRY) == 34
-    assert list(small_files.aborted_transactions(ENTRY * 2)) == [
+    assert list(aborted_transactions(ENTRY * 2)) == [
         AbortedEntry(0, 0, ABORTED),
         AbortedEntry(34, 0, ABORTED),
     ]
-    assert list(small_files.aborted_transactions(b"")) == []
+    assert list(aborted_transactions(b"")) == []
 
 
 @pytest.mark.parametrize("cut", range(1, 34))
 def test_a_torn_txnindex(cut: int) -> None:
-    items = list(small_files.aborted_transactions(ENTRY + ENTRY[:cut]))
+    items = list(aborted_transactions(ENTRY + ENTRY[:cut]))
     assert items[0] == AbortedEntry(0, 0, ABORTED)
-    # The first bytes of a producer id are zeros, which a preallocated file would have too.
-    torn = [("truncated", 34)] if any(ENTRY[:cut]) else []
-    assert reasons(iter(items)) == torn
+    assert reasons(iter(items)) == [("truncated", 34)]
 
 
 def test_a_bad_entry_costs_itself_only() -> None:
-    items = list(small_files.aborted_transactions(ENTRY + b"\0\5" + ENTRY[2:] + ENTRY))
+    items = list(aborted_transactions(ENTRY + b"\0\5" + ENTRY[2:] + ENTRY))
     assert [type(item).__name__ for item in items] == ["AbortedEntry", "Damage", "AbortedEntry"]
     assert isinstance(items[1], Damage)
     assert (items[1].position, items[1].reason, items[1].resumed_at) == (34, "bad_entry", 68)
-    assert "found 5" in items[1].detail
+    assert "version 5" in items[1].detail
 
 
 # .snapshot -----------------------------------------------------------------------------------------------------------
@@ -71,7 +81,7 @@ SNAPSHOT = struct.pack(">hI", 1, crc32c.crc32c(PRODUCERS)) + PRODUCERS
 
 
 def test_producer_snapshot() -> None:
-    first, second = small_files.producer_snapshot(SNAPSHOT)
+    first, second = indexes.producer_snapshot(SNAPSHOT)
     assert first == SnapshotEntry(10, ProducerEntry(4000, 3, 7, 99, 2, 1700000000000, -1, -1))
     assert isinstance(second, SnapshotEntry)
     assert (second.position, second.producer.current_txn_first_offset) == (56, 98)
@@ -90,7 +100,7 @@ def test_producer_snapshot() -> None:
     ],
 )
 def test_damaged_snapshots(data: bytes, expected: tuple[str, int]) -> None:
-    assert reasons(small_files.producer_snapshot(data)) == [expected]
+    assert reasons(indexes.producer_snapshot(data)) == [expected]
 
 
 # .index and .timeindex -----------------------------------------------------------------------------------------------
@@ -100,17 +110,17 @@ def test_indexes_and_their_preallocated_tails() -> None:
     index = struct.pack(">iiii", 10, 4096, 256, 8192)
     entries = [OffsetEntry(0, 10, 4096), OffsetEntry(8, 256, 8192)]
     for tail in (0, 8, 1 << 16):
-        assert list(small_files.offset_index(index + bytes(tail))) == entries
+        assert list(offset_index(index + bytes(tail))) == entries
     times = struct.pack(">qiqi", 1700000000000, 10, 1700000000256, 256)
     wanted = [TimeEntry(0, 1700000000000, 10), TimeEntry(12, 1700000000256, 256)]
     for tail in (0, 12, 12 * 999):
-        assert list(small_files.time_index(times + bytes(tail))) == wanted
-    assert list(small_files.time_index(bytes(1200))) == []
+        assert list(time_index(times + bytes(tail))) == wanted
+    assert list(time_index(bytes(1200))) == []
 
 
 def test_a_torn_index() -> None:
-    assert reasons(small_files.offset_index(struct.pack(">iii", 10, 4096, 256))) == [("truncated", 8)]
-    assert reasons(small_files.time_index(struct.pack(">qiq", 17, 4, 256))) == [("truncated", 12)]
+    assert reasons(offset_index(struct.pack(">iii", 10, 4096, 256))) == [("truncated", 8)]
+    assert reasons(time_index(struct.pack(">qiq", 17, 4, 256))) == [("truncated", 12)]
 
 
 # Text files ----------------------------------------------------------------------------------------------------------
@@ -118,15 +128,15 @@ def test_a_torn_index() -> None:
 
 def test_offset_checkpoint() -> None:
     data = b"0\n2\norders 0 17\n__transaction_state 49 3\n"
-    assert list(small_files.offset_checkpoint(data)) == [
+    assert list(text_files.offset_checkpoint(data)) == [
         OffsetLine(4, "orders", 0, 17),
         OffsetLine(16, "__transaction_state", 49, 3),
     ]
-    assert list(small_files.offset_checkpoint(b"0\n0\n")) == []
+    assert list(text_files.offset_checkpoint(b"0\n0\n")) == []
 
 
 def test_leader_epochs() -> None:
-    assert list(small_files.leader_epochs(b"0\n2\n0 0\n5 1234\n")) == [EpochLine(4, 0, 0), EpochLine(8, 5, 1234)]
+    assert list(text_files.leader_epochs(b"0\n2\n0 0\n5 1234\n")) == [EpochLine(4, 0, 0), EpochLine(8, 5, 1234)]
 
 
 @pytest.mark.parametrize(
@@ -146,40 +156,41 @@ def test_leader_epochs() -> None:
     ],
 )
 def test_damaged_checkpoints(data: bytes, expected: list[tuple[str, int]]) -> None:
-    assert reasons(small_files.offset_checkpoint(data)) == expected
+    assert reasons(text_files.offset_checkpoint(data)) == expected
 
 
 def test_properties() -> None:
     data = b"#\n#Fri Nov 21 09:20:00 UTC 2025\nnode.id=1\ncluster.id=abc\\=def\nversion = 1\n"
-    assert [(p.name, p.value) for p in small_files.properties(data) if isinstance(p, Property)] == [
+    assert [(p.name, p.value) for p in text_files.properties(data) if isinstance(p, Property)] == [
         ("node.id", "1"),
         ("cluster.id", "abc=def"),
         ("version", "1"),
     ]
-    assert list(small_files.properties(b"version: 0\ntopic_id: 1r6rU\n")) == [
+    assert list(text_files.properties(b"version: 0\ntopic_id: 1r6rU\n")) == [
         Property(0, "version", "0"),
         Property(11, "topic_id", "1r6rU"),
     ]
-    assert reasons(small_files.properties(b"a=1\nnonsense\n")) == [("bad_line", 4)]
+    assert reasons(text_files.properties(b"a=1\nnonsense\n")) == [("bad_line", 4)]
 
 
 def test_quorum_state() -> None:
     data = b'{"leaderId":1,"data_version":1,"votedId":-1,"clusterId":"x"}'
-    found = {p.name: p.value for p in small_files.json_properties(data) if isinstance(p, Property)}
+    found = {p.name: p.value for p in text_files.json_properties(data) if isinstance(p, Property)}
     assert found == {"leaderId": "1", "data_version": "1", "votedId": "-1", "clusterId": "x"}
-    for bad in (b"", b"[]", b"{", b"[" * 100_000, b"\xff"):
-        assert reasons(small_files.json_properties(bad)) == [("bad_json", 0)]
+    assert list(text_files.json_properties(b"")) == []  # `.kafka_cleanshutdown` before Kafka 3.4
+    for bad in (b"[]", b"{", b"[" * 100_000, b"\xff"):
+        assert reasons(text_files.json_properties(bad)) == [("bad_json", 0)]
 
 
 ALL = [
-    small_files.aborted_transactions,
-    small_files.json_properties,
-    small_files.leader_epochs,
-    small_files.offset_checkpoint,
-    small_files.offset_index,
-    small_files.producer_snapshot,
-    small_files.properties,
-    small_files.time_index,
+    aborted_transactions,
+    text_files.json_properties,
+    text_files.leader_epochs,
+    text_files.offset_checkpoint,
+    offset_index,
+    indexes.producer_snapshot,
+    text_files.properties,
+    time_index,
 ]
 
 

@@ -1,0 +1,51 @@
+"""What the readers of small files yield: entries, each with its position in the file, and `Damage` between them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.messages import AbortedTxn
+from kafkawire.messages.producer_snapshot import ProducerEntry
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """Something that begins at `position` of the file."""
+
+    position: int
+
+
+class OffsetEntry(Entry, frozen=True, gc=False):
+    relative_offset: int
+    log_position: int
+
+
+class TimeEntry(Entry, frozen=True, gc=False):
+    timestamp: int
+    relative_offset: int
+
+
+class AbortedEntry(Entry, frozen=True, gc=False):
+    version: int
+    aborted: AbortedTxn
+
+
+class SnapshotEntry(Entry, frozen=True, gc=False):
+    producer: ProducerEntry
+
+
+class OffsetLine(Entry, frozen=True, gc=False):
+    """A line of a broker's checkpoint file: an offset of a partition."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class EpochLine(Entry, frozen=True, gc=False):
+    epoch: int
+    start_offset: int
+
+
+class Property(Entry, frozen=True, gc=False):
+    name: str
+    value: str

@@ -1,0 +1,89 @@
+"""The rows of the entries of small files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafkawire import rows
+from kafkawire.logdir.entries import (
+    AbortedEntry,
+    Entry,
+    EpochLine,
+    OffsetEntry,
+    OffsetLine,
+    Property,
+    SnapshotEntry,
+    TimeEntry,
+)
+from kafkawire.logdir.located import Located
+
+
+def _place(entry: Entry, file: Located) -> dict[str, Any]:
+    return {**file.place, "position": entry.position}
+
+
+def _index(entry: OffsetEntry, file: Located) -> rows.Row:
+    offset = (file.offset or 0) + entry.relative_offset
+    return rows.Index(**_place(entry, file), offset=offset, log_position=entry.log_position)
+
+
+def _time_index(entry: TimeEntry, file: Located) -> rows.Row:
+    offset = (file.offset or 0) + entry.relative_offset
+    return rows.TimeIndex(**_place(entry, file), timestamp=entry.timestamp, offset=offset)
+
+
+def _aborted(entry: AbortedEntry, file: Located) -> rows.Row:
+    aborted = entry.aborted
+    return rows.TxnIndex(
+        **_place(entry, file),
+        version=entry.version,
+        producer_id=aborted.producer_id,
+        first_offset=aborted.first_offset,
+        last_offset=aborted.last_offset,
+        last_stable_offset=aborted.last_stable_offset,
+    )
+
+
+def _snapshot(entry: SnapshotEntry, file: Located) -> rows.Row:
+    producer = entry.producer
+    return rows.Snapshot(
+        **_place(entry, file),
+        offset=file.offset,
+        producer_id=producer.producer_id,
+        epoch=producer.epoch,
+        last_sequence=producer.last_sequence,
+        last_offset=producer.last_offset,
+        offset_delta=producer.offset_delta,
+        timestamp=producer.timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_first_offset=producer.current_txn_first_offset,
+    )
+
+
+def _epoch(entry: EpochLine, file: Located) -> rows.Row:
+    return rows.Epoch(**_place(entry, file), epoch=entry.epoch, start_offset=entry.start_offset)
+
+
+def _checkpoint(entry: OffsetLine, file: Located) -> rows.Row:
+    place = _place(entry, file) | {"topic": entry.topic, "partition": entry.partition}
+    return rows.Checkpoint(**place, name=file.name, offset=entry.offset)
+
+
+def _property(entry: Property, file: Located) -> rows.Row:
+    return rows.Metadata(**_place(entry, file), name=entry.name, value=entry.value)
+
+
+#: kind of file -> row of what its reader yields
+ROWS: dict[str, Callable[[Any, Located], rows.Row]] = {
+    "index": _index,
+    "timeindex": _time_index,
+    "txnindex": _aborted,
+    "snapshot": _snapshot,
+    "epochs": _epoch,
+    "checkpoint": _checkpoint,
+    "partition-metadata": _property,
+    "meta-properties": _property,
+    "quorum-state": _property,
+    "clean-shutdown": _property,
+}

@@ -1,0 +1,155 @@
+"""The binary files beside the segments: `.index`, `.timeindex`, `.txnindex`, `.snapshot`.
+
+Indexes are read piece by piece, however large they are. A reader yields the entries and a `Damage` for what cannot be
+one, or not in its place. The zeros at the end of an index, which a running broker preallocates, are neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import crc32c
+
+from kafkawire.logdir.entries import AbortedEntry, OffsetEntry, SnapshotEntry, TimeEntry
+from kafkawire.messages import AbortedTxn
+from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records import Damage, Source
+
+_PIECE = 8192  # entries
+_ZEROS = bytes(_PIECE * 12)
+_SNAPSHOT_VERSION = 1
+
+
+def offset_index(source: Source) -> Iterator[OffsetEntry | Damage]:
+    """`.index`: pairs of an offset, relative to the segment's, and a position in the segment, both ascending."""
+    from kafkawire.logdir.layouts import OFFSET_ENTRY
+
+    before = (-1, -1)
+    astray = False
+    for position, (offset, log_position) in _used(source, OFFSET_ENTRY):
+        if offset > before[0] and log_position >= before[1]:
+            before = (offset, log_position)
+            astray = False
+        elif not astray:
+            detail = f"relative offset {offset} at {log_position} after {before[0]} at {before[1]}"
+            yield Damage(position, "not_ascending", detail, position + 8)
+            astray = True  # what follows in a run of such is not told again
+        yield OffsetEntry(position, offset, log_position)
+    yield from _torn(source, OFFSET_ENTRY.sizeof())
+
+
+def time_index(source: Source) -> Iterator[TimeEntry | Damage]:
+    """`.timeindex`: pairs of a timestamp and an offset, relative to the segment's, both ascending."""
+    from kafkawire.logdir.layouts import TIME_ENTRY
+
+    before = (-1, -1)
+    astray = False
+    for position, (timestamp, offset) in _used(source, TIME_ENTRY):
+        if timestamp > before[0] and offset >= before[1]:
+            before = (timestamp, offset)
+            astray = False
+        elif not astray:
+            detail = f"timestamp {timestamp} of relative offset {offset} after {before[0]} of {before[1]}"
+            yield Damage(position, "not_ascending", detail, position + 12)
+            astray = True
+        yield TimeEntry(position, timestamp, offset)
+    yield from _torn(source, TIME_ENTRY.sizeof())
+
+
+def aborted_transactions(source: Source) -> Iterator[AbortedEntry | Damage]:
+    """`.txnindex`: an AbortedTxn of 34 bytes after the other (KIP-98). It is never preallocated."""
+    from kafkawire.logdir.layouts import ABORTED_ENTRY
+
+    size = ABORTED_ENTRY.sizeof()
+    for position, (version, producer_id, first, last, stable) in _entries(source, ABORTED_ENTRY):
+        if version in AbortedTxn.spec.valid_versions:
+            aborted = AbortedTxn(
+                producer_id=producer_id, first_offset=first, last_offset=last, last_stable_offset=stable
+            )
+            yield AbortedEntry(position, version, aborted)
+        else:
+            yield Damage(position, "bad_entry", f"version {version}; 0 is known", position + size)
+    yield from _torn(source, size, zeros_are_none=False)
+
+
+def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
+    """`.snapshot`: the producers' state before an offset. One checksum covers all entries: nothing is believed when it
+    is wrong (as Kafka's `ProducerStateManager`)."""
+    import numpy as np
+
+    from kafkawire.logdir.layouts import PRODUCER_ENTRY, SNAPSHOT_CHECKSUMMED, SNAPSHOT_HEAD, dtype_of
+
+    head_size = SNAPSHOT_HEAD.sizeof()
+    if len(data) < head_size:
+        yield Damage(0, "truncated", f"{len(data)} of a header's {head_size} bytes")
+        return
+    head = SNAPSHOT_HEAD.parse(data)
+    if head.version != _SNAPSHOT_VERSION:
+        yield Damage(0, "bad_snapshot", f"version {head.version}; {_SNAPSHOT_VERSION} is known")
+        return
+    kind = dtype_of(PRODUCER_ENTRY)
+    expected = head_size + head.count * kind.itemsize
+    if head.count < 0 or expected != len(data):
+        yield Damage(0, "bad_snapshot", f"{len(data)} bytes where {head.count} entries should stand")
+        return
+    computed = crc32c.crc32c(memoryview(data)[SNAPSHOT_CHECKSUMMED:])
+    if computed != head.crc:
+        detail = f"the checksum is {head.crc:#010x}, that of the bytes {computed:#010x}"
+        yield Damage(0, "crc_mismatch", detail)
+        return
+    entries = np.frombuffer(data, kind, offset=head_size)
+    for start in range(0, len(entries), _PIECE):
+        for i, fields in enumerate(entries[start : start + _PIECE].tolist(), start):
+            producer = ProducerEntry(**dict(zip(kind.names or (), fields, strict=True)))
+            yield SnapshotEntry(head_size + i * kind.itemsize, producer)
+
+
+def _pieces(source: Source, layout: Any) -> Iterator[tuple[int, memoryview, Any]]:
+    """All whole entries: the position of some, their bytes, and the entries as an array."""
+    import numpy as np
+
+    from kafkawire.logdir.layouts import dtype_of
+
+    kind = dtype_of(layout)
+    position = 0
+    while len(piece := source.at(position, _PIECE * kind.itemsize)) >= kind.itemsize:
+        piece = piece[: len(piece) - len(piece) % kind.itemsize]
+        yield position, piece, np.frombuffer(piece, kind)
+        position += len(piece)
+
+
+def _entries(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
+    """Every whole entry, with its position."""
+    for position, _, entries in _pieces(source, layout):
+        for i, fields in enumerate(entries.tolist()):
+            yield position + i * entries.itemsize, fields
+
+
+def _used(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
+    """The entries before the zeros at the end."""
+    size = layout.sizeof()
+    nothing = (0, 0)
+    zeros = first = 0  # how many entries of zeros were met and not yielded yet, and where they began
+    for position, piece, entries in _pieces(source, layout):
+        if piece == _ZEROS[: len(piece)]:
+            first = first if zeros else position
+            zeros += len(entries)
+            continue
+        for i, fields in enumerate(entries.tolist()):
+            if fields == nothing:
+                first = first if zeros else position + i * size
+                zeros += 1
+                continue
+            for place in range(first, first + zeros * size, size):
+                yield place, nothing
+            zeros = 0
+            yield position + i * size, fields
+    if zeros == 1 and source.size == size:
+        yield 0, nothing  # not preallocated: a broker cuts closed indexes, and a first entry may be of zeros
+
+
+def _torn(source: Source, size: int, *, zeros_are_none: bool = True) -> Iterator[Damage]:
+    left = source.size % size
+    if left and (not zeros_are_none or any(source.at(source.size - left, left))):
+        yield Damage(source.size - left, "truncated", f"{left} of an entry's {size} bytes")

@@ -1,0 +1,97 @@
+"""`Located`: a file and what its name and its directory's name say of it; and its bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kafkawire.errors import RecordError
+from kafkawire.logdir.source import FileSource
+from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
+
+if TYPE_CHECKING:
+    from kafkawire.rows import Place
+
+UNKNOWN = "unknown"
+#: Kinds of files that hold record batches.
+BATCHES = frozenset({"log", "kraft-snapshot"})
+#: Checkpoints and properties are KBs, snapshots of producers MBs; more than this is no such file.
+MAX_BYTES = 256 << 20
+
+
+class Located(msgspec.Struct, frozen=True):
+    """A file of a log directory; see `LogFile` for what the fields mean."""
+
+    path: str
+    root: str
+    kind: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    state: str = ""
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    @property
+    def size(self) -> int:
+        """Bytes, now."""
+        return os.stat(self.path).st_size
+
+    @property
+    def place(self) -> Place:
+        """What the file's rows say of where they come from."""
+        return {"file": self.path, "topic": self.topic, "partition": self.partition}
+
+    @contextmanager
+    def source(self, window: int | None = None) -> Iterator[FileSource]:
+        """Its bytes, in windows, while the context lasts."""
+        with FileIO(self.path) as file:
+            yield FileSource(file) if window is None else FileSource(file, window)
+
+    def beside(self, kind: str) -> Located:
+        """The file of another kind of the same segment, in the same state; it need not be there."""
+        directory, name = os.path.split(self.path)
+        parts = name.split(".")
+        parts[1] = kind
+        return msgspec.structs.replace(self, path=os.path.join(directory, ".".join(parts)), kind=kind)
+
+    def batches(
+        self,
+        *,
+        start: int = 0,
+        end: int | None = None,
+        check_crc: bool = True,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+    ) -> Iterator[Batch | Damage]:
+        """The batches of a segment (or KRaft snapshot) and the damage between them; see `records.read`.
+
+        Only headers are read. Offsets in a segment ascend; a batch that goes back has damage before it
+        (`offset_backwards`): the base offset is not under the checksum.
+        """
+        following = self.offset if self.kind == "log" and self.offset is not None else 0
+        with self.source() as source:
+            for item in read(source, start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes):
+                if isinstance(item, Batch):
+                    if item.base_offset < following:
+                        detail = f"base offset {item.base_offset} where {following} or more should follow"
+                        yield Damage(item.position, "offset_backwards", detail, item.position)
+                    following = item.last_offset + 1
+                yield item
+
+    def read_bytes(self) -> bytes:
+        """All bytes of a small file.
+
+        Raises:
+            RecordError: the file is larger than any that Kafka writes under such a name.
+        """
+        with self.source(0) as source:
+            if source.size > MAX_BYTES:
+                raise RecordError(expected=f"at most {MAX_BYTES} bytes", found=str(source.size), offset=0)
+            return bytes(source.at(0, source.size))

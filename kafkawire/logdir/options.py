@@ -1,0 +1,41 @@
+"""`Options`: how the files of a log directory are read as rows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.logdir.selection import Selection
+from kafkawire.records import MAX_BATCH_BYTES
+
+#: What is done with indexes: their entries are shown and checked, only checked against the log, or only looked at as a
+#: broker does when it starts.
+INDEX_MODES = ("show", "verify", "sanity")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How files are read.
+
+    Attributes:
+        deep: each batch's records after the batch.
+        payloads: keys, values and headers of the records, decoded where the topic is internal.
+        metadata: what stands around a record; without, rows of records have their payload only, and none is of a
+            control batch.
+        decode_as: the internal topic as whose records all are decoded; None goes by the topic's name.
+        show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
+        indexes: one of INDEX_MODES.
+        check_crc: compare every batch's checksum.
+        max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
+        max_bytes: only the batches that lie in the first so many bytes of a file.
+        selection: what is asked for.
+    """
+
+    deep: bool = False
+    payloads: bool = False
+    metadata: bool = True
+    decode_as: str | None = None
+    show_secrets: bool = False
+    indexes: str = "show"
+    check_crc: bool = True
+    max_batch_bytes: int = MAX_BATCH_BYTES
+    max_bytes: int | None = None
+    selection: Selection = Selection()

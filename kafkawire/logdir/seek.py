@@ -1,0 +1,114 @@
+"""Where to begin reading, for what a selection asks for: by the names of segments, and by their indexes.
+
+An index is only a hint: where it leads to no batch whose checksum is right, or too far, reading begins at the segment's
+beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from os.path import dirname
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kafkawire.logdir.located import Located
+from kafkawire.logdir.selection import Selection
+from kafkawire.records import Batch, read
+
+if TYPE_CHECKING:
+    import numpy as np
+
+L = TypeVar("L", bound=Located)
+
+#: Files whose name tells the offsets in them.
+_SEGMENT_KINDS = ("log", "index", "timeindex")
+_INDEX_BYTES = 64 << 20
+
+
+def wanted_files(files: Iterable[L], selection: Selection) -> Iterator[L]:
+    """The files that may hold what is asked for. A segment's offsets end where the next one's begin; of a segment that
+    has a successor, the last entry of the time index is the newest timestamp."""
+    listed = list(files)
+    if selection.offsets is None and selection.times is None:
+        yield from listed
+        return
+    following = _following(listed)
+    for file in listed:
+        after = following.get(file.path)
+        if file.kind in _SEGMENT_KINDS and file.offset is not None:
+            if selection.offsets is not None:
+                first, end = selection.offsets
+                if end is not None and file.offset >= end:
+                    continue
+                if first is not None and after is not None and after <= first:
+                    continue
+            if selection.times is not None and selection.times[0] is not None and after is not None:
+                newest = _newest(file)
+                if newest is not None and newest < selection.times[0]:
+                    continue
+        yield file
+
+
+def start_position(file: Located, selection: Selection) -> int:
+    """Position in a segment of a batch behind which all lies that is asked for; 0 where no index tells."""
+    if file.kind != "log" or file.offset is None:
+        return 0
+    first = selection.offsets[0] if selection.offsets else None
+    if selection.times and selection.times[0] is not None:
+        times = entries_of(file.beside("timeindex"))
+        older = 0 if times is None else int(times["timestamp"].searchsorted(selection.times[0]))
+        if times is not None and older:
+            first = max(first or 0, file.offset + int(times["relative_offset"][older - 1]) + 1)
+    index = None if first is None else entries_of(file.beside("index"))
+    if index is None or first is None:
+        return 0
+    before = int(index["relative_offset"].searchsorted(first - file.offset, "right"))
+    position = int(index["log_position"][before - 1]) if before else 0
+    return position if position > 0 and _leads(file, position, first) else 0
+
+
+def entries_of(file: Located) -> np.ndarray[Any, Any] | None:
+    """The entries of an `.index` or `.timeindex`, without the zeros at its end; None where it cannot be read, is empty
+    or does not ascend."""
+    import numpy as np
+
+    from kafkawire.logdir.layouts import OFFSET_ENTRY, TIME_ENTRY, dtype_of
+
+    kind = dtype_of({"index": OFFSET_ENTRY, "timeindex": TIME_ENTRY}[file.kind])
+    try:
+        with file.source(0) as source:
+            data = source.at(0, min(source.size, _INDEX_BYTES))
+    except OSError:
+        return None
+    found = np.frombuffer(data[: len(data) - len(data) % kind.itemsize], kind)
+    used = np.flatnonzero(found != np.zeros(1, kind))
+    if not len(used):
+        return None
+    found = found[: used[-1] + 1]
+    sorted_by = found["relative_offset"].astype("i8"), found[(kind.names or ())[0]].astype("i8")
+    return found if all(bool((np.diff(column) >= 0).all()) for column in sorted_by) else None
+
+
+def _leads(file: Located, position: int, offset: int) -> bool:
+    with file.source(1 << 16) as source:
+        found = next(read(source, start=position, end=position + 1), None)
+    return isinstance(found, Batch) and found.base_offset <= offset
+
+
+def _newest(file: Located) -> int | None:
+    times = entries_of(file.beside("timeindex"))
+    return None if times is None else int(times["timestamp"][-1])
+
+
+def _following(files: list[L]) -> dict[str, int]:
+    """Path of each file of a segment -> first offset of the next segment in the same directory."""
+    groups: dict[tuple[str, str, str], list[L]] = {}
+    for file in files:
+        if file.kind in _SEGMENT_KINDS and file.offset is not None:
+            groups.setdefault((dirname(file.path), file.kind, file.state), []).append(file)
+    found = {}
+    for group in groups.values():
+        group.sort(key=lambda file: file.offset or 0)
+        for one, other in pairwise(group):
+            found[one.path] = other.offset or 0
+    return found

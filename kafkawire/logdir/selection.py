@@ -1,0 +1,115 @@
+"""`Selection`: which batches, records and entries are asked for, and how to get to them without reading the rest.
+
+A criterion that is None selects everything. With any criterion, rows that it cannot speak of (checkpoints, properties)
+are left out; damage never is, where it was met. Ranges are half open; an end that is None is open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kafkawire import rows
+from kafkawire.errors import RecordError
+from kafkawire.records import Batch, Record
+
+Range = tuple[int | None, int | None]
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for.
+
+    Attributes:
+        offsets, times: half-open ranges of offsets and of timestamps (epoch milliseconds).
+        producer_id: of the batches, transactions and producers.
+        key: of the records, as bytes.
+        control: True for control batches only, False for data only.
+    """
+
+    offsets: Range | None = None
+    times: Range | None = None
+    producer_id: int | None = None
+    key: bytes | None = None
+    control: bool | None = None
+
+    @property
+    def all(self) -> bool:
+        """Whether nothing is left out."""
+        return self == _ALL
+
+    def batch(self, batch: Batch) -> bool:
+        """Whether a batch holds something that is asked for. Its records are only looked at where its header cannot
+        tell; where they cannot be read, they may hold it."""
+        if self.offsets and not _overlap(self.offsets, batch.base_offset, batch.last_offset):
+            return False
+        if self.producer_id is not None and batch.producer_id != self.producer_id:
+            return False
+        if self.control is not None and batch.is_control != self.control:
+            return False
+        # Of the records' timestamps only the newest is in the header.
+        if self.times and not _above(self.times, batch.max_timestamp):
+            return False
+        undecided = self.times and not _within(self.times, batch.max_timestamp)
+        if self.key is None and not undecided:
+            return True
+        try:
+            return any(self.record(record) for record in batch.records)
+        except RecordError:
+            return True
+
+    def record(self, record: Record) -> bool:
+        """Whether a record of a batch that is asked for is asked for itself."""
+        return (
+            (self.offsets is None or _within(self.offsets, record.offset))
+            and (self.times is None or _within(self.times, record.timestamp))
+            and (self.key is None or record.key == self.key)
+        )
+
+    def row(self, row: rows.Row) -> bool:
+        """Whether an entry of a small file is asked for."""
+        if isinstance(row, (rows.Damage, rows.Check)) or self.all:
+            return True
+        fields = _FIELDS.get(type(row), {})
+        for criterion, wanted in self._criteria():
+            names = fields.get(criterion)
+            if names is None:
+                return False
+            values = [getattr(row, name) for name in names]
+            if criterion == "producer_id":
+                if values != [wanted]:
+                    return False
+            elif not _overlap(wanted, min(values), max(values)):
+                return False
+        return True
+
+    def _criteria(self) -> list[tuple[str, Any]]:
+        found = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return [(name, wanted) for name, wanted in found if wanted is not None]
+
+
+_ALL = Selection()
+
+#: Rows of small files -> criterion -> the fields that it is about: one value, or the first and the last of a range.
+_FIELDS: dict[type[rows.Row], dict[str, tuple[str, ...]]] = {
+    rows.Index: {"offsets": ("offset",)},
+    rows.TimeIndex: {"offsets": ("offset",), "times": ("timestamp",)},
+    rows.TxnIndex: {"offsets": ("first_offset", "last_offset"), "producer_id": ("producer_id",)},
+    rows.Snapshot: {"times": ("timestamp",), "producer_id": ("producer_id",)},
+}
+
+
+def _above(wanted: Range, value: int) -> bool:
+    return wanted[0] is None or value >= wanted[0]
+
+
+def _below(wanted: Range, value: int) -> bool:
+    return wanted[1] is None or value < wanted[1]
+
+
+def _within(wanted: Range, value: int) -> bool:
+    return _above(wanted, value) and _below(wanted, value)
+
+
+def _overlap(wanted: Range, first: int, last: int) -> bool:
+    return _above(wanted, last) and _below(wanted, first)

@@ -1,0 +1,122 @@
+"""The small text files: checkpoints, properties, JSON.
+
+Each reader takes a file's bytes and yields what is in it, and a `Damage` for what cannot be read, with the position in
+the file where each begins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from kafkawire.logdir.entries import EpochLine, OffsetLine, Property
+from kafkawire.records import Damage
+
+_LINE = re.compile(rb"[^\n]*\n?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def offset_checkpoint(data: bytes) -> Iterator[OffsetLine | Damage]:
+    """A broker's `*-checkpoint`: `topic partition offset` a line (Kafka's `OffsetCheckpointFile`)."""
+    for position, words in _checkpoint(data, 3):
+        if isinstance(words, Damage):
+            yield words
+            continue
+        try:
+            yield OffsetLine(position, words[0], _number(words[1]), _number(words[2]))
+        except ValueError:
+            yield _bad_line(position, " ".join(words))
+
+
+def leader_epochs(data: bytes) -> Iterator[EpochLine | Damage]:
+    """`leader-epoch-checkpoint`: `epoch start-offset` a line, both ascending (Kafka's `LeaderEpochCheckpointFile`,
+    `LeaderEpochFileCache`)."""
+    before = (-1, -1)
+    for position, words in _checkpoint(data, 2):
+        if isinstance(words, Damage):
+            yield words
+            continue
+        try:
+            line = EpochLine(position, _number(words[0]), _number(words[1]))
+        except ValueError:
+            yield _bad_line(position, " ".join(words))
+            continue
+        if line.epoch <= before[0] or line.start_offset < before[1]:
+            detail = f"epoch {line.epoch} from offset {line.start_offset} after {before[0]} from {before[1]}"
+            yield Damage(position, "not_ascending", detail, position)
+        before = (line.epoch, line.start_offset)
+        yield line
+
+
+def properties(data: bytes) -> Iterator[Property | Damage]:
+    """`meta.properties` (name=value) and `partition.metadata` (name: value)."""
+    for position, line in _lines(data):
+        if not line or line[0] in "#!":
+            continue
+        name, separator, value = re.sub(r"\\(.)", r"\1", line).partition("=" if "=" in line else ":")
+        if separator:
+            yield Property(position, name.strip(), value.strip())
+        else:
+            yield _bad_line(position, line)
+
+
+def json_properties(data: bytes) -> Iterator[Property | Damage]:
+    """`quorum-state`, `.kafka_cleanshutdown`: one JSON object, or nothing, as older brokers leave the second; values
+    that are no strings are kept as JSON."""
+    if not data:
+        return
+    try:
+        found = json.loads(data)
+        if not isinstance(found, dict):
+            raise ValueError("no JSON object")
+    except (ValueError, RecursionError) as error:
+        yield Damage(0, "bad_json", str(error) or type(error).__name__)
+        return
+    for name, value in found.items():
+        yield Property(0, name, value if isinstance(value, str) else json.dumps(value))
+
+
+def _checkpoint(data: bytes, words: int) -> Iterator[tuple[int, list[str] | Damage]]:
+    """The lines of a checkpoint file after its version (0) and its number of lines (Kafka's `CheckpointFile`). An empty
+    file, as brokers create it, has none."""
+    if not data:
+        return
+    lines = _lines(data)
+    position, version = next(lines)
+    if version != "0":
+        yield position, Damage(position, "bad_version", f"version {version[:50]!r}; 0 is known")
+        return
+    position, expected = next(lines, (len(data), ""))
+    try:
+        count = _number(expected)
+    except ValueError:
+        count = None
+        yield position, Damage(position, "bad_count", f"{expected[:50]!r} where the number of lines should stand")
+    found = 0
+    for position, line in lines:
+        if not line:
+            continue
+        found += 1
+        split = line.split()
+        yield position, split if len(split) == words else _bad_line(position, line)
+    if count is not None and count != found:
+        yield len(data), Damage(len(data), "truncated", f"{found} of {count} lines")
+
+
+def _number(word: str) -> int:
+    """A number as Java's parseInt and parseLong read it; `int` reads more."""
+    if not _NUMBER.fullmatch(word):
+        raise ValueError(word)
+    return int(word)
+
+
+def _bad_line(position: int, line: str) -> Damage:
+    return Damage(position, "bad_line", f"cannot be read: {line[:100]!r}")
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, str]]:
+    """Lines without their ends and surrounding blanks, and where they begin."""
+    for found in _LINE.finditer(data):
+        if found.group():
+            yield found.start(), found.group().decode("utf-8", "surrogateescape").strip()

@@ -1,0 +1,231 @@
+"""Indexes against the log beside them, and what a broker looks at when it starts.
+
+An index disagrees with its log where a reader that trusts it would miss records: what is checked holds for every index
+that brokers of any release write, for compacted segments, and for followers, which append several batches at once. So
+an entry names an offset in the batch at its position or in one behind it, but in none before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import FileIO
+from types import TracebackType
+from typing import Any, Self
+
+from kafkawire.logdir.entries import AbortedEntry, Entry, OffsetEntry, TimeEntry
+from kafkawire.logdir.indexes import offset_index, time_index
+from kafkawire.logdir.located import Located
+from kafkawire.logdir.seek import entries_of
+from kafkawire.logdir.source import FileSource
+from kafkawire.records import Batch, Damage, read
+
+_WINDOW = 1 << 18
+#: How often over a log may be read for its index.
+_MOST_READS = 4
+MISMATCH = "index_mismatch"
+
+
+class IndexCheck:
+    """Checks the entries of an index, in order. A context: the log is open while it lasts; where there is no log beside
+    the index, nothing is found."""
+
+    def __init__(self, file: Located) -> None:
+        self.file = file
+        self.base = file.offset or 0
+        self.log: _Log | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            opened = FileIO(self.file.beside("log").path)
+        except OSError:
+            return self
+        self.log = _Log(opened, self.file)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.log is not None:
+            self.log.file.close()
+
+    def entry(self, entry: Any) -> Damage | None:
+        """What is wrong with an entry, which follows those that were given before."""
+        raise NotImplementedError
+
+    def end(self) -> Damage | None:
+        """What is wrong with the index as a whole, when all entries were given."""
+        return None
+
+    def mismatch(self, entry: Entry, detail: str) -> Damage:
+        return Damage(entry.position, MISMATCH, detail)
+
+
+class OffsetCheck(IndexCheck):
+    """Of `.index`."""
+
+    def __init__(self, file: Located) -> None:
+        super().__init__(file)
+        self.behind = 0
+        self.first_behind: OffsetEntry | None = None
+
+    def entry(self, entry: OffsetEntry) -> Damage | None:
+        log = self.log
+        if log is None or entry.log_position < 0 or log.exhausted:
+            return None
+        if entry.log_position >= log.source.size:
+            self.behind += 1
+            self.first_behind = self.first_behind or entry
+            return None
+        offset = self.base + entry.relative_offset
+        batch = log.batch_at(entry.log_position)
+        if batch is None:
+            return self.mismatch(entry, f"offset {offset} at byte {entry.log_position} of the log: no batch is there")
+        if batch.base_offset > offset:
+            detail = f"offset {offset} at byte {entry.log_position} of the log: there begins {batch.base_offset}"
+            return self.mismatch(entry, detail)
+        if batch.last_offset < offset and not log.has(offset):
+            return self.mismatch(entry, f"offset {offset}, which is not in the log")
+        return None
+
+    def end(self) -> Damage | None:
+        if self.first_behind is None or self.log is None:
+            return None
+        detail = f"{self.behind} entries lead behind the end of the log, which has {self.log.source.size} bytes"
+        return self.mismatch(self.first_behind, detail)
+
+
+class TimeCheck(IndexCheck):
+    """Of `.timeindex`: an entry names the newest timestamp so far, and the batch that has it."""
+
+    def entry(self, entry: TimeEntry) -> Damage | None:
+        if self.log is None or entry.relative_offset < 0:
+            return None
+        offset = self.base + entry.relative_offset
+        batch = self.log.containing(offset)
+        if batch is None or not batch.base_offset <= offset:
+            if self.log.damaged:
+                return None  # it may have been there
+            return self.mismatch(entry, f"timestamp {entry.timestamp} of offset {offset}, which is not in the log")
+        if batch.max_timestamp != entry.timestamp:
+            detail = f"timestamp {entry.timestamp} of offset {offset}; its batch has {batch.max_timestamp}"
+            return self.mismatch(entry, detail)
+        return None
+
+
+class AbortedCheck(IndexCheck):
+    """Of `.txnindex`: an entry ends with a marker of its producer."""
+
+    def entry(self, entry: AbortedEntry) -> Damage | None:
+        aborted = entry.aborted
+        if self.log is None or aborted.last_offset < self.base:
+            return None
+        batch = self.log.containing(aborted.last_offset)
+        if batch is None or batch.base_offset > aborted.last_offset:
+            return None  # the marker may have been compacted away
+        if batch.is_control and batch.producer_id == aborted.producer_id:
+            return None
+        detail = f"a marker of producer {aborted.producer_id} at offset {aborted.last_offset}; there is " + (
+            f"one of producer {batch.producer_id}" if batch.is_control else "none"
+        )
+        return self.mismatch(entry, detail)
+
+
+#: kind of file -> its check
+CHECKS: dict[str, type[IndexCheck]] = {"index": OffsetCheck, "timeindex": TimeCheck, "txnindex": AbortedCheck}
+
+
+def sanity(file: Located) -> Iterator[OffsetEntry | TimeEntry | Damage]:
+    """The entries of an `.index` or `.timeindex`, and what a broker that starts would rebuild it for (`sanityCheck` of
+    `OffsetIndex` and `TimeIndex`): a torn file, and a last entry that lies before the first."""
+    with file.source() as source:
+        first = last = None
+        for entry in offset_index(source) if file.kind == "index" else time_index(source):
+            if isinstance(entry, Damage):
+                if entry.reason == "truncated":
+                    yield entry
+                continue
+            first = first or entry
+            last = entry
+            yield entry
+        if last is None or first is None:
+            return
+        if last.relative_offset < 0:
+            yield Damage(last.position, "not_ascending", f"the last entry's relative offset is {last.relative_offset}")
+        elif isinstance(last, TimeEntry) and isinstance(first, TimeEntry) and last.timestamp < first.timestamp:
+            detail = f"the last timestamp is {last.timestamp}, the first {first.timestamp}"
+            yield Damage(last.position, "not_ascending", detail)
+
+
+class _Log:
+    """A segment's headers: at positions, and by offsets that ascend."""
+
+    def __init__(self, file: FileIO, index: Located) -> None:
+        self.file = file
+        self.source = FileSource(file, _WINDOW)
+        self.damaged = False
+        self._base = index.offset or 0
+        self._index = index
+        self._jumps: Any = None
+        self._batch: Batch | None = None
+        self._walk = self._from(0)
+        self._left = _MOST_READS * self.source.size
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether so much was read, of what a crafted index points at, that no more is."""
+        return self._left < 0
+
+    def _from(self, position: int) -> Iterator[Batch | Damage]:
+        return iter(read(self.source, start=position, check_crc=False))
+
+    def batch_at(self, position: int) -> Batch | None:
+        """The batch that begins there. The walk goes on from it."""
+        found = next(read(self.source, start=position, end=position + 1, check_crc=False), None)
+        if not isinstance(found, Batch):
+            return None
+        self._left -= found.size
+        self._batch = found
+        self._walk = self._from(position + found.size)
+        return found
+
+    def has(self, offset: int) -> bool:
+        """Whether a batch behind the current one holds an offset; where the log is damaged, one may."""
+        found = self.containing(offset)
+        return self.damaged or self.exhausted or (found is not None and found.base_offset <= offset)
+
+    def containing(self, offset: int) -> Batch | None:
+        """The first batch that ends with `offset` or behind it, from the current one on."""
+        if self._batch is not None and self._batch.last_offset >= offset:
+            return self._batch
+        self._jump(offset)
+        if self._batch is not None and self._batch.last_offset >= offset:
+            return self._batch
+        for item in self._walk:
+            if isinstance(item, Damage):
+                self.damaged = self.damaged or not item.harmless
+                continue
+            self._batch = item
+            self._left -= item.size
+            if item.last_offset >= offset:
+                return item
+            if self.exhausted:
+                break
+        return None
+
+    def _jump(self, offset: int) -> None:
+        """Goes ahead to where the offset index says that `offset` is, if it is right."""
+        if self._index.kind == "index":
+            return
+        if self._jumps is None:
+            entries = entries_of(self._index.beside("index"))
+            self._jumps = () if entries is None else (entries["relative_offset"], entries["log_position"])
+        if not self._jumps:
+            return
+        before = int(self._jumps[0].searchsorted(offset - self._base, "right"))
+        position = int(self._jumps[1][before - 1]) if before else 0
+        if position <= (self._batch.position if self._batch else 0):
+            return
+        found = next(read(self.source, start=position, end=position + 1, check_crc=False), None)
+        if isinstance(found, Batch) and found.base_offset <= offset:
+            self._batch = found
+            self._walk = self._from(position + found.size)
