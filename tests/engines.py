@@ -1,19 +1,50 @@
-"""The engines side by side: the generated decoders and the interpreter must accept the same bytes as the same value.
+"""The engines side by side: each must accept the same bytes as the same value, and write the same bytes, or refuse.
 
-The generated decoders say nothing of what is wrong, and what they refuse is replayed in the interpreter; so a public
-`decode` alone would not show that they differ. Here both are asked directly.
+An engine says nothing of what is wrong, and what it refuses is replayed in the interpreter; so a public `decode` alone
+would not show that they differ. Here the generated functions, the native engine (where it is installed, whatever
+`KAFKAWIRE_BACKEND` says) and the interpreter are asked directly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import pytest
 from strategies import same
 
 from kafkawire.errors import DecodeError, EncodeError
-from kafkawire.wire import read
-from kafkawire.wire.message import Message
+from kafkawire.wire.generated import Generated
+from kafkawire.wire.message import Engine, Message
+
+try:
+    from kafkawire import _native
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
+
+
+@cache
+def native(cls: type[Message]) -> Engine:
+    return _native.Codec(cls.codec.table, cls.codec.classes)
+
+
+@cache
+def generated(cls: type[Message]) -> Engine:
+    codec = cls.codec
+    return Generated(codec.decoders, codec.encoders, codec.holds_bytes)
+
+
+def engines(cls: type[Message]) -> list[Engine]:
+    """All engines but the interpreter, with no other behind them."""
+    return [generated(cls), native(cls)] if NATIVE else [generated(cls)]
+
+
+def readers(cls: type[Message], version: int) -> list[Engine]:
+    """The engines that read the version: one that small input could make allocate much has no generated decoder."""
+    return [engine for engine in engines(cls) if engine is not generated(cls) or cls.codec.decoders[version]]
 
 
 def refused(cls: type[Message], version: int, data: bytes, *, strict: bool = False) -> DecodeError | None:
@@ -35,51 +66,79 @@ def refused(cls: type[Message], version: int, data: bytes, *, strict: bool = Fal
 
 
 def agree(cls: type[Message], version: int, data: bytes) -> None:
-    """Both engines accept the bytes, as the same value and to the same end, or both refuse them."""
-    decoder = cls.codec.decoders[version]
+    """All engines accept the bytes, as the same value and to the same end, or all refuse them."""
     error = refused(cls, version, data)
-    if decoder is not None:
-        try:
-            value, end = decoder(data, 0)
-            accepted = end <= len(data)
-        except read.FAILURES:
-            accepted = False
-        assert accepted == (error is None), error
+    found = [engine.decode(data, version, 0, False, True) for engine in readers(cls, version)]
     if error is not None:
+        assert found == [None] * len(found), error
         with pytest.raises(DecodeError) as caught:
             cls.decode(data, version)
         assert (str(caught.value), caught.value.offset) == (str(error), error.offset)
-        with pytest.raises(DecodeError):
-            cls.codec.interpret(data, version, strict=True)
+        assert refused(cls, version, data, strict=True) is not None
+        assert all(engine.decode(data, version, 0, True, True) is None for engine in readers(cls, version))
         return
     expected, expected_end = cls.codec.interpret(data, version)
-    if decoder is not None:
-        assert same(value, expected)
-        assert end == expected_end
+    for result in found:
+        assert result is not None
+        assert same(result[0], expected)
+        assert result[1] == expected_end
     canonical(cls, version, data[:expected_end], expected)
 
 
 def canonical(cls: type[Message], version: int, data: bytes, value: Any) -> None:
     """Strict accepts exactly the bytes that are written back as they were read."""
-    if refused(cls, version, data, strict=True) is None:
-        assert cls.decode(data, version, strict=True).encode(version) == data
+    error = refused(cls, version, data, strict=True)
+    for engine in readers(cls, version):
+        assert (engine.decode(data, version, 0, True, True) is None) == (error is not None), error
+    if error is None:
+        assert written(cls.decode(data, version, strict=True), version) == data
     else:
         with pytest.raises(DecodeError):
             cls.decode(data, version, strict=True)
-        try:
-            written = value.encode(version)
-        except EncodeError:
+        again = written(value, version)
+        if again is None:
             return  # tags twice or out of order cannot be written
-        assert written != data
+        assert again != data
         # Written once more, the value is canonical.
-        assert same(cls.decode(written, version, strict=True), value)
+        assert same(cls.decode(again, version, strict=True), value)
 
 
-def generated_bytes(value: Any, version: int) -> bytes:
-    """What the generated encoder writes, with no interpreter behind it."""
-    chunks: list[Any] = []
-    value.codec.encoders[version](value, chunks.append)
-    return b"".join(chunks)
+def encoded(encode: Callable[..., bytes], *arguments: Any) -> bytes | str:
+    """The bytes, or the text of the refusal."""
+    try:
+        return encode(*arguments)
+    except EncodeError as error:
+        return str(error)
+
+
+def written(value: Any, version: int) -> bytes | None:
+    """What all engines write, or None where all refuse."""
+    cls = type(value)
+    outcome = encoded(cls.codec.interpret_encode, value, version)
+    assert encoded(value.encode, version) == outcome
+    data = outcome if isinstance(outcome, bytes) else None
+    for engine in engines(cls):
+        assert engine.encode(value, version) == data
+    return data
+
+
+def round_trip(value: Any, version: int, expected: Any) -> bytes:
+    """The bytes of a value, which every engine writes, finds canonical, and reads as what is expected."""
+    cls = type(value)
+    data = written(value, version)
+    assert data is not None
+    for strict in (False, True):
+        for decode in (partial(cls.codec.interpret, strict=strict), partial(cls.decode_from, strict=strict)):
+            found, end = decode(data, version)
+            assert (same(found, expected), end) == (True, len(data))
+        for engine in readers(cls, version):
+            read = engine.decode(data, version, 0, strict, True)
+            assert read is not None
+            assert (same(read[0], expected), read[1]) == (True, len(data))
+        assert same(cls.decode(data, version, strict=strict), expected)
+    # What was read is written as it was read.
+    assert written(found, version) == data
+    return data
 
 
 def accepts(cls: type[Message], version: int, text: str, *, strict: bool = False) -> Any:

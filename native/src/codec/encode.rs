@@ -18,13 +18,11 @@ pub struct Encoder<'a, 'py> {
     py: Python<'py>,
     program: &'a Program,
     out: Vec<u8>,
-    /// More bytes than these are refused.
-    limit: usize,
 }
 
 impl<'a, 'py> Encoder<'a, 'py> {
-    pub fn new(py: Python<'py>, program: &'a Program, capacity: usize, limit: usize) -> Self {
-        Encoder { py, program, out: Vec::with_capacity(capacity), limit }
+    pub fn new(py: Python<'py>, program: &'a Program, capacity: usize) -> Self {
+        Encoder { py, program, out: Vec::with_capacity(capacity) }
     }
 
     pub fn written(&self) -> &[u8] {
@@ -34,7 +32,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
     pub fn structure(&mut self, index: usize, value: &Object<'py>) -> Written {
         let layout = &self.program.layouts[index];
         let class = &self.program.classes[layout.class];
-        if !objects::is_exactly(value, class) || self.out.len() > self.limit {
+        if !objects::is_exactly(value, class) {
             return Err(Stop::Refused);
         }
         for slot in &layout.absent {
@@ -310,9 +308,6 @@ impl<'a, 'py> Encoder<'a, 'py> {
     }
 
     fn sized_octets(&mut self, data: &[u8], length: impl FnOnce(&mut Self, usize) -> Written) -> Written {
-        if data.len() > self.limit {
-            return Err(Stop::Refused);
-        }
         length(self, data.len())?;
         self.out.extend_from_slice(data);
         Ok(())

@@ -184,9 +184,9 @@ impl Codec {
         };
         let end = decoder.position();
         if strict.is_truthy()? {
-            // Canonical is what would be written.
+            // Canonical is what would be written, which is hardly ever longer than what was read.
             let read = &bytes[offset..end];
-            let mut encoder = Encoder::new(py, program, read.len(), read.len());
+            let mut encoder = Encoder::new(py, program, read.len());
             match encoder.structure(root, &value) {
                 Ok(()) if encoder.written() == read => {}
                 Ok(()) => return Ok(None),
@@ -206,7 +206,7 @@ impl Codec {
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let program = self.program(py)?;
         let Some(root) = program.root(version) else { return Ok(None) };
-        let mut encoder = Encoder::new(py, program, CAPACITY, usize::MAX);
+        let mut encoder = Encoder::new(py, program, CAPACITY);
         match encoder.structure(root, value) {
             Ok(()) => Ok(Some(PyBytes::new(py, encoder.written()))),
             Err(stop) => refused(py, stop),
