@@ -82,15 +82,14 @@ def test_every_container(link: str, form: str, compression: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_a_compressed_file_that_is_cut_or_broken(compression: str) -> None:
+def test_a_compressed_file_that_is_cut(compression: str) -> None:
     if compression == "zstd" and sys.version_info < (3, 14):
         pytest.importorskip("pyarrow")
     packets = list(map(ethernet, conversation()))
     data = COMPRESSIONS[compression](pcap([*packets, *(ethernet(Random(i).randbytes(1000)) for i in range(200))]))
     assert damage(data) is None
-    assert f"a file that {compression} can decompress" in str(damage(data[:-20]))
-    # Broken in the middle, it may decompress to nonsense first.
-    assert damage(data[: len(data) // 2] + b"\xff" * 40 + data[len(data) // 2 + 40 :]) is not None
+    for end in (40, len(data) // 2, len(data) - 20):
+        assert f"a file that {compression} can decompress" in str(damage(data[:end]))
 
 
 def damage(data: bytes) -> str | None:
