@@ -1,0 +1,19 @@
+"""Columns: many values of one message at once -> Arrow.
+
+    from kafkawire import columns
+    batch = columns.decode(TransactionLogValue, values, "prefix", columns=["producer_id", "transaction_status"])
+
+All versions of a message have one schema (`schema`): a field that a version does not carry has its default. A value
+is bad exactly when the message's `decode` refuses it; then its columns are null and `_error` says what `decode` says.
+
+- `schema`: the Arrow types, and which fields are asked for; `inputs`: buffers, offsets, versions
+- `plan`: a layout as steps and columns of positions; `lockstep`, `gather`: the NumPy engine that executes plans
+- `native`: the Rust engine that does; `build`: what an engine found -> arrays
+- `objects`: values one by one, where engines refuse; `decoding`: all of it together
+"""
+
+from __future__ import annotations
+
+from kafkawire.wire.columns.decoding import ERROR, VERSION, Decoded, decode, decode_structs, schema
+
+__all__ = ["ERROR", "VERSION", "Decoded", "decode", "decode_structs", "schema"]

@@ -1,0 +1,279 @@
+"""Many values of one message -> an Arrow `RecordBatch`, or one array of structs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkawire.errors import DecodeError, MissingExtraError, UnsupportedVersionError
+from kafkawire.wire.backend import backend
+from kafkawire.wire.columns import objects
+from kafkawire.wire.columns.build import Built, Walked, build
+from kafkawire.wire.columns.inputs import MISSING, Ints, Values, Versions, read_values, read_versions
+from kafkawire.wire.columns.plan import Plan, make_plan
+from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of, struct_type
+from kafkawire.wire.layout import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkawire.wire.message import Message
+
+#: Columns of a batch beside the message's own: no schema's name begins with an underscore.
+VERSION, ERROR = "_version", "_error"
+
+Engine = Callable[[Plan, Values], Walked]
+
+
+class Decoded(NamedTuple):
+    """Values as one array of structs.
+
+    Attributes:
+        array: null where a value is null or bad.
+        versions: the version of each value; None where it has none that the message has.
+        errors: what is wrong with bad values, by their number.
+        impure: the numbers of values with text that is no UTF-8, which has U+FFFD instead; `told(number)` says where.
+    """
+
+    array: pa.StructArray
+    versions: pa.Array
+    errors: dict[int, DecodeError | UnsupportedVersionError]
+    impure: list[int]
+    told: Callable[[int], str | None]
+
+    def problems(self) -> pa.Array:
+        """What is wrong with each value: its error, or its texts that are no UTF-8; null where nothing is."""
+        import pyarrow as pa
+
+        if not self.errors and not self.impure:
+            return pa.nulls(len(self.array), pa.string())
+        texts: list[str | None] = [None] * len(self.array)
+        for number, error in self.errors.items():
+            texts[number] = objects.clean(str(error))
+        for number in self.impure:
+            texts[number] = self.told(number)
+        return pa.array(texts, pa.string())
+
+
+def schema(
+    message: type[Message], *, columns: Iterable[str] | None = None, unknown_tags: bool = True
+) -> pa.Schema:
+    """The schema of what `decode` returns for a message, whatever its versions.
+
+    Raises:
+        LookupError: `columns` names no field. MissingExtraError: pyarrow is not installed.
+    """
+    _need_pyarrow()
+    return _batch_schema(struct_type(shape_of(message.spec, columns, unknown_tags=unknown_tags)))
+
+
+def _batch_schema(type_: pa.StructType) -> pa.Schema:
+    """The fields of a struct as columns; all may be null, as they are for bad values."""
+    import pyarrow as pa
+
+    fields = [field.with_nullable(True) for field in type_]
+    return pa.schema([*fields, pa.field(VERSION, pa.int16()), pa.field(ERROR, pa.string())])
+
+
+def decode(
+    message: type[Message],
+    values: Any,
+    version: int | str | Sequence[int | None] | NDArray[Any] | pa.Array,
+    *,
+    offsets: Any = None,
+    columns: Iterable[str] | None = None,
+    unknown_tags: bool = True,
+) -> pa.RecordBatch:
+    """Many values of one message as columns.
+
+    Args:
+        values: a list of buffers, with None for values that are null; or an Arrow array of binary (its buffers are
+            not copied); or, with `offsets`, one buffer.
+        version: of all values; or of each (a list, a NumPy or Arrow array of integers); or "prefix": the int16 in
+            front of each, as in coordinator keys and values.
+        offsets: n + 1 ascending integers: value i is `values[offsets[i]:offsets[i + 1]]`.
+        columns: the fields that are asked for, by name or by path ("topics.partitions.error_code"); all by default.
+            Values are checked in whole, and what is not asked for is walked past.
+        unknown_tags: whether structs have a column `unknown_tagged_fields`, a list of tags and their data.
+
+    Returns:
+        A row a value: a column for each field (nested structs and lists inside), then `_version` and `_error`.
+        Where `decode` of the message would raise, all fields are null and `_error` is the text of its error. Text
+        that is no UTF-8 has U+FFFD for what is wrong, and `_error` says where. Unsigned integers take the next wider
+        type, uuids are 16 bytes.
+
+    Raises:
+        UnsupportedVersionError: the one version given for all values is none of the message's.
+        ValueError: offsets that do not ascend or lie outside the buffer; not one version a value; more than 2 GiB.
+        TypeError: values or versions that are none.
+        LookupError: `columns` names no field.
+        MissingExtraError: pyarrow is not installed.
+    """
+    _need_pyarrow()
+    import pyarrow as pa
+
+    shape = shape_of(message.spec, columns, unknown_tags=unknown_tags)
+    decoded = decode_structs(message, values, version, offsets=offsets, shape=shape)
+    arrays = [*decoded.array.flatten(), decoded.versions, decoded.problems()]
+    return pa.RecordBatch.from_arrays(arrays, schema=_batch_schema(decoded.array.type))
+
+
+def decode_structs(
+    message: type[Message],
+    values: Any,
+    version: Any,
+    *,
+    offsets: Any = None,
+    shape: Shape | None = None,
+    style: Style = ARROW,
+    engine: Engine | None = None,
+) -> Decoded:
+    """Many values as one array of structs, with their errors: what `decode` is made of.
+
+    Args:
+        shape, style: see `schema`. The others: see `decode`.
+        engine: the engine that walks over values; by default the one that `kafkawire.backend` names.
+    """
+    _need_pyarrow()
+    import pyarrow as pa
+
+    if shape is None:
+        shape = shape_of(message.spec)
+    read = read_values(values, offsets)
+    versions = read_versions(message.spec, read, version)
+    type_ = struct_type(shape, style)
+    parts, rest = _by_layout(message, read, versions, shape, style, engine or _engine())
+    there = read.starts != MISSING
+    found, errors = objects.decode_each(message, read, versions, rest[there[rest]].tolist())
+    impure = [part.rows[part.built.impure] for part in parts]
+    if found:
+        make = objects.row_maker(shape, style)
+        array = pa.array([make(value) for value in found.values()], type_)
+        rows = np.fromiter(found, np.int64, len(found))
+        parts.append(_Part(rows, Built(array.flatten(), _none()), _none()))
+        impure.append(np.array([row for row, value in found.items() if objects.told(value, shape)], np.int64))
+
+    def told(row: int) -> str | None:
+        return objects.told(objects.decode_one(message, read, versions, row), shape)
+
+    return Decoded(
+        _joined(parts, len(read), type_),
+        _version_column(message, versions, there),
+        errors,
+        sorted(np.concatenate(impure).tolist()) if impure else [],
+        told,
+    )
+
+
+class _Part(NamedTuple):
+    """Columns of some of the values; `refused` are places in `rows` whose values are to be null."""
+
+    rows: Ints
+    built: Built
+    refused: Ints
+
+
+def _by_layout(
+    message: type[Message], values: Values, versions: Versions, shape: Shape, style: Style, engine: Engine
+) -> tuple[list[_Part], Ints]:
+    """Parts, one for each layout that values have; and the numbers of values that no engine read."""
+    table, codec = message.codec.table, message.codec
+    known = values.starts != MISSING
+    if versions.valid is not None:
+        known &= versions.valid
+    starts = np.where(known, values.starts + versions.skip, MISSING)
+    roots = _roots(table, versions)
+    distinct = np.unique(roots[known]) if not isinstance(roots, int) else [roots]
+    parts = []
+    read = np.zeros(len(values), np.bool_)
+    for root in distinct:
+        if codec.unbounded(root):
+            continue
+        whole = len(distinct) == 1
+        rows = np.arange(len(values)) if whole else np.flatnonzero(known & (roots == root))
+        ours = Values(values.data, starts, values.ends)
+        if not whole:
+            ours = Values(values.data, starts[rows], values.ends[rows])
+        plan = _plan(table, int(root), shape)
+        walked = engine(plan, ours)
+        parts.append(_Part(rows, build(plan, walked, shape, style), walked.refused))
+        read[rows] = True
+        read[rows[walked.refused]] = False
+    return parts, np.flatnonzero(~read)
+
+
+def _roots(table: Table, versions: Versions) -> Any:
+    """The layout of each value."""
+    if isinstance(versions.each, int):
+        return table.roots[versions.each - table.first_version]
+    places = np.clip(versions.each - table.first_version, 0, len(table.roots) - 1)
+    return np.array(table.roots)[places]
+
+
+@lru_cache(maxsize=256)
+def _plan(table: Table, root: int, shape: Shape) -> Plan:
+    return make_plan(table, root, shape)
+
+
+def _joined(parts: list[_Part], count: int, type_: pa.StructType) -> pa.StructArray:
+    """All values in their order."""
+    import pyarrow as pa
+
+    if not parts:
+        return pa.nulls(count, type_)
+    if len(parts) == 1 and len(parts[0].rows) == count:
+        return _struct_array(parts[0], type_)
+    whole = pa.concat_arrays([_struct_array(part, type_) for part in parts])
+    places = np.full(count, -1)
+    begin = 0
+    for part in parts:
+        taken = np.arange(begin, begin + len(part.rows))
+        taken[part.refused] = -1
+        there = taken >= 0
+        places[part.rows[there]] = taken[there]
+        begin += len(part.rows)
+    return whole.take(pa.array(places, mask=places < 0))
+
+
+def _struct_array(part: _Part, type_: pa.StructType) -> pa.StructArray:
+    import pyarrow as pa
+
+    bits = None
+    if len(part.refused):
+        there = np.ones(len(part.rows), np.bool_)
+        there[part.refused] = False
+        bits = pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(type_, len(part.rows), [bits], children=part.built.columns)
+
+
+def _version_column(message: type[Message], versions: Versions, there: NDArray[np.bool_]) -> pa.Array:
+    import pyarrow as pa
+
+    known = there if versions.valid is None else there & versions.valid
+    numbers = np.broadcast_to(np.asarray(versions.each), len(there))
+    return pa.array(np.where(known, numbers, 0).astype(np.int16), pa.int16(), mask=~known)
+
+
+def _none() -> Ints:
+    return np.zeros(0, np.int64)
+
+
+def _engine() -> Engine:
+    if backend == "native":
+        from kafkawire.wire.columns.native import walk
+
+        return walk
+    from kafkawire.wire.columns.lockstep import Lockstep
+
+    return Lockstep
+
+
+def _need_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("kafkawire.columns", "arrow") from None

@@ -1,0 +1,183 @@
+"""From a message's `spec` to one Arrow schema for all its versions: the only place where Arrow types are chosen.
+
+A `Shape` says which fields are asked for; types, plans and constants are all made of it. Columns have the names of the
+Python attributes. Integers keep their width, unsigned ones take the next wider type (Spark has none); uuids are 16
+bytes, `bytes` and `records` binary, strings UTF-8. A field is nullable where it is in any version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkawire.wire.layout import (
+    BOOL,
+    BYTES,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    RECORDS,
+    STRING,
+    UINT16,
+    UINT32,
+    UUID,
+)
+from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Column of the tagged fields that a struct's schema does not know: list<struct<tag: int32, data: binary>>.
+UNKNOWN_TAGS = "unknown_tagged_fields"
+
+#: Name of a list's elements, which Spark and Parquet give them.
+ELEMENT = "element"
+
+
+class Style(NamedTuple):
+    """What differs between users of Arrow data: Spark knows text uuids only, and no column that is never null."""
+
+    text_uuids: bool = False
+    all_nullable: bool = False
+
+
+ARROW = Style()
+SPARK = Style(text_uuids=True, all_nullable=True)
+
+
+class FieldShape(NamedTuple):
+    """A field that is asked for: its slot in the class, and the shape of its structs."""
+
+    slot: int
+    field: Field
+    struct: Shape | None
+
+    @property
+    def nullable(self) -> bool:
+        return bool(self.field.nullable_versions) or self.field.default is None
+
+
+class Shape(NamedTuple):
+    """The fields of a struct that are asked for, in the schema's order, and whether its unknown tags are."""
+
+    fields: tuple[FieldShape, ...]
+    unknown_tags: bool
+
+
+def shape_of(spec: MessageSpec, columns: Iterable[str] | None = None, *, unknown_tags: bool = True) -> Shape:
+    """The shape of a message: of all its fields, or of those named in `columns`.
+
+    A name is that of a field (any that `spec.field` knows) or a path with dots, `topics.partitions.error_code`; a
+    struct's name stands for all that it holds. Unknown tags are kept where a version is flexible.
+
+    Raises:
+        LookupError: there is no such field.
+        TypeError: `columns` is a single string.
+    """
+    unknown_tags = unknown_tags and bool(spec.flexible_versions)
+    if columns is None:
+        return _whole(spec, unknown_tags)
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names, not one string")
+    return _part(spec, [name.split(".") for name in columns], unknown_tags, spec.name)
+
+
+def _whole(spec: StructSpec, unknown_tags: bool) -> Shape:
+    fields = (
+        FieldShape(slot, field, None if field.struct is None else _whole(field.struct.spec, unknown_tags))
+        for slot, field in enumerate(spec.fields)
+    )
+    return Shape(tuple(fields), unknown_tags)
+
+
+def _part(spec: StructSpec, paths: list[list[str]], unknown_tags: bool, place: str) -> Shape:
+    asked: dict[str, list[list[str]]] = {}
+    for name, *rest in paths:
+        if name == UNKNOWN_TAGS and not rest and unknown_tags:
+            asked.setdefault(name, [])
+            continue
+        try:
+            field = spec.field(name)
+        except KeyError:
+            raise LookupError(f"{place} has no field {name!r}") from None
+        if rest and field.struct is None:
+            raise LookupError(f"{place}.{name} is no struct and has no field {rest[0]!r}")
+        asked.setdefault(field.attribute, []).append(rest)
+    fields = []
+    for slot, field in enumerate(spec.fields):
+        if field.attribute not in asked:
+            continue
+        struct = None
+        if field.struct is not None:
+            inner = asked[field.attribute]
+            whole = [] in inner
+            struct = (
+                _whole(field.struct.spec, unknown_tags)
+                if whole
+                else _part(field.struct.spec, inner, unknown_tags, f"{place}.{field.attribute}")
+            )
+        fields.append(FieldShape(slot, field, struct))
+    return Shape(tuple(fields), UNKNOWN_TAGS in asked)
+
+
+def struct_type(shape: Shape, style: Style = ARROW) -> pa.StructType:
+    """The Arrow type of a struct."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(part.field.attribute, field_type(part, style), nullable=part.nullable or style.all_nullable)
+        for part in shape.fields
+    ]
+    if shape.unknown_tags:
+        fields.append(pa.field(UNKNOWN_TAGS, unknown_tags_type(style), nullable=style.all_nullable))
+    return pa.struct(fields)
+
+
+def field_type(part: FieldShape, style: Style = ARROW) -> pa.DataType:
+    """The Arrow type of a field."""
+    one = value_type(part.field.kind, style) if part.struct is None else struct_type(part.struct, style)
+    return _list_of(one, style) if part.field.is_array else one
+
+
+def _list_of(one: pa.DataType, style: Style) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.list_(pa.field(ELEMENT, one, nullable=style.all_nullable))
+
+
+def unknown_tags_type(style: Style = ARROW) -> pa.DataType:
+    import pyarrow as pa
+
+    nullable = style.all_nullable
+    fields = [pa.field("tag", pa.int32(), nullable=nullable), pa.field("data", pa.binary(), nullable=nullable)]
+    return _list_of(pa.struct(fields), style)
+
+
+def value_type(kind: int, style: Style = ARROW) -> pa.DataType:
+    """The Arrow type of the values of a kind (see `wire.layout`) that is no struct."""
+    if kind == UUID and style.text_uuids:
+        return _types()[STRING]
+    return _types()[kind]
+
+
+@cache
+def _types() -> dict[int, pa.DataType]:
+    import pyarrow as pa
+
+    return {
+        BOOL: pa.bool_(),
+        INT8: pa.int8(),
+        INT16: pa.int16(),
+        INT32: pa.int32(),
+        INT64: pa.int64(),
+        UINT16: pa.int32(),
+        UINT32: pa.int64(),
+        FLOAT64: pa.float64(),
+        UUID: pa.binary(16),
+        STRING: pa.string(),
+        BYTES: pa.binary(),
+        RECORDS: pa.binary(),
+    }
