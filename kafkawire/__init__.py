@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kafkawire import capture, drafts, errors, frames, logdir, messages, records, transactions
     from kafkawire._loading import load_schemas
     from kafkawire._lookup import lookup
+    from kafkawire.wire import columns
     from kafkawire.wire.backend import backend
     from kafkawire.wire.json_form import from_json, to_json
 
@@ -29,6 +30,7 @@ _NAMES = {
 __all__ = [
     "backend",
     "capture",
+    "columns",
     "drafts",
     "errors",
     "frames",
@@ -46,6 +48,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"kafkawire.{name}")
+    if name == "columns":
+        return import_module("kafkawire.wire.columns")
     if name in _NAMES:
         value = getattr(import_module(_NAMES[name]), name)
         globals()[name] = value

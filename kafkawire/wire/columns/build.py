@@ -18,7 +18,7 @@ from kafkawire.wire.columns.plan import (
     Plan,
     StructNode,
 )
-from kafkawire.wire.columns.schema import ARROW, UNKNOWN_TAGS, FieldShape, Shape, Style, field_type, unknown_tags_type
+from kafkawire.wire.columns.schema import ARROW, FieldShape, Shape, Style, field_type, unknown_tags_type
 from kafkawire.wire.columns.schema import struct_type as struct_type_of
 from kafkawire.wire.layout import BOOL, STRING, UUID
 

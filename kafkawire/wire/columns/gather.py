@@ -14,7 +14,10 @@ from kafkawire.wire.layout import BOOL, FIXED_SIZES, FLOAT64, UINT16, UINT32, UU
 ABSENT, NULL = -1, -2
 
 #: Arrow's types of numbers: unsigned ones take the next wider type, a bool a byte (1 for true).
-_WIDER = {UINT16: np.dtype(np.int32), UINT32: np.dtype(np.int64), BOOL: np.dtype(np.uint8)}
+_WIDER = {UINT16: "i4", UINT32: "i8"}
+
+#: NumPy's letters of the kinds that are no signed integers.
+_LETTERS = {FLOAT64: "f", UINT16: "u", UINT32: "u", BOOL: "u", UUID: "V"}
 
 
 def ranges(starts: Ints, sizes: Ints) -> Ints:
@@ -30,7 +33,9 @@ def offsets_of(sizes: Ints) -> NDArray[np.int32]:
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     if offsets[-1] > MOST_BYTES:
-        raise ValueError(f"one column would hold {offsets[-1]} items or bytes, more than Arrow counts: give fewer values")
+        raise ValueError(
+            f"one column would hold {offsets[-1]} items or bytes, more than Arrow counts: give fewer values"
+        )
     return offsets.astype(np.int32)
 
 
@@ -40,18 +45,18 @@ def validity_of(nulls: NDArray[np.bool_]) -> Bytes | None:
 
 
 def _wire_type(kind: int) -> np.dtype[Any]:
-    size = FIXED_SIZES[kind]
-    letter = {FLOAT64: "f", UINT16: "u", UINT32: "u", BOOL: "u", UUID: "V"}.get(kind, "i")
-    return np.dtype(f">{letter}{size}")
+    return np.dtype(f">{_LETTERS.get(kind, 'i')}{FIXED_SIZES[kind]}")
 
 
 def _converted(read: NDArray[Any], kind: int) -> NDArray[Any]:
     """Numbers as they stand on the wire -> in Arrow's type, in the machine's byte order."""
     if kind == BOOL:
-        return (read != 0).view(np.uint8)
+        truth: NDArray[np.uint8] = (read != 0).view(np.uint8)
+        return truth
     if kind == UUID:
         return read
-    return read.astype(_WIDER.get(kind, read.dtype.newbyteorder("=")))
+    own: np.dtype[Any] = np.dtype(_WIDER.get(kind) or _LETTERS.get(kind, "i") + str(FIXED_SIZES[kind]))
+    return read.astype(own)
 
 
 class Runs:

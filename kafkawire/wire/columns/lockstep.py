@@ -141,7 +141,7 @@ class Lockstep:
     def refuse(self, rows: Ints) -> None:
         self.left_out[rows] = True
 
-    def without(self, active: Active, bad: Mask, *others: Ints) -> tuple[Any, ...]:
+    def without(self, active: Active, bad: Mask, *others: NDArray[Any]) -> tuple[Any, ...]:
         """Leaves the bad ones behind, in all that is given."""
         if not bad.any():
             return active, *others
@@ -197,7 +197,7 @@ class Lockstep:
             more = more[byte > 127]
         bad[more] = True
         bad |= value > 0x7FFFFFFF
-        return self.without(active.moved(at), bad, value)  # type: ignore[return-value]
+        return self.without(active.moved(at), bad, value)
 
     def length(self, step: Step, active: Active) -> tuple[Active, Ints]:
         """Lengths; negative for null, where null is allowed."""
@@ -280,7 +280,7 @@ class Lockstep:
             number += 1
             chosen = chosen[counts[chosen] > number]
         (active,) = self.without(active.moved(at), lost)
-        return active  # type: ignore[no-any-return]
+        return active
 
     def tags(self, walk: Walk, active: Active) -> Active:
         """Tagged fields: the first of all structs, then their second ones, and so on."""
@@ -394,7 +394,9 @@ class Lockstep:
         count = self.count(space)
         finds = self.tag_finds[column]
         empty = np.zeros(0, np.int64)
-        elements, tags, at, sizes = (np.concatenate(parts) for parts in zip(*finds)) if finds else (empty,) * 4
+        elements, tags, at, sizes = (
+            (np.concatenate(parts) for parts in zip(*finds, strict=True)) if finds else (empty,) * 4
+        )
         elements = self.numbers_of(space, elements)
         sequence = np.argsort(elements, kind="stable")
         sequence = sequence[np.searchsorted(elements[sequence], 0) :]  # those of refused values stand first

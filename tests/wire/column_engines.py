@@ -1,0 +1,82 @@
+"""The engines of columns side by side, and what `decode` says of the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kafkawire.errors import DecodeError, UnsupportedVersionError
+from kafkawire.wire import backend
+from kafkawire.wire.columns import decode_structs
+from kafkawire.wire.columns.lockstep import Lockstep
+from kafkawire.wire.columns.objects import clean, row_maker, told
+from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of
+from kafkawire.wire.message import Message
+
+ENGINES: dict[str, Any] = {"numpy": Lockstep}
+if backend.native is not None:
+    from kafkawire.wire.columns.native import walk
+
+    ENGINES["native"] = walk
+
+PREFIX = "prefix"
+
+
+def values_of(value: Any, cls: type[Message], shape: Shape | None = None) -> dict[str, Any]:
+    """The row of a message, as `to_pylist` gives it; floats as text, since NaN is not equal to itself."""
+    return plain(row_maker(shape or shape_of(cls.spec))(value))
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return repr(value) if isinstance(value, float) else value
+
+
+def expected_of(
+    cls: type[Message], buffers: Sequence[bytes | None], versions: Sequence[Any], shape: Shape
+) -> tuple[list[Any], list[str | None]]:
+    """Rows and problems, from `decode` alone."""
+    rows: list[Any] = []
+    problems: list[str | None] = []
+    for data, version in zip(buffers, versions, strict=True):
+        row = problem = None
+        if data is not None:
+            try:
+                if version is None:
+                    raise UnsupportedVersionError(cls.spec.name, None, cls.spec.valid_versions)
+                value = cls.decode_prefixed(data)[0] if version == PREFIX else cls.decode(data, version)
+            except (DecodeError, UnsupportedVersionError) as error:
+                problem = clean(str(error))
+            else:
+                row, problem = values_of(value, cls, shape), told(value, shape)
+        rows.append(row)
+        problems.append(problem)
+    return rows, problems
+
+
+def check(
+    cls: type[Message],
+    buffers: Sequence[bytes | None],
+    version: Any,
+    *,
+    shape: Shape | None = None,
+    style: Style = ARROW,
+) -> list[Any]:
+    """Every engine gives the rows and errors that `decode` does; returns the rows."""
+    shape = shape or shape_of(cls.spec)
+    versions = version if isinstance(version, list) else [version] * len(buffers)
+    rows, problems = expected_of(cls, buffers, versions, shape)
+    for name, engine in ENGINES.items():
+        decoded = decode_structs(cls, buffers, version, shape=shape, engine=engine)
+        decoded.array.validate(full=True)
+        found = plain(decoded.array.to_pylist())
+        for number, (got, wanted) in enumerate(zip(found, rows, strict=True)):
+            assert got == wanted, f"{name}, {cls.spec.name} {versions[number]}: value {number}, {buffers[number]!r}"
+        assert decoded.problems().to_pylist() == problems, name
+        assert pa.types.is_struct(decoded.array.type)
+    return rows
