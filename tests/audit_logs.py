@@ -35,6 +35,7 @@ class PartitionLog:
         self.end = start
         self.leader_epoch = 0
         self.segments: list[tuple[int, bytearray]] = [(start, bytearray())]
+        self.sequences: dict[tuple[int, int], int] = {}
 
     def data(
         self,
@@ -46,8 +47,12 @@ class PartitionLog:
         transactional: bool = True,
         append_time: int | None = None,
         codec: str = "none",
+        sequence: int | None = None,
     ) -> int:
-        """Append a batch; returns its base offset."""
+        """Append a batch; returns its base offset. `sequence`: its base sequence, by default the one that follows."""
+        if sequence is None:
+            sequence = self.sequences.get((producer_id, epoch), 0) if producer_id >= 0 else -1
+        self.sequences[producer_id, epoch] = (sequence + records) % 2**31
         listed = [Record(key=b"k", value=b"v%d" % i, timestamp=at) for i in range(records)]
         return self._append(
             build(
@@ -55,7 +60,7 @@ class PartitionLog:
                 base_offset=self.end,
                 producer_id=producer_id,
                 producer_epoch=epoch,
-                base_sequence=0,
+                base_sequence=sequence,
                 partition_leader_epoch=self.leader_epoch,
                 transactional=transactional,
                 append_time=append_time,

@@ -62,7 +62,9 @@ def audit(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Brokers' log directories, or folders that hold several.")
     ],
-    engine: Annotated[Engine, typer.Option(help="Read on this machine, or as a Spark job.")] = Engine.local,
+    engine: Annotated[
+        Engine, typer.Option(help="Read on this machine, or as a Spark job (which looks for no violations).")
+    ] = Engine.local,
     as_of: Annotated[
         int | None,
         typer.Option(metavar="MS", help="The clock, epoch milliseconds; by default the newest time a broker wrote."),

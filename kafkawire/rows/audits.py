@@ -68,6 +68,7 @@ class Coverage(Row, frozen=True, kw_only=True):
         clock: where `as_of` comes from.
         complete: whether a transactional id could not have been hidden from the audit.
         gaps: what was missing, in sentences.
+        checks: the rules that the logs were held against (`violations` has what breaks them); none by Spark.
     """
 
     kind: str = "read"
@@ -83,6 +84,7 @@ class Coverage(Row, frozen=True, kw_only=True):
     clock: str | None = None
     complete: bool = False
     gaps: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
 
 
 class Audit(Row, frozen=True, kw_only=True):

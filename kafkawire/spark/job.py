@@ -43,7 +43,8 @@ def audit(
     paths: tuple[str, ...] = (),
     spark: SparkSession | None = None,
 ) -> rows.Audit:
-    """Find and judge every open transaction in copied log directories; the same answer as `transactions.audit`.
+    """Find and judge every open transaction in copied log directories; the same findings as `transactions.audit`.
+    The rules of the log are not checked: `read.checks` is empty.
 
     Args:
         paths: what to call them in the answer.

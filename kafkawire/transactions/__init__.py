@@ -4,12 +4,18 @@
     for finding in audit.findings:           # rows.Finding: hanging, not_hanging or unknown, with evidence
         finding.verdict, finding.reason, finding.topic, finding.partition, finding.producer_id, finding.action
 
-The pieces: `Replay` (producer state of a partition from its batches), `IdLog` and `standing` (the coordinator's log),
-`judge` (the verdict on one `Case`), `conclude` (facts -> audit).
+    for answer in transactions.check(partition):             # violated, holds or not_checkable, rule by rule
+        answer.check, answer.answer, answer.breaches
+
+The pieces: `append_of` and `Replay` (producer state of a partition from its batches), `read_committed` (what consumers
+get of it), `IdLog` and `standing` (the coordinator's log), `judge` (the verdict on one `Case`), `conclude` (facts ->
+audit).
 """
 
 from kafkawire.transactions.appends import Append, append_of
 from kafkawire.transactions.assembly import Settings, choose_replicas, conclude
+from kafkawire.transactions.checking import check
+from kafkawire.transactions.checks import Answer, Breach
 from kafkawire.transactions.committed import outcome_of, read_committed
 from kafkawire.transactions.coordinator import IdLog, registration, standing, state_name
 from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Registration, Segment
@@ -19,7 +25,9 @@ from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
 from kafkawire.transactions.verdicts import Case, CoordinatorLog, judge
 
 __all__ = [
+    "Answer",
     "Append",
+    "Breach",
     "Case",
     "CoordinatorLog",
     "Ended",
@@ -36,6 +44,7 @@ __all__ = [
     "Settings",
     "append_of",
     "audit",
+    "check",
     "choose_replicas",
     "conclude",
     "judge",

@@ -14,7 +14,7 @@ from kafkawire import rows
 from kafkawire.messages import TransactionLogValue
 from kafkawire.records import Batch
 from kafkawire.records.batch import CONTROL, LOG_APPEND_TIME
-from kafkawire.records.control import MALFORMED
+from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.appends import Append, append_of
 
 TRANSACTION_STATE = "__transaction_state"
@@ -56,6 +56,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         broker_time: the newest timestamp that a broker set, epoch milliseconds.
         gap: the last range of offsets in it that could not be read. Earlier ones may be compaction's work and matter
             to nobody: compaction stops at the first open transaction.
+        intact_from: the first offset of the run without missing offsets that its end stands in.
     """
 
     base_offset: int
@@ -68,25 +69,26 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     broker_time: int | None = None
     gap: Gap | None = None
     damage: tuple[rows.Damage, ...] = ()
+    intact_from: int = 0
 
 
 class Scan:
     """Reduces the batches of one segment, in order, to a `Segment`; `add` returns what the replay needs to see.
 
     Args:
-        following: the offset that should come next, from the segment before; None for the first of the log.
+        after: the segment before; None for the first of the log.
 
     Attributes:
-        intact_from: the first offset of the run without missing offsets that the last batch stands in.
+        intact_from: the first offset of the run without missing offsets that the next batch stands in, if it follows.
     """
 
-    def __init__(self, topic: str, base_offset: int, following: int | None = None) -> None:
+    def __init__(self, topic: str, base_offset: int, after: Segment | None = None) -> None:
         self.broker_written = topic in BROKER_WRITTEN
         self.base_offset = base_offset
         self.first_offset: int | None = None
         self.next_offset = base_offset
-        self.following = following
-        self.intact_from = -1
+        self.following = None if after is None else after.end_offset
+        self.intact_from = base_offset if after is None else after.intact_from
         self.leader_epoch = -1
         self.batches = self.transactional = self.bytes = 0
         self.broker_time: int | None = None
@@ -111,11 +113,17 @@ class Scan:
         if self.broker_written or attributes & (CONTROL | LOG_APPEND_TIME):
             self.broker_time = max(self.broker_time or 0, batch.max_timestamp)
         append = append_of(batch, self.intact_from)
-        if append is not None and append.transactional:
+        if append is not None:
+            self._count(append, end)
+        return append
+
+    def _count(self, append: Append, end: int) -> None:
+        if append.control == EMPTY:
+            self.intact_from = end
+        if append.transactional:
             self.transactional += 1
             if append.control == MALFORMED:  # it may be the marker that somebody waits for
-                self.gap = Gap(base_offset, end)
-        return append
+                self.gap = Gap(append.base_offset, end)
 
     def segment(self, damage: tuple[rows.Damage, ...] = ()) -> Segment:
         """The facts, once all batches were added. `damage`: what stood between them, harmless rows left out."""
@@ -132,6 +140,7 @@ class Scan:
             broker_time=self.broker_time,
             gap=self.gap,
             damage=damage,
+            intact_from=self.intact_from,
         )
 
 

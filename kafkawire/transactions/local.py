@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.assembly import Settings, conclude
+from kafkawire.transactions.checking import PartitionChecks
+from kafkawire.transactions.checks import CHECKS
 from kafkawire.transactions.coordinator import IdLog, Unreadable, registration
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
@@ -39,7 +43,7 @@ def audit(
     paths: tuple[str, ...] = (),
     progress: Callable[[int], None] | None = None,
 ) -> rows.Audit:
-    """Find and judge every open transaction in copied log directories.
+    """Find and judge every open transaction in copied log directories, and hold the logs against the rules (`check`).
 
     Args:
         paths: what to call them in the answer.
@@ -48,29 +52,35 @@ def audit(
     audited = replicas(directory)
     partitions: list[Partition] = []
     opens: list[Open] = []
+    violations: list[rows.Violation] = []
     id_logs: dict[Place, IdLog] = {}
     damage: list[rows.Damage] = []
     for partition in audited:
         place = place_of(partition)
-        replay = Replay()
+        checks = PartitionChecks(partition)
         segments: list[Segment] = []
         log_start = partition.log_start_offset or 0
         entries, damaged = read_snapshot(partition, log_start)
         damage += damaged
+        replay = checks.replay if not entries else Replay()
         for entry in sorted(entries, key=lambda entry: entry.start_offset):
             replay.add(entry.as_append())
-        for file in partition.segments:
-            for fact in read_segment(file, segments[-1].end_offset if segments else None):
+        for number, file in enumerate(partition.segments):
+            for fact in read_segment(file, segments[-1] if segments else None):
                 if isinstance(fact, Append):
-                    replay.add(fact)
+                    checks.add(fact)
+                    if entries:
+                        replay.add(fact)
                 elif isinstance(fact, Segment):
                     segments.append(fact)
                 else:
                     _register(id_logs.setdefault(place, IdLog()), place, fact)
+            checks.end_segment(segments[-1], last=number + 1 == len(partition.segments))
             if progress is not None:
                 progress(segments[-1].bytes)
         partitions.append(partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark))
         opens += open_transactions(place, replay)
+        violations += checks.violations()
     producer_ids = sorted({open_.producer_id for open_ in opens})
     owners = (log.owner(producer_id) for log in id_logs.values() for producer_id in producer_ids)
     facts = Facts(
@@ -85,7 +95,8 @@ def audit(
         damage=tuple(damage),
         gaps=unlisted(directory),
     )
-    return conclude(facts, settings)
+    concluded = conclude(facts, settings)
+    return replace(concluded, read=replace(concluded.read, checks=CHECKS), violations=tuple(violations))
 
 
 def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:

@@ -41,14 +41,14 @@ def place_of(partition: Partition) -> Place:
     return Place(partition.broker.root, partition.topic, partition.partition)
 
 
-def read_segment(file: LogFile, following: int | None = None) -> Iterator[SegmentFact]:
+def read_segment(file: LogFile, after: Segment | None = None) -> Iterator[SegmentFact]:
     """A segment: the batches of its producers and, of `__transaction_state`, its records, in offset order; last the
     `Segment` itself.
 
     Args:
-        following: the offset that should come next, from the segment before.
+        after: the segment before; None for the first of the log, or where it does not matter what is missing.
     """
-    scan = Scan(file.topic or "", file.offset or 0, following)
+    scan = Scan(file.topic or "", file.offset or 0, after)
     damage: list[rows.Damage] = []
     try:
         for item in file.batches():

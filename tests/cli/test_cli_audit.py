@@ -220,7 +220,11 @@ def test_spark_answers_alike(run: Run) -> None:
         pytest.skip(str(error))
     local = run("audit", EXAMPLES / "one-node", "--format", "json")
     spark = run("audit", EXAMPLES / "one-node", "--format", "json", "--engine", "spark")
-    assert spark == local
+    assert (spark.code, spark.err) == (local.code, local.err)
+    answer, expected = json.loads(spark.out), json.loads(local.out)
+    assert not answer["read"].pop("checks")  # the rules of the log are checked on one machine only
+    assert expected["read"].pop("checks")
+    assert answer == expected
 
 
 @pytest.mark.spark

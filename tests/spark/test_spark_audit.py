@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire import logdir, transactions
 from kafkawire.messages.producer_snapshot import ProducerEntry
@@ -28,10 +29,10 @@ def both(session: SparkSession, settings: Settings, *paths: str) -> tuple[Audit,
     from kafkawire import spark
 
     directory = logdir.open(*paths)
-    return (
-        transactions.audit(directory, settings, paths=paths),
-        spark.audit(directory, settings, paths=paths, spark=session),
-    )
+    local = transactions.audit(directory, settings, paths=paths)
+    # The rules of the log are checked on one machine only; a job says that it has checked none.
+    local = replace(local, read=replace(local.read, checks=()), violations=())
+    return local, spark.audit(directory, settings, paths=paths, spark=session)
 
 
 def test_real_log_directories(spark: SparkSession) -> None:

@@ -1,0 +1,98 @@
+"""`PartitionChecks`: all checks of one replica of a partition, while its log is read once."""
+
+from __future__ import annotations
+
+from kafkawire import rows
+from kafkawire.logdir import Partition
+from kafkawire.transactions.agreement import IndexCheck, SnapshotCheck
+from kafkawire.transactions.appends import Append
+from kafkawire.transactions.checks import MAX_BREACHES, Answer, Breach, LogChecks
+from kafkawire.transactions.facts import Segment
+from kafkawire.transactions.reading import read_segment
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
+
+
+class PartitionChecks:
+    """Takes the batches of producers in offset order, and the end of each segment.
+
+    Attributes:
+        replay: the state of the producers, as the log alone tells it.
+    """
+
+    def __init__(self, partition: Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
+        self.replay = Replay()
+        self._partition = partition
+        self._log = LogChecks(expiration_ms)
+        self._index = IndexCheck(partition.txn_indexes)
+        self._snapshots = SnapshotCheck(partition.snapshots)
+        self._next_snapshot = self._snapshots.next_offset
+
+    def add(self, append: Append) -> None:
+        """Take the next batch."""
+        if self._next_snapshot is not None and append.base_offset >= self._next_snapshot:
+            self._snapshots.reach(append.base_offset, append.intact_from, self.replay)
+            self._next_snapshot = self._snapshots.next_offset
+        self._log.see(self.replay.producers.get(append.producer_id), append)
+        ended = self.replay.add(append)
+        if ended is not None:
+            self._index.add(ended, append.intact_from)
+        self._snapshots.add(append)
+
+    def end_segment(self, segment: Segment, *, last: bool) -> None:
+        """A segment has been read to its end."""
+        # A broker that is shut down cleanly leaves a snapshot at the end of each log.
+        written = not last or self._snapshots.last_offset >= segment.end_offset
+        self._index.end_segment(segment.base_offset, segment.end_offset, segment.intact_from, written=written)
+        if last:
+            self._snapshots.reach(segment.end_offset, segment.intact_from, self.replay)
+            self._snapshots.finish()
+
+    def answers(self) -> list[Answer]:
+        """What each check says, once the last segment has ended."""
+        return [*self._log.answers(), self._index.tally.answer(), self._snapshots.tally.answer()]
+
+    def violations(self) -> list[rows.Violation]:
+        """The rows of what is violated."""
+        found: list[rows.Violation] = []
+        for answer in self.answers():
+            found += (_row(self._partition, breach) for breach in answer.breaches)
+            more = answer.violated - len(answer.breaches)
+            if more:
+                what = f"{more} more, after the first {MAX_BREACHES}"
+                found.append(_row(self._partition, Breach(answer.check, answer.breaches[-1].offset, -1, what)))
+        return found
+
+
+def check(partition: Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> list[Answer]:
+    """Hold one replica of a partition against the rules that its own files can prove.
+
+    Args:
+        expiration_ms: producer.id.expiration.ms of the broker.
+
+    Raises:
+        OSError: the directory is gone.
+    """
+    checks = PartitionChecks(partition, expiration_ms=expiration_ms)
+    segment: Segment | None = None
+    for i, file in enumerate(partition.segments):
+        for fact in read_segment(file, segment):
+            if isinstance(fact, Append):
+                checks.add(fact)
+            elif isinstance(fact, Segment):
+                segment = fact
+        assert segment is not None
+        checks.end_segment(segment, last=i + 1 == len(partition.segments))
+    return checks.answers()
+
+
+def _row(partition: Partition, breach: Breach) -> rows.Violation:
+    return rows.Violation(
+        check=breach.check,
+        place=f"{partition.topic}-{partition.partition}, offset {breach.offset}",
+        what=breach.what,
+        file=breach.file or partition.path,
+        topic=partition.topic,
+        partition=partition.partition,
+        offset=breach.offset,
+        producer_id=None if breach.producer_id < 0 else breach.producer_id,
+    )

@@ -1,0 +1,228 @@
+"""The rules of producers and transactions that a partition's log is held against, batch by batch (KIP-98, KIP-360,
+KIP-890; what Kafka's `ProducerAppendInfo` refuses).
+
+A rule broken is data, never an exception. Each check answers *violated*, *holds* or *not_checkable*: a broker forgets
+legally, and compaction removes, so that a step from one batch of a producer to its next is only judged where nothing
+can have been between them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.records.control import EMPTY, MALFORMED
+from kafkawire.transactions.appends import Append
+from kafkawire.transactions.producers import Producer
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
+
+SEQUENCE_CONTIGUOUS = "sequence_contiguous"
+NEW_EPOCH_FROM_ZERO = "new_epoch_from_zero"
+DUPLICATE_BATCH = "duplicate_batch"
+EPOCH_NOT_BACKWARDS = "epoch_not_backwards"
+COORDINATOR_EPOCH_MONOTONIC = "coordinator_epoch_monotonic"
+MARKER_SHAPE = "marker_shape"
+MIXED_BATCHES = "mixed_batches"
+TXNINDEX_EQUALS_LOG = "txnindex_equals_log"
+SNAPSHOT_EQUALS_REPLAY = "snapshot_equals_replay"
+
+#: All of them, in the order of their answers.
+CHECKS = (
+    SEQUENCE_CONTIGUOUS,
+    NEW_EPOCH_FROM_ZERO,
+    DUPLICATE_BATCH,
+    EPOCH_NOT_BACKWARDS,
+    COORDINATOR_EPOCH_MONOTONIC,
+    MARKER_SHAPE,
+    MIXED_BATCHES,
+    TXNINDEX_EQUALS_LOG,
+    SNAPSHOT_EQUALS_REPLAY,
+)
+
+VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
+
+#: So many breaches of one rule in one partition are kept, the others counted.
+MAX_BREACHES = 100
+
+_GAP = "offsets are missing since the producer's batch before"
+_EXPIRED = "the producer's state may have expired since its batch before"
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """A rule broken: where, and what was found.
+
+    Attributes:
+        file: path of the file that disagrees, where it is not the log itself.
+    """
+
+    check: str
+    offset: int
+    producer_id: int
+    what: str
+    file: str | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check says of one partition.
+
+    Attributes:
+        held, violated, not_checkable: how many steps, or entries, were judged so.
+        breaches: the first of the violated ones.
+        lacked: why something could not be judged; None where all was.
+    """
+
+    check: str
+    held: int = 0
+    violated: int = 0
+    not_checkable: int = 0
+    breaches: tuple[Breach, ...] = ()
+    lacked: str | None = None
+
+    @property
+    def answer(self) -> str:
+        """violated, holds (also where there was nothing to judge) or not_checkable (nothing could be judged)."""
+        if self.violated:
+            return VIOLATED
+        return NOT_CHECKABLE if self.not_checkable and not self.held else HOLDS
+
+
+class Tally:
+    """Counts the judgements of one check."""
+
+    __slots__ = ("breaches", "check", "held", "lacked", "not_checkable", "violated")
+
+    def __init__(self, check: str) -> None:
+        self.check = check
+        self.held = self.violated = self.not_checkable = 0
+        self.breaches: list[Breach] = []
+        self.lacked: str | None = None
+
+    def breach(self, offset: int, producer_id: int, what: str, file: str | None = None) -> None:
+        self.violated += 1
+        if len(self.breaches) < MAX_BREACHES:
+            self.breaches.append(Breach(self.check, offset, producer_id, what, file))
+
+    def lack(self, why: str, count: int = 1) -> None:
+        if count:
+            self.not_checkable += count
+            self.lacked = self.lacked or why
+
+    def answer(self) -> Answer:
+        return Answer(
+            check=self.check,
+            held=self.held,
+            violated=self.violated,
+            not_checkable=self.not_checkable,
+            breaches=tuple(self.breaches),
+            lacked=self.lacked,
+        )
+
+
+class LogChecks:
+    """The checks that need nothing but the log; `see` takes each batch before the replay does.
+
+    Args:
+        expiration_ms: producer.id.expiration.ms of the broker. The clock is the newest timestamp so far: a producer
+            that was idle for so long by it may have been forgotten, and may begin anew.
+    """
+
+    def __init__(self, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
+        self._expiration_ms = expiration_ms
+        self._clock = -1
+        self.sequence = Tally(SEQUENCE_CONTIGUOUS)
+        self.from_zero = Tally(NEW_EPOCH_FROM_ZERO)
+        self.duplicate = Tally(DUPLICATE_BATCH)
+        self.epoch = Tally(EPOCH_NOT_BACKWARDS)
+        self.coordinator_epoch = Tally(COORDINATOR_EPOCH_MONOTONIC)
+        self.shape = Tally(MARKER_SHAPE)
+        self.mixed = Tally(MIXED_BATCHES)
+
+    def answers(self) -> list[Answer]:
+        """One for each check."""
+        tallies = (
+            self.sequence, self.from_zero, self.duplicate, self.epoch, self.coordinator_epoch, self.shape, self.mixed,
+        )  # fmt: skip
+        return [tally.answer() for tally in tallies]
+
+    def see(self, producer: Producer | None, append: Append) -> None:
+        """Judge the step to a batch.
+
+        Args:
+            producer: the state before it; None for a producer that was not seen yet.
+        """
+        control = append.control
+        if control is not None:
+            if append.problem is None:
+                self.shape.held += 1
+            else:
+                self.shape.breach(append.base_offset, append.producer_id, append.problem)
+        if append.timestamp > self._clock:
+            self._clock = append.timestamp
+        if producer is None or producer.epoch < 0 or control in (MALFORMED, EMPTY):
+            return
+        if producer.first_offset < 0 and self._clock - producer.timestamp >= self._expiration_ms:
+            self._forgotten(append)
+            return
+        if append.producer_epoch < producer.epoch:
+            what = f"epoch {append.producer_epoch} after epoch {producer.epoch}"
+            self.epoch.breach(append.base_offset, append.producer_id, what)
+        else:
+            self.epoch.held += 1
+        if control is not None:
+            self._marker(producer, append)
+        elif producer.last_append < append.intact_from:
+            self._unsure(append, _GAP)
+        else:
+            self._data(producer, append)
+
+    def _marker(self, producer: Producer, append: Append) -> None:
+        if append.coordinator_epoch is None or producer.coordinator_epoch < 0:
+            return
+        if append.coordinator_epoch < producer.coordinator_epoch:
+            what = f"a marker of coordinator epoch {append.coordinator_epoch} after one of {producer.coordinator_epoch}"
+            self.coordinator_epoch.breach(append.base_offset, append.producer_id, what)
+        else:
+            self.coordinator_epoch.held += 1
+
+    def _data(self, producer: Producer, append: Append) -> None:
+        offset, producer_id, sequence = append.base_offset, append.producer_id, append.base_sequence
+        if producer.first_offset >= 0:
+            if append.transactional:
+                self.mixed.held += 1
+            else:
+                what = f"a batch outside of transactions while the one from offset {producer.first_offset} on is open"
+                self.mixed.breach(offset, producer_id, what)
+        if sequence < 0 or append.producer_epoch < producer.epoch:
+            return
+        if append.producer_epoch > producer.epoch or not producer.batches:
+            if sequence:
+                what = f"epoch {append.producer_epoch} begins with sequence number {sequence}"
+                self.from_zero.breach(offset, producer_id, what)
+            else:
+                self.from_zero.held += 1
+        elif producer.follows(sequence):
+            self.sequence.held += 1
+            self.duplicate.held += 1
+        elif (first := producer.duplicate(append)) is not None:
+            what = (
+                f"sequence numbers {sequence} to {append.last_sequence} again, "
+                f"after offsets {first.last_offset - first.offset_delta} to {first.last_offset}"
+            )
+            self.duplicate.breach(offset, producer_id, what)
+        else:
+            self.duplicate.held += 1
+            what = f"sequence number {sequence} after {producer.last_sequence}"
+            self.sequence.breach(offset, producer_id, what)
+
+    def _forgotten(self, append: Append) -> None:
+        self.epoch.lack(_EXPIRED)
+        if append.control is not None:
+            self.coordinator_epoch.lack(_EXPIRED)
+        else:
+            self._unsure(append, _EXPIRED)
+
+    def _unsure(self, append: Append, why: str) -> None:
+        if append.base_sequence >= 0:
+            self.sequence.lack(why)
+            self.duplicate.lack(why)
+            self.from_zero.lack(why)
+        self.mixed.lack(why)
