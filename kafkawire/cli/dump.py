@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
+from kafkawire.cli import dump_options as given
 from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.progress import Advance, progress, watched
 
 if TYPE_CHECKING:
-    from kafkawire.logdir import LogDirectory
+    from kafkawire.logdir import LogDirectory, LogFile, Options
+    from kafkawire.logdir.located import Located
     from kafkawire.rows import Row
 
 #: Fields of a record's row that are only there with --print-data-log.
 _PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
+#: Fields of a record's row that are not there with --skip-record-metadata.
+_METADATA = (
+    "timestamp", "timestamp_type", "producer_id", "producer_epoch", "sequence", "transactional", "control",
+    "coordinator_epoch", "key_size", "value_size",
+)  # fmt: skip
+#: How many rows are printed between two steps of the progress bar.
+_STEP = 512
 
 
 def register(app: typer.Typer) -> None:
@@ -24,72 +34,194 @@ def register(app: typer.Typer) -> None:
 
 
 def dump(
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Log directories, partitions' directories, single files."),
-    ],
-    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="The records of each batch too.")] = False,
-    print_data_log: Annotated[
-        bool, typer.Option("--print-data-log", help="Records with keys, values and headers; internal topics decoded.")
-    ] = False,
-    no_payloads: Annotated[
-        bool, typer.Option("--no-payloads", help="No keys, values and headers, whatever else is asked for.")
-    ] = False,
+    paths: given.Paths = None,
+    files: given.Files = None,
+    deep_iteration: given.DeepIteration = False,
+    print_data_log: given.PrintDataLog = False,
+    skip_record_metadata: given.SkipRecordMetadata = False,
+    no_payloads: given.NoPayloads = False,
+    show_secrets: given.ShowSecrets = False,
+    stats: given.Stats = False,
+    offset: given.Offset = None,
+    time: given.Time = None,
+    producer_id: given.ProducerId = None,
+    key: given.Key = None,
+    control: given.Control = None,
+    offsets_decoder: given.OffsetsDecoder = False,
+    transaction_log_decoder: given.TransactionLogDecoder = False,
+    cluster_metadata_decoder: given.ClusterMetadataDecoder = False,
+    remote_log_metadata_decoder: given.RemoteLogMetadataDecoder = False,
+    share_group_state_decoder: given.ShareGroupStateDecoder = False,
+    verify_index_only: given.VerifyIndexOnly = False,
+    index_sanity_check: given.IndexSanityCheck = False,
+    max_bytes: given.MaxBytes = None,
+    max_message_size: given.MaxMessageSize = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
 ) -> None:
     """Print what log directories hold: batches, records, indexes, snapshots, checkpoints, and what is damaged.
 
-    Exit code 4: something was damaged or could not be read; there is a row for each.
-    """
-    from kafkawire import logdir, rows
+    Files are only read, and may be those of a running broker. Reading goes on behind damage, which has a row of its
+    own. Exit code 4: something was damaged or could not be read; there is a row for each.
 
-    directory = logdir.open(*paths)
+    \b
+    What is in a partition, and what a transaction coordinator wrote:
+      kafkawire dump /var/kafka-logs/orders-0
+      kafkawire dump /var/kafka-logs/__transaction_state-* --print-data-log
+    The records of an hour, of one producer, as a Parquet file:
+      kafkawire dump /var/kafka-logs/orders-* --print-data-log --producer-id 4001 \\
+        --time 2026-11-21T10:00..2026-11-21T11:00 -o orders.parquet
+    How well do topics compress, and where are offsets missing?
+      kafkawire dump /var/kafka-logs --stats
+    Do the indexes agree with their logs?
+      kafkawire dump /var/kafka-logs --verify-index-only
+    """
+    from kafkawire import logdir
+
+    decode_as = given.decoder_topic(
+        __consumer_offsets=offsets_decoder,
+        __transaction_state=transaction_log_decoder,
+        __cluster_metadata=cluster_metadata_decoder,
+        __remote_log_metadata=remote_log_metadata_decoder,
+        __share_group_state=share_group_state_decoder,
+    )
+    if sum((stats, verify_index_only, index_sanity_check)) > 1:
+        raise typer.BadParameter("--stats, --verify-index-only and --index-sanity-check exclude each other")
+    payloads = (print_data_log or skip_record_metadata or decode_as is not None) and not no_payloads
+    deep = deep_iteration or print_data_log or skip_record_metadata or decode_as is not None
+    options = logdir.Options(
+        deep=deep,
+        payloads=payloads,
+        metadata=not skip_record_metadata,
+        decode_as=decode_as,
+        show_secrets=show_secrets,
+        indexes="verify" if verify_index_only else "sanity" if index_sanity_check else "show",
+        max_batch_bytes=max_message_size or logdir.Options().max_batch_bytes,
+        max_bytes=max_bytes,
+        selection=logdir.Selection(
+            offsets=None if offset is None else given.offset_range(offset),
+            times=None if time is None else given.time_range(time),
+            producer_id=producer_id,
+            key=None if key is None else given.key_bytes(key),
+            control=control,
+        ),
+    )
+    chosen = given.all_paths(paths, files)
+    directory = logdir.open(*chosen)
     if all(file.kind == "unknown" for file in directory.files):
-        raise InputError(f"{paths[0]}: no file of a log directory is here")
-    deep = deep_iteration or print_data_log
-    payloads = print_data_log and not no_payloads
+        raise InputError(f"{chosen[0]}: no file of a log directory is here")
+    wanted = list(logdir.wanted_files(directory.files, options.selection))
     outcome = Outcome()
-    output.print_rows(
-        _rows(directory, outcome, deep=deep, payloads=payloads),
-        [kind for kind in rows.LOG_ROWS.values() if deep or kind is not rows.Record],
-        format=format,
-        output=to,
-        columns={
-            rows.Batch: (
-                "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
-                "producer_epoch", "sequence", "leader_epoch", "transactional", "control",
-            ),
-            rows.Record: (
-                "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "key_size",
-                "value_size", *_PAYLOAD,
-            ),
-            rows.Damage: ("position", "reason", "detail", "resumed_at", "harmless"),
-        },
-        unset=() if payloads else _PAYLOAD,
-    )  # fmt: skip
+    unset = (*(() if payloads else _PAYLOAD), *(() if options.metadata or not deep else _METADATA))
+    with progress(sum(map(_size, wanted)), shown=watched(to)) as advance:
+        found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance)
+        output.print_rows(
+            _counted(directory, found, outcome),
+            _kinds(options, stats),
+            format=format,
+            output=to,
+            columns=_columns(),
+            unset=unset,
+        )
     outcome.end()
 
 
-def _rows(directory: LogDirectory, outcome: Outcome, *, deep: bool, payloads: bool) -> Iterator[Row]:
-    from kafkawire import logdir, rows
-
-    for unreadable in directory.unreadable:
-        yield _unreadable(outcome, unreadable.path, unreadable.reason)
-    for file in directory.files:
-        try:
-            for row in logdir.rows_of(file, logdir.Options(deep=deep, payloads=payloads)):
-                if not isinstance(row, rows.Damage):
-                    outcome.read()
-                elif not row.harmless:
-                    outcome.problem(f"{row.file}: at byte {row.position}: {row.detail or row.reason}")
-                yield row
-        except OSError as error:
-            yield _unreadable(outcome, file.path, error.strerror or str(error))
-
-
-def _unreadable(outcome: Outcome, path: str, reason: str) -> Row:
+def _columns() -> output.Columns:
+    """What a table shows of the kinds that have more fields than a screen has room for."""
     from kafkawire import rows
 
-    outcome.problem(f"{path}: {reason}")
-    return rows.Damage(file=path, reason="unreadable", detail=reason)
+    return {
+        rows.Batch: (
+            "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
+            "producer_epoch", "sequence", "leader_epoch", "transactional", "control",
+        ),
+        rows.Record: (
+            "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "key_size",
+            "value_size", *_PAYLOAD,
+        ),
+        rows.Check: ("file", "check", "passed", "entries"),
+        rows.Damage: ("position", "reason", "detail", "resumed_at", "harmless"),
+        rows.Stats: (
+            "topic", "partition", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
+            "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
+        ),
+    }  # fmt: skip
+
+
+def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
+    """The kinds of rows that there may be: those whose fields are the columns of csv and Parquet."""
+    from kafkawire import rows
+
+    if stats:
+        return (rows.Stats, rows.Damage)
+    if options.indexes != "show":
+        return (rows.Check, rows.Damage)
+    without = {rows.Stats, rows.Check, *(() if options.deep else (rows.Record,))}
+    return [kind for kind in rows.LOG_ROWS.values() if kind not in without]
+
+
+def _rows(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Row]:
+    """The rows of files, one file after the other."""
+    for file in files:
+        yield from _moving(file, _of_file(file, options), advance)
+
+
+def _of_file(file: LogFile, options: Options) -> Iterator[Row]:
+    """The rows of one file. The only place where `dump` makes rows out of files, but for --stats."""
+    from kafkawire import logdir
+
+    return logdir.rows_of(file, options)
+
+
+def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Row]:
+    from kafkawire.logdir.stats import by_partition, stats_of
+
+    for segments in by_partition(files):
+        yield from _readable(segments[0].path, stats_of(segments, options))
+        advance(sum(map(_size, segments)))
+
+
+def _moving(file: LogFile, found: Iterator[Row], advance: Advance) -> Iterator[Row]:
+    """The rows, with the bar moved on as they go by."""
+    told = 0
+    for number, row in enumerate(_readable(file.path, found)):
+        if not number % _STEP:
+            position = getattr(row, "position", None) or 0
+            advance(max(0, position - told))
+            told = max(told, position)
+        yield row
+    advance(max(0, _size(file) - told))
+
+
+def _readable(path: str, found: Iterator[Row]) -> Iterator[Row]:
+    """The rows, and a row of damage where the file cannot be read any further."""
+    from kafkawire import rows
+
+    try:
+        yield from found
+    except OSError as error:
+        yield rows.Damage(file=path, reason="unreadable", detail=error.strerror or str(error))
+
+
+def _counted(directory: LogDirectory, found: Iterator[Row], outcome: Outcome) -> Iterator[Row]:
+    """All rows, with what could not be listed first, and with the outcome told of them."""
+    from kafkawire import rows
+
+    for unreadable in directory.unreadable:
+        outcome.problem(f"{unreadable.path}: {unreadable.reason}")
+        yield rows.Damage(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
+    for row in found:
+        if not isinstance(row, rows.Damage):
+            if not isinstance(row, rows.Stats) or row.batches:
+                outcome.read()
+        elif not row.harmless:
+            place = "" if row.position is None else f"at byte {row.position}: "
+            outcome.problem(f"{row.file}: {place}{row.detail or row.reason}")
+        yield row
+
+
+def _size(file: Located) -> int:
+    try:
+        return file.size
+    except OSError:
+        return 0

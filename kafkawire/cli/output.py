@@ -1,4 +1,4 @@
-"""Rows on their way out: the one place that prints them, as table, json, jsonl or csv.
+"""Rows on their way out: the one place that prints them, as table, json, jsonl, csv or Parquet.
 
 Rows are taken one by one and are never held back, but for what one table on a screen needs. Data is never markup:
 control characters are escaped in every format (see `text`; in csv too, where a row is a line: what must be exact is
@@ -34,10 +34,14 @@ class Format(StrEnum):
     json = "json"
     jsonl = "jsonl"
     csv = "csv"
+    parquet = "parquet"
 
 
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="By default a table on a terminal and jsonl in a pipe or file.")
+    Format | None,
+    typer.Option(
+        "--format", help="By default a table on a terminal and jsonl in a pipe or file; parquet needs -o FILE."
+    ),
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; its ending may tell the format.")
@@ -85,8 +89,15 @@ def print_rows(
         unset: fields that no row has this time (`UNSET`), and for which csv has no column.
         heading: lines above the first table, already harmless.
     """
+    if (format or _ending(output)) is Format.parquet:
+        from kafkawire.cli.parquet import write_parquet
+
+        if output is None or output == "-":
+            raise typer.BadParameter("parquet is written into a file: give one with -o FILE", param_hint="--format")
+        write_parquet(rows, kinds, output, unset)
+        return
     with _stream(output) as (stream, terminal):
-        chosen = format or _default_format(output, terminal)
+        chosen = format or (Format.table if terminal else _ending(output))
         if chosen is Format.table:
             if heading:
                 stream.write(_encoded(heading + "\n\n", terminal))
@@ -120,11 +131,10 @@ def _stream(output: str | None) -> Iterator[tuple[BinaryIO, bool]]:
             yield file, False
 
 
-def _default_format(output: str | None, terminal: bool) -> Format:
-    if terminal:
-        return Format.table
+def _ending(output: str | None) -> Format:
+    """The format that a file's ending tells; jsonl where it tells none."""
     ending = Path(output or "").suffix.removeprefix(".").lower()
-    return Format(ending) if ending in ("json", "csv") else Format.jsonl
+    return Format(ending) if ending in ("json", "csv", "parquet") else Format.jsonl
 
 
 def _utf8(terminal: bool) -> bool:
@@ -195,12 +205,17 @@ def _table(rows: Iterable[msgspec.Struct], stream: BinaryIO, terminal: bool, col
     """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`."""
     title = None
     first = True
-    for (kind, file), group in groupby(rows, lambda row: (type(row), getattr(row, "file", None))):
+    for (kind, file), group in groupby(rows, lambda row: (type(row), _title(row, columns))):
         shown = columns.get(kind) or [name for name in kind.__struct_fields__ if name not in ("file", "kind")]
         while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
             head = ("" if first else "\n") + (f"{printable(file)}\n" if file and file != title else "")
             stream.write(_encoded(head + _table_text(piece, shown, terminal), terminal))
             title, first = file, False
+
+
+def _title(row: msgspec.Struct, columns: Columns) -> str | None:
+    """The file that a row is of, unless a column tells it."""
+    return None if "file" in columns.get(type(row), ()) else getattr(row, "file", None)
 
 
 def _table_text(rows: list[dict[str, Any]], columns: Sequence[str], terminal: bool) -> str:

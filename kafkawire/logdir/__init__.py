@@ -14,6 +14,7 @@ from kafkawire.logdir.directory import Broker, LogDirectory, Partition, Unreadab
 from kafkawire.logdir.files import LogFile
 from kafkawire.logdir.options import Options
 from kafkawire.logdir.rows_of import rows_of
+from kafkawire.logdir.seek import wanted_files
 from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.source import FileSource
 
@@ -28,4 +29,5 @@ __all__ = [
     "Unreadable",
     "open",
     "rows_of",
+    "wanted_files",
 ]

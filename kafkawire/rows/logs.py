@@ -315,9 +315,10 @@ class Check(Row, frozen=True, kw_only=True):
 
 
 class Stats(Row, frozen=True, kw_only=True):
-    """A partition in numbers (`--stats`), or a file that is of none.
+    """A partition in numbers (`--stats`), or a directory of segments that is of none.
 
     Attributes:
+        file: the log directory that it lies in.
         segments: files read. `bytes`: of their batches.
         batches, records, control_batches, transactional_batches: how many.
         first_offset, last_offset: of the first and the last batch. `first_timestamp`, `last_timestamp`: the oldest and
@@ -326,8 +327,8 @@ class Stats(Row, frozen=True, kw_only=True):
         compressed_bytes, uncompressed_bytes: of the records of compressed batches. `compression_ratio`: the second by
             the first; None where nothing is compressed.
         producers: different producer ids.
-        gaps, missing_offsets: how often offsets are missing between records, and how many; compaction and aborted
-            appends leave such, and so does what is damaged.
+        gaps, missing_offsets: before or in how many batches offsets are missing, and how many; compaction leaves such,
+            and so does what is damaged.
         damaged: rows of damage, which come before.
     """
 

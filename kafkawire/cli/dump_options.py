@@ -1,0 +1,171 @@
+"""The options of `kafkawire dump`: what each is called and what it says, and how their texts become values."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kafkawire.logdir.selection import Range
+
+_DECODES = "Decode records as {}, whatever the topic's name is."
+
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH...", help="Log directories, directories of partitions, single files, globs."),
+]
+Files = Annotated[
+    str | None, typer.Option("--files", metavar="FILE,FILE", help="The same, as kafka-dump-log takes them.")
+]
+
+# What is shown --------------------------------------------------------------------------------------------------------
+
+DeepIteration = Annotated[bool, typer.Option("--deep-iteration", help="The records of each batch too.")]
+PrintDataLog = Annotated[
+    bool, typer.Option("--print-data-log", help="Records with keys, values and headers; internal topics decoded.")
+]
+SkipRecordMetadata = Annotated[
+    bool,
+    typer.Option("--skip-record-metadata", help="Records as with --print-data-log, but only what they hold."),
+]
+NoPayloads = Annotated[
+    bool, typer.Option("--no-payloads", help="No keys, values and headers, whatever else is asked for.")
+]
+ShowSecrets = Annotated[
+    bool, typer.Option("--show-secrets", help="Credentials, tokens and passwords in __cluster_metadata as they are.")
+]
+Stats = Annotated[
+    bool, typer.Option("--stats", help="A row for each partition: batches, records, codecs, producers, gaps.")
+]
+
+# How records are decoded ----------------------------------------------------------------------------------------------
+
+OffsetsDecoder = Annotated[bool, typer.Option("--offsets-decoder", help=_DECODES.format("those of __consumer_offsets"))]
+TransactionLogDecoder = Annotated[
+    bool, typer.Option("--transaction-log-decoder", help=_DECODES.format("those of __transaction_state"))
+]
+ClusterMetadataDecoder = Annotated[
+    bool, typer.Option("--cluster-metadata-decoder", help=_DECODES.format("those of __cluster_metadata"))
+]
+RemoteLogMetadataDecoder = Annotated[
+    bool, typer.Option("--remote-log-metadata-decoder", help=_DECODES.format("those of __remote_log_metadata"))
+]
+ShareGroupStateDecoder = Annotated[
+    bool, typer.Option("--share-group-state-decoder", help=_DECODES.format("those of __share_group_state"))
+]
+
+# Indexes --------------------------------------------------------------------------------------------------------------
+
+VerifyIndexOnly = Annotated[
+    bool, typer.Option("--verify-index-only", help="Only check indexes against their logs: a row for each index.")
+]
+IndexSanityCheck = Annotated[
+    bool, typer.Option("--index-sanity-check", help="Only look at indexes as a broker does when it starts.")
+]
+
+# How much -------------------------------------------------------------------------------------------------------------
+
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        "--offset", metavar="FROM..TO", help="Offsets up to TO, without it: 100..200, 100.., ..200; or one: 100."
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", metavar="FROM..TO", help="Timestamps up to TO, without it: ISO 8601 (UTC) or epoch ms."),
+]
+ProducerId = Annotated[int | None, typer.Option("--producer-id", metavar="N", help="What this producer wrote.")]
+Key = Annotated[
+    str | None, typer.Option("--key", metavar="TEXT", help="Records with this key; hex:00ff where it is no text.")
+]
+Control = Annotated[bool | None, typer.Option("--control/--no-control", help="Only control batches, or none of them.")]
+MaxBytes = Annotated[
+    int | None, typer.Option("--max-bytes", min=0, metavar="N", help="Only the first N bytes of each log.")
+]
+MaxMessageSize = Annotated[
+    int | None,
+    typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of a batch, in the log or decompressed."),
+]
+
+_RANGE = re.compile(r"(\d{0,19})\.\.(\d{0,19})", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+
+
+def offset_range(text: str) -> Range:
+    """`100..200` without 200, `100..`, `..200`, or `100` alone."""
+    if _NUMBER.fullmatch(text) and not text.startswith("-"):
+        return int(text), int(text) + 1
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no range of offsets, such as 100..200", param_hint="--offset")
+    return _ascending(*(int(number) if number else None for number in found.groups()), hint="--offset")
+
+
+def time_range(text: str) -> Range:
+    """`FROM..TO` without TO, in epoch milliseconds; an end that is not given is open."""
+    first, dots, end = text.partition("..")
+    if not dots:
+        hint = f"{text!r} is no range of times, such as 2026-11-21T10:00..2026-11-21T11:00"
+        raise typer.BadParameter(hint, param_hint="--time")
+    return _ascending(_time(first), _time(end), hint="--time")
+
+
+def key_bytes(text: str) -> bytes:
+    """The bytes of a key: those of the text, or of the hex digits after `hex:`."""
+    prefix, _, digits = text.partition(":")
+    if prefix != "hex":
+        return text.encode("utf-8", "surrogateescape")
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        raise typer.BadParameter(f"{digits!r} is no hex", param_hint="--key") from None
+
+
+def decoder_topic(**flags: bool) -> str | None:
+    """The internal topic whose decoder is asked for; flags are named after the topics."""
+    asked = [topic for topic, flag in flags.items() if flag]
+    if len(asked) > 1:
+        raise typer.BadParameter("records can be decoded in one way only: give one decoder")
+    return asked[0] if asked else None
+
+
+def all_paths(paths: list[str] | None, files: str | None) -> list[str]:
+    """The paths that are meant; a glob stands for what it matches, in order."""
+    given = [*(paths or ()), *(files.split(",") if files else ())]
+    if not given:
+        raise typer.BadParameter("give a log directory, a partition's directory or a file")
+    found: list[str] = []
+    for path in given:
+        if glob.has_magic(path) and not os.path.lexists(path):
+            matched = sorted(glob.glob(path, recursive=True, include_hidden=True))
+            if not matched:
+                raise typer.BadParameter(f"{path} matches nothing")
+            found += matched
+        else:
+            found.append(path)
+    return found
+
+
+def _time(text: str) -> int | None:
+    if not text:
+        return None
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000 // 1)
+    except (ValueError, OverflowError):
+        reason = f"{text!r} is neither ISO 8601, such as 2026-11-21T10:00:00, nor epoch milliseconds"
+        raise typer.BadParameter(reason, param_hint="--time") from None
+
+
+def _ascending(first: int | None, end: int | None, *, hint: str) -> Range:
+    if first is not None and end is not None and first >= end:
+        raise typer.BadParameter(f"nothing lies in {first}..{end}: the second is not in the range", param_hint=hint)
+    return first, end
