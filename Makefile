@@ -22,8 +22,10 @@ check: $(VENV)/.dev
 generate: $(VENV)/.dev
 	$(BIN)/python -m kafkawire.codegen
 
+# Speed and memory side by side with Kafka's Java, kio and kafka-python (Java 17, Maven; who is missing is left out);
+# writes docs/performance.md. Takes half an hour, and 2.5 GB of temporary files.
 bench: $(VENV)/.dev
-	$(BIN)/python -m tools.bench
+	$(BIN)/python -m tools.bench --write --large
 
 # Every message, version and release against Kafka's own classes (Java 17, Maven); writes docs/conformance.md.
 conformance: $(VENV)/.dev

@@ -1,71 +1,99 @@
-"""`python -m tools.bench`: µs for one decode and one encode, and how many times kafkawire's each engine takes.
+"""`make bench`, or `python -m tools.bench`: kafkawire side by side with its peers, on the same bytes.
 
-CPU time, in interleaved rounds, so that a busy machine slows all engines alike; the median of the rounds counts.
-Compare ratios, not microseconds.
+Prints tables; `--write` renders them as docs/performance.md, `--json` keeps every round.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import sys
 import time
-from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
-from statistics import median
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
+import msgspec
 from rich.console import Console
-from rich.table import Table
 
-from tools.bench.codecs import cases, engines
+from tools.bench.cases import Inputs, cases
+from tools.bench.machine import machine
+from tools.bench.peaks import peaks
+from tools.bench.report import markdown, show
+from tools.bench.results import Run
+from tools.bench.rounds import BenchError, measure
+from tools.bench.samples import ROOT
+from tools.bench.startup import startup
 
-
-def rounds_of(functions: list[Callable[[], Any]], rounds: int, seconds: float) -> list[float]:
-    """The median time of one call of each function, in seconds."""
-    repeats = []
-    for function in functions:
-        function()
-        start = time.process_time()
-        function()
-        repeats.append(max(1, int(seconds / (time.process_time() - start + 1e-9))))
-    times: list[list[float]] = [[] for _ in functions]
-    for _ in range(rounds):
-        for function, repeat, out in zip(functions, repeats, times, strict=True):
-            start = time.process_time()
-            for _ in range(repeat):
-                function()
-            out.append((time.process_time() - start) / repeat)
-    return [median(out) for out in times]
+PAGE = ROOT / "docs" / "performance.md"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=0.02, help="time for one function in one round")
-    arguments = parser.parse_args()
-    console = Console()
-    for peer in ("kio", "kafka-python"):
-        try:
-            console.print(f"{peer} {version(peer)}", highlight=False)
-        except PackageNotFoundError:
-            console.print(f"{peer}: not installed, left out", highlight=False)
-    for case in cases():
-        size = len(case.message.encode(case.version))
-        table = Table(title=f"{case.title}, {size:,} bytes", title_justify="left")
-        for column in ("engine", "decode µs", "ratio", "encode µs", "ratio"):
-            table.add_column(column, justify="left" if column == "engine" else "right")
-        measured = list(engines(case))
-        reads = rounds_of([engine.read for engine in measured], arguments.rounds, arguments.seconds)
-        writes = rounds_of([engine.write for engine in measured], arguments.rounds, arguments.seconds)
-        for engine, read, write in zip(measured, reads, writes, strict=True):
-            table.add_row(
-                engine.name,
-                f"{read * 1e6:,.1f}",
-                f"{read / reads[0]:.1f}",
-                f"{write * 1e6:,.1f}",
-                f"{write / writes[0]:.1f}",
+def _arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--only", metavar="CASE", action="append", help="cases whose key holds this; may be repeated")
+    parser.add_argument("--rounds", type=int, default=25, help="rounds of a case (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.02, help="a contestant's share of a round (%(default)s)")
+    parser.add_argument("--budget", type=float, default=6.0, help="most seconds of a contestant a case (%(default)s)")
+    parser.add_argument("--large", action="store_true", help="also the memory of a dump of a 2 GB segment")
+    parser.add_argument("--instructions", action="store_true", help="also count instructions (valgrind; slow)")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all that was measured")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--from", dest="source", metavar="FILE", type=Path, help="show a run that --json kept")
+    return parser.parse_args(words)
+
+
+def _run(arguments: argparse.Namespace, console: Console) -> Run:
+    load, start = os.getloadavg()[0], time.monotonic()
+    wanted = arguments.only or [""]
+    inputs = Inputs()
+
+    def is_wanted(key: str) -> bool:
+        return any(part in key for part in wanted)
+
+    results = []
+    for case in cases(inputs, is_wanted):
+        results.append(
+            measure(
+                case,
+                rounds=arguments.rounds,
+                seconds=arguments.seconds,
+                budget=arguments.budget,
+                say=lambda text: console.print(text, highlight=False, markup=False),
             )
-        console.print(table)
+        )
+    if any(is_wanted(key) for key in ("startup/import", "startup/first")):
+        results += startup(arguments.rounds)
+    found = tuple(peaks(inputs, large=arguments.large)) if is_wanted("peak") else ()
+    command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(sys.argv[1:])}"
+    return Run(
+        machine=machine(command, load, (time.monotonic() - start) / 60),
+        rounds=arguments.rounds,
+        results=tuple(results),
+        peaks=found,
+    )
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    arguments = _arguments(sys.argv[1:] if words is None else words)
+    console = Console(stderr=False)
+    try:
+        if arguments.source:
+            run = msgspec.json.decode(arguments.source.read_bytes(), type=Run)
+        else:
+            run = _run(arguments, Console(stderr=True))
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (OSError, msgspec.MsgspecError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    show(run, console)
+    if arguments.json:
+        arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
+    if arguments.write:
+        PAGE.write_text(markdown(run), "utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -70,12 +70,20 @@ def _libraries() -> Path:
 
 def _classes() -> Path:
     sources = sorted((_HERE / "src").rglob("*.java"))
-    path = ":".join(map(str, [*_libraries().glob("*.jar"), *_kafka(_COMPILED_AGAINST)]))
+    return compiled("classes", sources, [*_libraries().glob("*.jar"), *_kafka(_COMPILED_AGAINST)])
+
+
+def compiled(kind: str, sources: list[Path], against: list[Path]) -> Path:
+    """The folder of classes that javac makes of these sources, kept under `kind` and their digest.
+
+    Raises OracleUnavailableError.
+    """
+    path = ":".join(map(str, against))
 
     def fill(folder: Path) -> None:
         _run(["javac", "--release", "17", "-cp", path, "-d", str(folder), *map(str, sources)], folder)
 
-    return _kept("classes", sources, fill)
+    return _kept(kind, sources, fill)
 
 
 def _kept(kind: str, sources: list[Path], fill: Callable[[Path], None]) -> Path:

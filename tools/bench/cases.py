@@ -1,0 +1,239 @@
+"""The cases: what is measured, who takes part, and the files with the bytes that all of them get."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+
+from tools.bench import samples
+from tools.bench.contestants import Entrant, dump_log, kafka_java, kafkawire, python_peer
+from tools.bench.job import digest
+
+RECORD_SET = 16 << 20
+SEGMENT = 100 << 20
+LARGE_SEGMENT = 2 << 30
+LOG_VALUES = 100_000
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+ENGINES = ("native", "python")
+
+#: message, version, how the table calls it
+MESSAGES = (
+    ("DescribeProducersResponse", 0, "DescribeProducersResponse v0, 1,000 producers"),
+    ("MetadataResponse", 12, "MetadataResponse v12, 100 topics x 12 partitions"),
+    ("FetchResponse", 17, "FetchResponse v17, 10 partitions x 100 KB of records"),
+    ("ProduceRequest", 12, "ProduceRequest v12, 3 partitions x 17 KB of records"),
+    ("TransactionLogValue", 1, "TransactionLogValue v1, 3 topics x 2 partitions"),
+    ("ApiVersionsResponse", 4, "ApiVersionsResponse v4, 80 APIs and features in tags"),
+)
+#: Messages whose `records` Kafka copies neither when it reads nor when it writes.
+_WITH_RECORDS = ("FetchResponse", "ProduceRequest")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case. Every run of a contestant's job handles `items` items of `size` bytes in all."""
+
+    key: str
+    table: str
+    title: str
+    unit: str
+    items: int
+    size: int
+    entrants: tuple[Entrant, ...]
+    check: str = ""  # the digest that every result must have; that of the first contestant where it is empty
+    memory: bool = False
+
+
+class Inputs:
+    """Files with the bytes of the cases, made on first use and kept in a folder of temporary files.
+
+    `scale` divides the number of records and rows: tests run the same cases on less.
+    """
+
+    def __init__(self, folder: Path | None = None, scale: int = 1) -> None:
+        made_by = digest(Path(samples.__file__).read_bytes())[:12]
+        self.folder = folder or Path(tempfile.gettempdir()) / f"kafkawire-bench-{os.getuid()}" / made_by
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.scale = scale
+
+    def file(self, name: str, write: Callable[[Path], object]) -> Path:
+        """The file of that name; `write` fills it where it is not there yet. It is complete, or absent."""
+        path = self.folder / (name if self.scale == 1 else f"{name}-{self.scale}")
+        if not path.exists():
+            part = path.with_name(f".{path.name}-{os.getpid()}")
+            write(part)
+            part.rename(path)
+        return path
+
+    def message(self, name: str, version: int) -> Path:
+        return self.file(name, lambda path: path.write_bytes(samples.MESSAGES[name]().encode(version)))
+
+    def record_set(self, codec: str) -> tuple[Path, int]:
+        """A record set, and how many records it has."""
+        count = RECORD_SET // samples.RECORD_BYTES // samples.BATCH_RECORDS // self.scale * samples.BATCH_RECORDS
+        return self.file(f"records-{codec}", lambda path: path.write_bytes(samples.record_set(codec, count))), count
+
+    def log_values(self) -> tuple[Path, Path, int]:
+        """Values of `__transaction_state` one after the other, the end of each as int32, and how many there are."""
+        count = LOG_VALUES // self.scale
+        ends = self.folder / f"log-values-{self.scale}.ends"
+
+        def write(path: Path) -> None:
+            values = samples.transaction_log_values(count)
+            ends.write_bytes(struct.pack(f">{count}i", *accumulate(map(len, values))))
+            path.write_bytes(b"".join(values))
+
+        return self.file("log-values", write), ends, count
+
+    def segment(self, codec: str, size: int, name: str) -> tuple[Path, int]:
+        """A log segment of `size` bytes before compression, named as Kafka names it, and how many records it has."""
+        count = 8000
+        times = max(1, size // samples.RECORD_BYTES // count // self.scale)
+        folder = self.folder / f"{name}-{codec}-{self.scale}" / "orders-0"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "00000000000000000000.log"
+        if not path.exists():
+            part = path.with_suffix(".part")
+            samples.write_segment(part, codec, count, times)
+            part.rename(path)
+        return path, count * times
+
+
+def cases(inputs: Inputs, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Case]:
+    """The cases whose keys are wanted. Their inputs are made as they come."""
+    for key, make in _ALL.items():
+        if wanted(key):
+            yield make(inputs)
+
+
+def _codec(operation: str, message: str, version: int, title: str, inputs: Inputs) -> Case:
+    path = inputs.message(message, version)
+    options = {"operation": operation, "message": message, "version": str(version), "path": str(path)}
+    return _message_case(
+        operation,
+        message,
+        title,
+        path,
+        *(kafkawire(engine, "codec", **options) for engine in ENGINES),
+        python_peer("kio", "kio", **options),
+        python_peer("kafka-python", "kafka_python", **options),
+        kafka_java(operation, message, str(version), str(path)),
+    )
+
+
+def _strict(message: str, version: int, title: str, inputs: Inputs) -> Case:
+    path = inputs.message(message, version)
+    options = {"operation": "decode", "message": message, "version": str(version), "path": str(path)}
+    return _message_case(
+        "strict",
+        message,
+        title,
+        path,
+        *(kafkawire(engine, "codec", **options) for engine in ENGINES),
+        *(kafkawire(engine, "codec", "strict", strict="yes", **options) for engine in ENGINES),
+    )
+
+
+def _no_copy(message: str, version: int, title: str, inputs: Inputs) -> Case:
+    path = inputs.message(message, version)
+    options = {"operation": "decode", "message": message, "version": str(version), "path": str(path)}
+    java = (message, str(version), str(path))
+    return _message_case(
+        "no-copy",
+        message,
+        title,
+        path,
+        *(kafkawire(engine, "codec", "copy=False", copy="no", **options) for engine in ENGINES),
+        kafka_java("decode", *java),
+        kafka_java("send", *java, variant="writing"),
+    )
+
+
+def _message_case(table: str, message: str, title: str, path: Path, *entrants: Entrant) -> Case:
+    data = path.read_bytes()
+    return Case(
+        key=f"{table}/{message}",
+        table=table,
+        title=title,
+        unit="message",
+        items=1,
+        size=len(data),
+        entrants=entrants,
+        check=digest(data),
+        memory=table == "decode",
+    )
+
+
+def _records(shape: str, codec: str, inputs: Inputs) -> Case:
+    path, count = inputs.record_set(codec)
+    entrants = [kafkawire(engine, "records", path=str(path), shape=shape) for engine in ENGINES]
+    if shape == "objects":
+        entrants += [
+            python_peer("kio", "kio_records", path=str(path)),
+            python_peer("kafka-python", "kafka_python_records", path=str(path)),
+        ]
+    entrants += [
+        kafka_java("records", str(path), "true", shape),
+        kafka_java("records", str(path), "false", shape, variant="no checksum"),
+    ]
+    return Case(
+        key=f"records/{shape}/{codec}",
+        table=f"records/{shape}",
+        title=codec,
+        unit="record",
+        items=count,
+        size=path.stat().st_size,
+        entrants=tuple(entrants),
+    )
+
+
+def _dump(shape: str, codec: str, inputs: Inputs) -> Case:
+    path, count = inputs.segment(codec, SEGMENT, "segment")
+    small, _ = inputs.segment(codec, 0, "small")
+    deep = shape == "deep"
+    ours = "--deep-iteration --print-data-log --format jsonl" if deep else "--format jsonl"
+    theirs = ("--deep-iteration", "--print-data-log") if deep else ()
+    return Case(
+        key=f"dump/{shape}/{codec}",
+        table="dump",
+        title=f"{'records with payloads' if deep else 'batches only'}, {codec}",
+        unit="record",
+        items=count,
+        size=path.stat().st_size,
+        entrants=(
+            *(kafkawire(engine, "dump", file=str(path), small=str(small), options=ours) for engine in ENGINES),
+            dump_log(str(path), str(small), *theirs),
+        ),
+    )
+
+
+#: Key -> what makes the case.
+_ALL: dict[str, Callable[[Inputs], Case]] = {
+    **{
+        f"{operation}/{message}": partial(_codec, operation, message, version, title)
+        for operation in ("decode", "encode")
+        for message, version, title in MESSAGES
+    },
+    **{
+        f"no-copy/{message}": partial(_no_copy, message, version, title)
+        for message, version, title in MESSAGES
+        if message in _WITH_RECORDS
+    },
+    **{f"strict/{message}": partial(_strict, message, version, title) for message, version, title in MESSAGES},
+    **{
+        f"records/{shape}/{codec}": partial(_records, shape, codec)
+        for shape in ("objects", "headers")
+        for codec in CODECS
+    },
+    **{
+        f"dump/{shape}/{codec}": partial(_dump, shape, codec)
+        for shape in ("deep", "headers")
+        for codec in ("none", "lz4")
+    },
+}

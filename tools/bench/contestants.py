@@ -1,0 +1,170 @@
+"""Contestants: each is a process of its own with one job, started for one case and ended after it.
+
+So no contestant's garbage, caches or compiled code burden another, engines of kafkawire are chosen as users choose them
+(`KAFKAWIRE_BACKEND`), and all can take turns. Their standard output leads to /dev/null; they answer over a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tools.bench.job import AbsentError
+from tools.bench.samples import ROOT
+from tools.broker.errors import BrokerUnavailableError
+from tools.broker.jars import broker_jars, java, tools_jars
+from tools.oracle.build import OracleUnavailableError, compiled
+
+_JAVA_SOURCES = Path(__file__).with_name("java")
+_LOG4J = ROOT / "tools" / "broker" / "tools-log4j2.properties"
+_JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseSerialGC", "-Xshare:auto", f"-Dlog4j2.configurationFile={_LOG4J}")
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """Who takes part in a case: a name, the command that starts its worker, and for how long it is warmed up."""
+
+    name: str
+    command: Callable[[], list[str]]
+    job: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    warm_up: float = 0.05
+    ours: bool = False
+
+
+def kafkawire(engine: str, job: str, /, variant: str = "", **options: str) -> Entrant:
+    """One of our engines; `job` is a function of `tools.bench.ours`."""
+    return Entrant(
+        f"kafkawire {engine}" + (f", {variant}" if variant else ""),
+        _python,
+        (f"tools.bench.ours:{job}", *_pairs({"engine": engine, **options})),
+        {"KAFKAWIRE_BACKEND": engine},
+        ours=True,
+    )
+
+
+def python_peer(name: str, job: str, /, **options: str) -> Entrant:
+    """Another Python library; `job` is a function of `tools.bench.peers`."""
+    return Entrant(name, _python, (f"tools.bench.peers:{job}", *_pairs(options)))
+
+
+def kafka_java(job: str, /, *arguments: str, variant: str = "") -> Entrant:
+    """Kafka's own classes of release 4.4.0."""
+    return Entrant("Java" + (f", {variant}" if variant else ""), _java, (job, *arguments), warm_up=2.0)
+
+
+def dump_log(file: str, small: str, *options: str) -> Entrant:
+    """`kafka-dump-log.sh` of release 4.3.1, in a JVM that stays warm."""
+    return Entrant("kafka-dump-log", _dump_log, ("dump", file, small, *options), warm_up=6.0)
+
+
+class Contestant:
+    """An entrant's process. Raises AbsentError where it cannot run; `check` is its result's digest."""
+
+    def __init__(self, entrant: Entrant) -> None:
+        self.entrant = entrant
+        command = entrant.command()
+        read, write = os.pipe()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        # A worker opens the pipe under its name: its standard output belongs to the job.
+        place = command.index("REPLIES")
+        command[place] = f"/dev/fd/{write}"
+        arguments = [*command[:place], *self._order(command[place], entrant)]
+        self._process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            pass_fds=(write,),
+            env={**os.environ, "PYTHONHASHSEED": "0", **entrant.environment},
+            cwd=ROOT,
+            text=True,
+        )
+        os.close(write)
+        self._replies = os.fdopen(read, encoding="utf-8")
+        try:
+            word, _, rest = self._reply().partition(" ")
+        except AbsentError:
+            self.close()
+            raise
+        if word == "absent":
+            self.close()
+            raise AbsentError(rest)
+        self.check = rest
+
+    @staticmethod
+    def _order(replies: str, entrant: Entrant) -> list[str]:
+        """The worker's arguments: Python's names the job first, Java's the pipe."""
+        if entrant.command is _python:
+            return [entrant.job[0], replies, *entrant.job[1:]]
+        return [replies, *entrant.job]
+
+    def run(self, times: int) -> tuple[float, float]:
+        """Runs the job that often. CPU seconds of the thread, and of the whole process."""
+        thread, process = map(int, self._ask(str(times)).split())
+        return thread / 1e9, process / 1e9
+
+    def memory(self) -> tuple[int, int, int]:
+        """Bytes and blocks that a result keeps; bytes that making one takes (Python: at most at once; Java: in all)."""
+        retained, blocks, taken = map(int, self._ask("memory").split())
+        return retained, blocks, taken
+
+    def _ask(self, line: str) -> str:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the reply that does not come tells it
+        return self._reply()
+
+    def _reply(self) -> str:
+        line = self._replies.readline()
+        if not line:
+            self._process.wait()
+            self._errors.seek(0)
+            said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+            raise AbsentError(f"it ended with {self._process.returncode}: {said[-1] if said else 'no word'}")
+        return line.rstrip("\n")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._replies.close()
+        self._process.wait()
+        self._errors.close()
+
+
+def _python() -> list[str]:
+    return [sys.executable, "-m", "tools.bench.worker", "REPLIES"]
+
+
+def _java() -> list[str]:
+    return _jvm(broker_jars)
+
+
+def _dump_log() -> list[str]:
+    return _jvm(tools_jars)
+
+
+@cache
+def _classes() -> Path:
+    return compiled("bench", sorted(_JAVA_SOURCES.rglob("*.java")), sorted(broker_jars().glob("*.jar")))
+
+
+def _jvm(jars: Callable[[], Path]) -> list[str]:
+    try:
+        path = f"{_classes()}:{jars()}/*"
+        return [java(), *_JVM, "-cp", path, "bench.Main", "REPLIES"]
+    except (BrokerUnavailableError, OracleUnavailableError) as error:
+        raise AbsentError(str(error)) from error
+
+
+def _pairs(options: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in options.items()]

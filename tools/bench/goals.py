@@ -1,0 +1,169 @@
+"""The goals that the project set itself, each computed from a run: met, not met, or not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from tools.bench.results import Result, Run
+
+#: (contestants that were divided, quotient) of each case; a goal judges all of them or their mean.
+Ratios = list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`measure` gives the value, None where what it needs did not take part; `meets` judges it, `show` prints it."""
+
+    text: str
+    measure: Callable[[Run], float | None]
+    meets: Callable[[float], bool]
+    show: str = "{:.2f}×"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A goal and what the run says about it."""
+
+    text: str
+    value: str
+    verdict: str
+
+
+def ratios(run: Run, table: str, ours: str, other: str) -> Ratios:
+    """How many times as long `other` takes as `ours`, for each case of a table in which both took part."""
+    found = []
+    for result in run.table(table):
+        mine, theirs = result.timing(ours), result.timing(other)
+        if mine and theirs:
+            found.append((result.title, theirs.median / mine.median))
+    return found
+
+
+def mean(table: str, ours: str, other: str) -> Callable[[Run], float | None]:
+    """Geometric mean of the ratios of a table."""
+
+    def measure(run: Run) -> float | None:
+        found = ratios(run, table, ours, other)
+        return geometric_mean([ratio for _, ratio in found]) if found else None
+
+    return measure
+
+
+def least(table: str, ours: str, other: str) -> Callable[[Run], float | None]:
+    """The smallest ratio of a table."""
+
+    def measure(run: Run) -> float | None:
+        return min((ratio for _, ratio in ratios(run, table, ours, other)), default=None)
+
+    return measure
+
+
+def quotient(key: str, ours: str, other: str, other_key: str = "") -> Callable[[Run], float | None]:
+    """The ratio in one case (or of `other` in another case to `ours` in this)."""
+
+    def measure(run: Run) -> float | None:
+        mine = _time(run.result(key), ours)
+        theirs = _time(run.result(other_key or key), other)
+        return theirs / mine if mine and theirs else None
+
+    return measure
+
+
+def _time(result: Result | None, contestant: str) -> float | None:
+    timing = result.timing(contestant) if result else None
+    return timing.median if timing else None
+
+
+def milliseconds(key: str, contestant: str) -> Callable[[Run], float | None]:
+    def measure(run: Run) -> float | None:
+        time = _time(run.result(key), contestant)
+        return None if time is None else time * 1e3
+
+    return measure
+
+
+def peak(least_size: int) -> Callable[[Run], float | None]:
+    """Most megabytes that a dump of a file of at least that size took."""
+
+    def measure(run: Run) -> float | None:
+        return max((found.peak / 1e6 for found in run.peaks if found.size >= least_size), default=None)
+
+    return measure
+
+
+def at_least(limit: float) -> Callable[[float], bool]:
+    return lambda value: value >= limit
+
+
+def at_most(limit: float) -> Callable[[float], bool]:
+    return lambda value: value <= limit
+
+
+N, P, KIO, KP, JAVA = "kafkawire native", "kafkawire python", "kio", "kafka-python", "Java"
+LOG, DEEP = "kafka-dump-log", "dump/deep/"
+_MS = "{:.1f} ms"
+GOALS = (
+    Goal("decode, native: at least 2.5× kio, geometric mean", mean("decode", N, KIO), at_least(2.5)),
+    Goal("decode, native: ahead of kio in every case (smallest ratio)", least("decode", N, KIO), at_least(1)),
+    Goal("decode, native: at least 10× kafka-python, geometric mean", mean("decode", N, KP), at_least(10)),
+    Goal("decode, native: within 1.5× of the C bound, geometric mean", mean("decode", "C bound", N), at_most(1.5)),
+    Goal("encode, native: at least 20× kio, geometric mean", mean("encode", N, KIO), at_least(20)),
+    Goal("encode, native: at least 12× kafka-python, geometric mean", mean("encode", N, KP), at_least(12)),
+    Goal("decode, pure Python: no slower than kio, geometric mean", mean("decode", P, KIO), at_least(1)),
+    Goal("encode, pure Python: at least 5× kio, geometric mean", mean("encode", P, KIO), at_least(5)),
+    Goal("encode, pure Python: at least 5× kafka-python, geometric mean", mean("encode", P, KP), at_least(5)),
+    Goal(
+        "columns of TransactionLogValue: at least as fast as Java reads objects",
+        quotient("columns/TransactionLogValue", N, JAVA),
+        at_least(1),
+    ),
+    Goal(
+        "columns of records: ahead of Java's walk for every codec (smallest ratio)",
+        least("records/columns", N, JAVA),
+        at_least(1),
+    ),
+    Goal(
+        "columns of records, uncompressed: within 1.5× of Java's walk",
+        quotient("records/columns/none", JAVA, N),
+        at_most(1.5),
+    ),
+    Goal(
+        "`import kafkawire`: at most 15 ms beyond Python and msgspec",
+        milliseconds("startup/import", N),
+        at_most(15),
+        _MS,
+    ),
+    Goal("first use of one message: at most 15 ms", milliseconds("startup/first", N), at_most(15), _MS),
+    *(
+        Goal(
+            f"dump to jsonl with payloads, {codec}: at least {limit}× {LOG}",
+            quotient(DEEP + codec, N, LOG),
+            at_least(limit),
+        )
+        for codec, limit in (("none", 1.5), ("lz4", 2))
+    ),
+    *(
+        Goal(
+            f"dump {what}, {codec}: at least 5× {LOG} printing the records",
+            quotient(f"dump/{shape}/{codec}", N, LOG, DEEP + codec),
+            at_least(5),
+        )
+        for shape, what in (("parquet", "to Parquet"), ("headers", "of batches only"))
+        for codec in ("none", "lz4")
+    ),
+    Goal("most memory of a dump of a 2 GB segment: under 200 MB", peak(2 << 30), at_most(200), "{:.0f} MB"),
+)
+
+
+def judge(run: Run, goals: Iterable[Goal] = GOALS) -> list[Judged]:
+    """Every goal, with its value in this run."""
+    judged = []
+    for goal in goals:
+        value = goal.measure(run)
+        if value is None:
+            judged.append(Judged(goal.text, "–", "not measured"))
+        else:
+            judged.append(Judged(goal.text, goal.show.format(value), "met" if goal.meets(value) else "**not met**"))
+    return judged

@@ -1,0 +1,67 @@
+"""What a run was made on, and with what."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tools.bench.results import Machine
+from tools.bench.samples import ROOT
+from tools.broker.errors import BrokerUnavailableError
+from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
+
+_PACKAGES = ("msgspec", "numpy", "pyarrow", "kio", "kafka-python")
+
+
+def machine(command: str, load_before: float, minutes: float) -> Machine:
+    """The machine of this process."""
+    return Machine(
+        processor=_processor(),
+        cores=os.cpu_count() or 0,
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        system=f"{platform.system()} {platform.release()}",
+        versions=_versions(),
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        command=command,
+        load=(load_before, os.getloadavg()[0]),
+        minutes=minutes,
+    )
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    found = {"kafkawire": _first_line(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"])}
+    found["Python"] = platform.python_version()
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    found["Rust"] = _first_line(["rustc", "--version"])
+    try:
+        found["Java"] = _first_line([java(), "-version"])
+        found["kafka-clients"], found["kafka-dump-log"] = BROKER_VERSION, TOOLS_VERSION
+    except BrokerUnavailableError as error:
+        found["Java"] = str(error)
+    return found
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return "not installed"
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else "unknown"

@@ -1,0 +1,42 @@
+"""The most memory that `kafkawire dump` holds at once: the whole process, as the kernel counted it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tools.bench.cases import LARGE_SEGMENT, SEGMENT, Inputs
+from tools.bench.results import Peak
+from tools.bench.samples import ROOT
+
+_OPTIONS = ("--deep-iteration", "--print-data-log", "--format", "jsonl")
+
+
+def peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
+    """Of a usual segment, and of one of 2 GB where that is asked for."""
+    wanted = [("segment", SEGMENT), *([("large", LARGE_SEGMENT)] if large else [])]
+    for name, size in wanted:
+        path, _ = inputs.segment("none", size, name)
+        for engine in ("native", "python"):
+            if name == "large" and engine == "python":
+                continue  # takes minutes, and tells no more than the small one does
+            if (peak := _peak(engine, str(path))) is not None:
+                yield Peak(title="dump", contestant=f"kafkawire {engine}", size=path.stat().st_size, peak=peak)
+
+
+def _peak(engine: str, path: str) -> int | None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kafkawire.cli", "dump", path, *_OPTIONS],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "KAFKAWIRE_BACKEND": engine},
+        cwd=ROOT,
+    )
+    assert process.stderr is not None
+    process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stderr.close()
+    return None if process.returncode else used.ru_maxrss * 1024

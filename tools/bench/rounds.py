@@ -1,0 +1,118 @@
+"""Taking turns: every contestant of a case runs in every round, so that a busy machine slows all alike.
+
+A round lasts some hundredths of a second, or one run of the job where that takes longer; what takes very long runs in
+fewer rounds, spread over the case. CPU time counts, not the clock's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from statistics import median
+from time import monotonic
+
+from tools.bench.cases import Case
+from tools.bench.contestants import Contestant
+from tools.bench.job import AbsentError
+from tools.bench.results import Absence, Memory, Result, Timing
+
+#: A contestant runs in at least as many rounds, however long one takes.
+FEWEST = 3
+
+
+class BenchError(Exception):
+    """One of our own engines fails, or contestants disagree: there is nothing to compare."""
+
+
+def measure(
+    case: Case, *, rounds: int, seconds: float, budget: float, say: Callable[[str], None] = lambda _: None
+) -> Result:
+    """One case.
+
+    Args:
+        seconds: how long a round shall run one contestant.
+        budget: most seconds in all for one contestant, beyond `FEWEST` rounds.
+        say: is told what is going on.
+
+    Raises:
+        BenchError: one of ours fails, or results differ.
+    """
+    absent: list[Absence] = []
+    with ExitStack() as stack:
+        present: list[Contestant] = []
+        for entrant in case.entrants:
+            try:
+                contestant = Contestant(entrant)
+            except AbsentError as error:
+                if entrant.ours and "not installed" not in str(error) and "not there" not in str(error):
+                    raise BenchError(f"{case.title}: {entrant.name}: {error}") from error
+                absent.append(Absence(contestant=entrant.name, why=str(error)))
+                continue
+            stack.callback(contestant.close)
+            present.append(contestant)
+        present = [contestant for contestant in present if _agrees(case, contestant, present, absent)]
+        say(f"{case.title}: {', '.join(contestant.entrant.name for contestant in present)}")
+        timings = _timings(present, rounds, seconds, budget)
+        memory = [
+            Memory(contestant=contestant.entrant.name, retained=retained, blocks=blocks, taken=taken)
+            for contestant in (present if case.memory else ())
+            for retained, blocks, taken in [contestant.memory()]
+        ]
+    return Result(
+        key=case.key,
+        table=case.table,
+        title=case.title,
+        unit=case.unit,
+        items=case.items,
+        size=case.size,
+        timings=tuple(timings),
+        absent=tuple(absent),
+        memory=tuple(memory),
+    )
+
+
+def _agrees(case: Case, contestant: Contestant, present: Sequence[Contestant], absent: list[Absence]) -> bool:
+    """Whether the contestant has the same result as the others: checked before anything is measured."""
+    if contestant.check == (case.check or present[0].check):
+        return True
+    name = contestant.entrant.name
+    if contestant.entrant.ours:
+        raise BenchError(f"{case.title}: {name} has another result than the others")
+    absent.append(Absence(contestant=name, why=f"{name} has another result than the others"))
+    return False
+
+
+def _timings(present: Sequence[Contestant], rounds: int, seconds: float, budget: float) -> list[Timing]:
+    plans = []
+    for contestant in present:
+        estimate = _warm(contestant)
+        times = max(1, int(seconds / estimate))
+        turns = max(FEWEST, min(rounds, int(budget / (times * estimate))))
+        plans.append((contestant, times, turns))
+    measured: list[list[tuple[float, float]]] = [[] for _ in present]
+    for turn in range(rounds):
+        for (contestant, times, turns), out in zip(plans, measured, strict=True):
+            if (turn + 1) * turns // rounds > turn * turns // rounds or rounds < FEWEST:
+                thread, process = contestant.run(times)
+                out.append((thread / times, process / times))
+    return [
+        Timing(
+            contestant=contestant.entrant.name,
+            ours=contestant.entrant.ours,
+            seconds=tuple(thread for thread, _ in out),
+            process=median(process for _, process in out),
+            times=times,
+        )
+        for (contestant, times, _), out in zip(plans, measured, strict=True)
+    ]
+
+
+def _warm(contestant: Contestant) -> float:
+    """Runs the job until the contestant is warm; seconds of one run then."""
+    times, end = 1, monotonic() + contestant.entrant.warm_up
+    while True:
+        thread, process = contestant.run(times)
+        if monotonic() >= end:
+            return max(thread, process, 1e-9) / times
+        if max(thread, process) < contestant.entrant.warm_up / 20:
+            times *= 2

@@ -1,0 +1,142 @@
+"""Results as tables: which there are, their columns and cells. The terminal and the page show the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from tools.bench.results import Result, Run, Timing
+
+#: A cell of a contestant that took no part.
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A table of results: its title, what it says before and after, and how a cell is printed."""
+
+    name: str
+    title: str
+    about: str
+    cell: Callable[[Result, Timing], str]
+    mean: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header, all as wide."""
+
+    title: str
+    about: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+def _micros(result: Result, timing: Timing) -> str:
+    return f"{_number(timing.median * 1e6)} µs"
+
+
+def _millis(result: Result, timing: Timing) -> str:
+    return f"{_number(timing.median * 1e3)} ms"
+
+
+def _rate(result: Result, timing: Timing) -> str:
+    return f"{_number(result.items / timing.median / 1e6)} M/s"
+
+
+def _number(value: float) -> str:
+    """Three digits that say something."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+_RECORDS = "16 MB of 200-byte records in batches of 80; records a second."
+KINDS = (
+    Kind("decode", "Decode", "Bytes to objects, one message.", _micros, mean=True),
+    Kind("encode", "Encode", "Objects to bytes, one message.", _micros, mean=True),
+    Kind("no-copy", "Records left where they are", "Views of the input; Java writes them the same way.", _micros),
+    Kind("strict", "Strict mode", "Accepts only the bytes that encode would write.", _micros, mean=True),
+    Kind("records/objects", "Records as objects", _RECORDS, _rate),
+    Kind("records/columns", "Records as columns", f"{_RECORDS} Java has no columns: it walks objects.", _rate),
+    Kind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
+    Kind("columns", "Messages as columns", "100,000 values of `__transaction_state`; Java reads objects.", _rate),
+    Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
+    Kind("startup", "Start", "CPU time of a fresh process, beyond Python and msgspec.", _millis),
+)
+
+
+def tables(run: Run) -> list[Table]:
+    """Those of which the run has results."""
+    found = [_table(kind, run.table(kind.name)) for kind in KINDS if run.table(kind.name)]
+    for make in (_memory, _instructions, _peaks):
+        table = make(run)
+        if table.rows:
+            found.append(table)
+    return found
+
+
+def _table(kind: Kind, results: list[Result]) -> Table:
+    names = list(dict.fromkeys(timing.contestant for result in results for timing in result.timings))
+    rows = []
+    for result in results:
+        row = [result.title]
+        for name in names:
+            timing = result.timing(name)
+            row.append(_cell(kind, result, timing) if timing else NOTHING)
+        rows.append(row)
+    if kind.mean and len(results) > 1:
+        rows.append(["geometric mean of the ratios", *(_mean(results, name) for name in names)])
+    return Table(kind.title, kind.about, ["", *names], rows)
+
+
+def _cell(kind: Kind, result: Result, timing: Timing) -> str:
+    """Value, interquartile range, and how many times as long as our first engine."""
+    text = f"{kind.cell(result, timing)} ±{timing.spread * 100:.0f}%"
+    reference = result.reference
+    return text if reference is None else f"{text} ({_number(timing.median / reference.median)}×)"
+
+
+def _mean(results: list[Result], name: str) -> str:
+    found = [
+        timing.median / reference.median
+        for result in results
+        if (timing := result.timing(name)) and (reference := result.reference)
+    ]
+    if not found:
+        return NOTHING
+    return f"{_number(geometric_mean(found))}×" + (f" of {len(found)}" if len(found) < len(results) else "")
+
+
+def _memory(run: Run) -> Table:
+    with_memory = [result for result in run.results if result.memory]
+    names = list(dict.fromkeys(memory.contestant for result in with_memory for memory in result.memory))
+    rows = []
+    for result in with_memory:
+        found = {memory.contestant: memory for memory in result.memory}
+        cells = []
+        for name in names:
+            memory = found.get(name)
+            blocks = f" in {memory.blocks:,}" if memory and memory.blocks else ""
+            cells.append(f"{memory.retained:,}{blocks}" if memory else NOTHING)
+        rows.append([result.title, *cells])
+    return Table("Memory of one decoded message", "Bytes that it keeps, and in how many blocks.", ["", *names], rows)
+
+
+def _instructions(run: Run) -> Table:
+    counted = [result for result in run.results if result.instructions]
+    names = list(dict.fromkeys(count.contestant for result in counted for count in result.instructions))
+    rows = []
+    for result in counted:
+        found = {count.contestant: count.instructions for count in result.instructions}
+        first = next(iter(found.values()))
+        cells = [f"{found[name]:,} ({_number(found[name] / first)}×)" if name in found else NOTHING for name in names]
+        rows.append([f"{result.table}: {result.title}", *cells])
+    return Table("Instructions", "Of one run, counted by callgrind: steadier than time.", ["", *names], rows)
+
+
+def _peaks(run: Run) -> Table:
+    rows = [
+        [f"{peak.title}, a file of {peak.size / 1e6:,.0f} MB", peak.contestant, f"{peak.peak / 1e6:,.0f} MB"]
+        for peak in run.peaks
+    ]
+    return Table("Most memory of a command", "The whole process, interpreter included.", ["", "", "peak"], rows)

@@ -1,0 +1,77 @@
+"""A contestant that is Python: a process with one job, which it runs as often as it is told.
+
+`python -m tools.bench.worker JOB REPLIES key=value...`: prepares the job, writes `ready CHECK` (a digest of its result)
+or `absent REASON` to the file REPLIES, then answers each line of standard input: a number runs the job that many times
+and gives the CPU time of the thread and of the process in nanoseconds; `memory` what a result keeps and takes. The Java
+contestants speak the same (`java/`).
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+from tools.bench.job import AbsentError, Job
+
+#: Results that are kept while memory is measured: this many bytes of input's worth, but at least two.
+_KEPT_INPUT = 1 << 20
+
+
+def _time(run: Callable[[], Any], times: int) -> str:
+    thread, process = time.thread_time_ns(), time.process_time_ns()
+    for _ in range(times):
+        run()
+    return f"{time.thread_time_ns() - thread} {time.process_time_ns() - process}"
+
+
+def _memory(job: Job) -> str:
+    """Bytes and blocks that one result keeps, and the most bytes that making one takes."""
+    count = max(2, min(2000, _KEPT_INPUT // max(1, job.size)))
+    kept: list[Any] = [None] * count
+    gc.collect()
+    tracemalloc.start()
+    for i in range(count):
+        kept[i] = job.run()
+    retained = tracemalloc.get_traced_memory()[0] / count
+    del kept[1:]
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    job.run()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    kept = [None] * count
+    gc.collect()
+    blocks = sys.getallocatedblocks()
+    for i in range(count):
+        kept[i] = job.run()
+    return f"{retained:.0f} {(sys.getallocatedblocks() - blocks) / count:.0f} {peak}"
+
+
+def main(name: str, replies: str, *options: str) -> None:
+    module, function = name.split(":")
+    with open(replies, "w", encoding="utf-8") as out:
+
+        def say(text: str) -> None:
+            out.write(text + "\n")
+            out.flush()
+
+        try:
+            prepare = getattr(importlib.import_module(module), function)
+            job: Job = prepare(**dict(option.split("=", 1) for option in options))
+        except AbsentError as error:
+            say(f"absent {error}")
+            return
+        gc.collect()
+        gc.freeze()  # what was imported is no garbage of the job
+        say(f"ready {job.check}")
+        for line in sys.stdin:
+            say(_memory(job) if line.strip() == "memory" else _time(job.run, int(line)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
