@@ -1,7 +1,8 @@
-"""`Batch`: a record batch of magic 2 (KIP-98; Kafka's `DefaultRecordBatch`): 61 bytes of header, then its records.
+"""`Batch`: a record batch of any magic.
 
-The header is parsed once; the records are only read, and decompressed, when they are asked for. So walking over batches
-for their headers costs no payload.
+Of magic 2 (KIP-98; Kafka's `DefaultRecordBatch`) it is 61 bytes of header, then its records; of magic 0 and 1 a message
+that stands alone, or a wrapper with its messages (see `legacy`). The header is parsed once; the records are only read,
+and decompressed, when they are asked for. So walking over batches for their headers costs no payload.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 
 import crc32c
 import msgspec
+from msgspec.structs import replace
 
 from kafkawire.errors import RecordError
+from kafkawire.records import legacy
 from kafkawire.records.compression import CompressionError, codec_name, decompress
 from kafkawire.records.control import Control, control_of
 from kafkawire.records.record import NO_SEQUENCE, Record, read_records
@@ -36,19 +39,23 @@ KNOWN_ATTRIBUTES = 0x7F
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
-    """A batch; fields as on the wire, under Kafka's names.
+    """A batch; fields as on the wire, under Kafka's names. What magic 0 and 1 do not have is -1 there.
 
     Attributes:
         position: byte offset of the batch in what was read.
+        magic: the format: 0, 1 or 2.
         data: all its bytes, a view of what was read.
         base_offset, last_offset_delta: the offsets that the batch covers, whether or not compaction left the records.
         batch_length: bytes after this field; `size` is the whole.
         partition_leader_epoch: of the leader that appended it; -1 in what a producer sends.
-        crc: CRC-32C of all bytes from the attributes on.
-        attributes: bits; `codec`, `timestamp_type`, `transactional`, `is_control`, `delete_horizon` read them.
+        crc: CRC-32C of all bytes from the attributes on (magic 0 and 1: CRC-32 from the magic on).
+        attributes: bits (of magic 0 and 1 those that mean something); `codec`, `timestamp_type`, `transactional`,
+            `is_control`, `delete_horizon` read them.
         base_timestamp, max_timestamp: epoch milliseconds, -1 for none.
         producer_id, producer_epoch, base_sequence: -1 where the producer is not idempotent.
-        record_count: number of records; 0 for a batch that compaction emptied and kept for its producer's state.
+        record_count: number of records; 0 for a batch that compaction emptied and kept for its producer's state; -1 for
+            a wrapper of magic 0 or 1 that was not looked into (`measured`), whose offsets then are those of its last
+            message.
         max_batch_bytes: most bytes that the records may have when decompressed.
     """
 
@@ -90,7 +97,12 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def timestamp_type(self) -> str:
-        """CreateTime or LogAppendTime (then every record's timestamp is `max_timestamp`, the broker's clock)."""
+        """CreateTime or LogAppendTime (then every record's timestamp is `max_timestamp`, the broker's clock).
+
+        NoTimestampType for magic 0, whose messages have no timestamps.
+        """
+        if not self.magic:
+            return "NoTimestampType"
         return "LogAppendTime" if self.attributes & LOG_APPEND_TIME else "CreateTime"
 
     @property
@@ -110,6 +122,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     @property
     def crc_ok(self) -> bool:
         """Whether the checksum is that of the bytes."""
+        if self.magic < MAGIC:
+            return legacy.checksum(self.data) == self.crc
         return crc32c.crc32c(self.data[CHECKSUMMED:]) == self.crc
 
     @property
@@ -118,6 +132,9 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
         An iterator and no list: compressed records may be many times larger than the batch.
         """
+        if self.magic < MAGIC:
+            yield from legacy.read_messages(self.data, position=self.position, limit=self.max_batch_bytes)
+            return
         payload: Buffer = self.data[HEADER.size :]
         origin = self.position + HEADER.size
         if self.attributes & CODEC_MASK:
@@ -153,3 +170,18 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
             RecordError: the control record cannot be read.
         """
         return control_of(next(self.records, None)) if self.attributes & CONTROL else None
+
+    def measured(self) -> Batch:
+        """The batch with the offsets and the number of records of a wrapper of magic 0 or 1, which only its payload
+        tells. Itself where the header tells, where the payload is damaged, and where its offsets do not ascend.
+        """
+        if self.record_count >= 0 or self.magic == MAGIC:
+            return self
+        try:
+            inside = legacy.contents(self.data, position=self.position, limit=self.max_batch_bytes)
+        except RecordError:
+            return self
+        if not 0 <= inside.first <= inside.last:
+            return self
+        delta = inside.last - inside.first
+        return replace(self, base_offset=inside.first, last_offset_delta=delta, record_count=inside.count)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import cramjam
 
+from kafkawire.records import lz4_header
 from kafkawire.wire.values import Buffer
 
 #: Bits 0-2 of a batch's attributes (Kafka's `CompressionType`).
@@ -42,8 +43,13 @@ def codec_name(number: int) -> str:
     return CODECS[number] if 0 <= number < len(CODECS) else f"UNKNOWN_{number}"
 
 
-def decompress(codec: str, data: Buffer, limit: int = MAX_BATCH_BYTES) -> Buffer:
+def decompress(codec: str, data: Buffer, limit: int = MAX_BATCH_BYTES, *, any_header_checksum: bool = False) -> Buffer:
     """The bytes that `data` holds, at most `limit` of them.
+
+    Members, frames and streams that are joined are read one after the other.
+
+    Args:
+        any_header_checksum: do not believe the checksum of lz4 frame headers: Kafka computed it wrongly for magic 0.
 
     Raises:
         TooLargeError: they are more than that.
@@ -55,11 +61,17 @@ def decompress(codec: str, data: Buffer, limit: int = MAX_BATCH_BYTES) -> Buffer
         return _decompress_snappy(data, limit)
     if codec not in CODECS:
         raise CompressionError(f"no known codec: {codec}")
+    if any_header_checksum and codec == "lz4":
+        data = lz4_header.mended(data)
     return _grow(getattr(cramjam, codec).decompress_into, data, limit)
 
 
-def compress(codec: str, data: bytes) -> bytes:
-    """`data` as Kafka's Java reads it back: gzip, xerial snappy, lz4 frames of independent blocks, zstd."""
+def compress(codec: str, data: bytes, *, broken_header_checksum: bool = False) -> bytes:
+    """`data` as Kafka's Java reads it back: gzip, xerial snappy, lz4 frames of independent blocks, zstd.
+
+    Args:
+        broken_header_checksum: of lz4 frames, as Kafka's clients wrote, and expected, them with magic 0.
+    """
     if codec == "none":
         return data
     if codec == "gzip":
@@ -72,7 +84,8 @@ def compress(codec: str, data: bytes) -> bytes:
         # Kafka's reader refuses blocks that refer to the ones before them.
         compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
         compressor.compress(data)
-        return bytes(compressor.finish())
+        frame = bytes(compressor.finish())
+        return lz4_header.broken(frame) if broken_header_checksum else frame
     if codec == "zstd":
         return bytes(cramjam.zstd.compress(data))
     raise ValueError(f"no known codec: {codec}; known are {', '.join(CODECS)}")

@@ -7,7 +7,7 @@ linear in the size of the data, whatever the bytes claim.
 
 from __future__ import annotations
 
-import zlib
+import struct
 from collections.abc import Iterator
 from mmap import mmap
 from typing import NoReturn, Protocol
@@ -16,15 +16,16 @@ import crc32c
 import msgspec
 
 from kafkawire.errors import RecordError
-from kafkawire.records.batch import CHECKSUMMED, HEADER, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC, Batch
-from kafkawire.records.compression import CODECS, MAX_BATCH_BYTES
+from kafkawire.records import legacy
+from kafkawire.records.batch import CHECKSUMMED, HEADER, LOG_OVERHEAD, MAGIC, Batch
+from kafkawire.records.candidates import HIGHEST_OFFSET, REACH, SHORTEST_BATCH, candidates
+from kafkawire.records.compression import MAX_BATCH_BYTES
 
-_SHORTEST = HEADER.size - LOG_OVERHEAD
-#: A base offset above this is not believed: the offsets after it would overflow.
-_HIGHEST_OFFSET = (1 << 63) - (1 << 32)
-#: crc, magic, attributes, (timestamp from magic 1 on), key and value length of a message of magic 0 and 1.
-_LEGACY_SHORTEST = {0: 14, 1: 22}
-_LEGACY_CHECKSUMMED = 16
+#: Least length of a batch by its magic, which stands at the same place in all of them.
+_SHORTEST = {**legacy.SHORTEST, MAGIC: SHORTEST_BATCH}
+_MAGIC_AT = 16
+_MAGIC = struct.Struct(">b")
+_LENGTH = struct.Struct(">i")
 _PROOF_FACTOR = 16
 _WINDOW = 1 << 20
 _ZEROS = bytes(_WINDOW)
@@ -59,8 +60,8 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         position: where it begins.
-        reason: `truncated`, `bad_length`, `bad_header`, `unknown_magic`, `unsupported_magic` (0 and 1), `crc_mismatch`,
-            `too_large`, `zeros`, or `preallocated` (zeros up to the end, as of a log that is preallocated).
+        reason: `truncated`, `bad_length`, `bad_header`, `unknown_magic`, `crc_mismatch`, `too_large`, `zeros`, or
+            `preallocated` (zeros up to the end, as of a log that is preallocated).
         detail: what was found, in words.
         resumed_at: position of the next batch that was proven; None where none follows in the range that is read.
     """
@@ -102,7 +103,8 @@ def read(
     Args:
         start, end: only what begins in `[start, end)`; a batch may end behind `end`. `start` is the beginning of a
             batch (see `find_batch`).
-        check_crc: compare every batch's checksum. Without it, a batch is believed by its length.
+        check_crc: compare every batch's checksum. Without it, a batch is believed by its length, nothing but headers is
+            looked at, and wrappers of magic 0 and 1 are not `measured`.
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
     """
     source = data if not isinstance(data, (bytes, bytearray, memoryview, mmap)) else Memory(data)
@@ -164,90 +166,115 @@ class _Walk:
     def batch_at(self, position: int) -> Batch | _Fault:
         """The batch that begins there, or why there is none."""
         head = self.at(position, HEADER.size)
+        if len(head) > _MAGIC_AT and head[_MAGIC_AT] < MAGIC:
+            return self._message_at(position, head)
         if len(head) < HEADER.size:
             return self._fault(position, head)
         fields = HEADER.unpack(head)
         length = fields[1]
-        if fields[3] != MAGIC or not _SHORTEST <= length <= self.max_batch_bytes:
+        if fields[3] != MAGIC or not SHORTEST_BATCH <= length <= self.max_batch_bytes:
             return self._fault(position, head)
-        size = length + LOG_OVERHEAD
+        data = self._whole(position, length + LOG_OVERHEAD)
+        if not isinstance(data, memoryview):
+            return data
+        if self.check_crc:
+            computed = crc32c.crc32c(data[CHECKSUMMED:])
+            if computed != fields[4]:
+                return _crc_mismatch(fields[4], computed, position + len(data))
+        batch = Batch(position, data, self.max_batch_bytes, *fields)
+        if batch.record_count < 0 or batch.last_offset_delta < 0 or not 0 <= batch.base_offset <= HIGHEST_OFFSET:
+            detail = (
+                f"base offset {batch.base_offset}, last offset delta {batch.last_offset_delta}, "
+                f"{batch.record_count} records"
+            )
+            return _Fault("bad_header", detail, position + len(data))
+        return batch
+
+    def _message_at(self, position: int, head: memoryview) -> Batch | _Fault:
+        """The message of magic 0 or 1 that begins there, or why there is none."""
+        length = _LENGTH.unpack_from(head, 8)[0]
+        if not legacy.SHORTEST[head[_MAGIC_AT]] <= length <= self.max_batch_bytes:
+            return self._fault(position, head)
+        data = self._whole(position, length + LOG_OVERHEAD)
+        if not isinstance(data, memoryview):
+            return data
+        fields = legacy.header(data)
+        if self.check_crc:
+            computed = legacy.checksum(data)
+            if computed != fields[4]:
+                return _crc_mismatch(fields[4], computed, position + len(data))
+        batch = Batch(position, data, self.max_batch_bytes, *fields)
+        if not 0 <= batch.base_offset <= HIGHEST_OFFSET:
+            return _Fault("bad_header", f"offset {batch.base_offset}", position + len(data))
+        return batch.measured() if self.check_crc else batch
+
+    def _whole(self, position: int, size: int) -> memoryview | _Fault:
         if size > self.size - position:
             return _Fault("truncated", f"{self.size - position} of a batch's {size} bytes")
         data = self.at(position, size)
         if len(data) < size:
             return _Fault("truncated", f"the file became shorter: {len(data)} of a batch's {size} bytes")
-        batch = Batch(position, data, self.max_batch_bytes, *fields)
-        if self.check_crc:
-            computed = crc32c.crc32c(data[CHECKSUMMED:])
-            if computed != batch.crc:
-                detail = f"the checksum is {batch.crc:#010x}, that of the bytes {computed:#010x}"
-                return _Fault("crc_mismatch", detail, position + size)
-        if batch.record_count < 0 or batch.last_offset_delta < 0 or not 0 <= batch.base_offset <= _HIGHEST_OFFSET:
-            detail = (
-                f"base offset {batch.base_offset}, last offset delta {batch.last_offset_delta}, "
-                f"{batch.record_count} records"
-            )
-            return _Fault("bad_header", detail, position + size)
-        return batch
+        return data
 
     def _fault(self, position: int, head: memoryview) -> _Fault:
         """Why a header's first bytes are none."""
-        left = self.size - position
-        if len(head) > LOG_OVERHEAD + 4:
-            length = int.from_bytes(head[8:12], "big", signed=True)
-            magic = int.from_bytes(head[16:17], "big", signed=True)
-            if magic in _LEGACY_SHORTEST and self._legacy_size(position):
-                end, count = self._legacy_run(position)
-                return _Fault(
-                    "unsupported_magic", f"{count} message{'s' * (count > 1)} of magic {magic}, not read yet", end
-                )
-            if magic == MAGIC and length > self.max_batch_bytes:
-                return _Fault("too_large", f"a batch of {length} bytes, above the limit of {self.max_batch_bytes}")
-            if len(head) == HEADER.size and any(head):
-                if magic != MAGIC:
-                    return _Fault("unknown_magic", f"magic {magic}")
-                return _Fault("bad_length", f"a batch length of {length}, below {_SHORTEST}")
         if not any(head):
             return _Fault("zeros", "a batch header of zeros")
-        return _Fault("truncated", f"{left} of a batch header's {HEADER.size} bytes")
+        magic = _MAGIC.unpack_from(head, _MAGIC_AT)[0] if len(head) > _MAGIC_AT else None
+        if magic in _SHORTEST:
+            length = _LENGTH.unpack_from(head, 8)[0]
+            if length > self.max_batch_bytes:
+                return _Fault("too_large", f"a batch of {length} bytes, above the limit of {self.max_batch_bytes}")
+            if length < _SHORTEST[magic]:
+                return _Fault("bad_length", f"a batch length of {length}, below {_SHORTEST[magic]}")
+        elif magic is not None:
+            return _Fault("unknown_magic", f"magic {magic}")
+        return _Fault("truncated", f"{self.size - position} of a batch header's {HEADER.size} bytes")
 
     def damage(self, position: int, fault: _Fault, stop: int) -> Damage:
         """The damage that begins at `position`: how far it reaches, looked at up to `stop`."""
         if fault.reason == "zeros" and self._zeros_to_end(position):
             return Damage(position, "preallocated", f"{self.size - position} zero bytes up to the end")
         after = fault.next
-        if after is not None and (fault.reason == "unsupported_magic" or self._proven(after)):
-            return Damage(position, fault.reason, fault.detail, after if after < self.size else None)
+        if after is not None and self._proven(after):
+            return Damage(position, fault.reason, fault.detail, after)
         resumed_at = self.find(position + 1, stop)
         reason = "bad_length" if fault.reason == "truncated" and resumed_at is not None else fault.reason
         return Damage(position, reason, fault.detail, resumed_at)
 
     def find(self, start: int, stop: int) -> int | None:
         """Position of the first proven batch that begins in `[start, stop)`."""
+        stop = min(stop, self.size)
         while start < stop:
             # The window reaches over the header of a batch that begins at its end.
-            window = bytes(self.at(start, min(_WINDOW, stop - start) + HEADER.size - 1))
-            magic_at = window.find(MAGIC, 16)
-            while magic_at >= 0 and magic_at - 16 < min(_WINDOW, stop - start):
-                if _plausible(window, magic_at - 16) and self._proven(start + magic_at - 16):
-                    return start + magic_at - 16
-                magic_at = window.find(MAGIC, magic_at + 1)
-            if len(window) < HEADER.size:
+            window = bytes(self.at(start, min(_WINDOW, stop - start) + REACH - 1))
+            longest = min(self.size - start, self.max_batch_bytes + LOG_OVERHEAD)
+            for place in candidates(window, min(_WINDOW, stop - start), longest):
+                if self._proven(start + place):
+                    return start + place
+            if len(window) < REACH:
                 return None
             start += _WINDOW
         return None
 
     def _proven(self, position: int) -> bool:
-        head = self.at(position, HEADER.size)
-        if len(head) < HEADER.size or not _plausible(head, 0):
+        """Whether a batch of that magic, length and checksum is there."""
+        head = self.at(position, _MAGIC_AT + 1)
+        if len(head) <= _MAGIC_AT or head[_MAGIC_AT] not in _SHORTEST:
             return False
-        size = int.from_bytes(head[8:12], "big") + LOG_OVERHEAD
+        magic, length = head[_MAGIC_AT], _LENGTH.unpack_from(head, 8)[0]
+        size = length + LOG_OVERHEAD
         affordable = self.max_batch_bytes + _PROOF_FACTOR * (position - self.start) - self.proved
-        if size > min(self.size - position, self.max_batch_bytes + LOG_OVERHEAD, affordable):
+        longest = min(self.size - position, self.max_batch_bytes + LOG_OVERHEAD, affordable)
+        if length < _SHORTEST[magic] or size > longest:
             return False
         self.proved += size
         data = self.at(position, size)
-        return len(data) == size and crc32c.crc32c(data[CHECKSUMMED:]) == int.from_bytes(head[17:21], "big")
+        if len(data) < size:
+            return False
+        if magic == MAGIC:
+            return crc32c.crc32c(data[CHECKSUMMED:]) == int.from_bytes(data[17:21], "big")
+        return legacy.checksum(data) == int.from_bytes(data[12:16], "big")
 
     def _zeros_to_end(self, position: int) -> bool:
         while position < self.size:
@@ -259,40 +286,6 @@ class _Walk:
             position += len(window)
         return True
 
-    def _legacy_size(self, position: int) -> int:
-        """Bytes of the message of magic 0 or 1 that begins there, 0 where none does that its checksum proves."""
-        head = self.at(position, LOG_OVERHEAD + 5)
-        if len(head) < LOG_OVERHEAD + 5:
-            return 0
-        length = int.from_bytes(head[8:12], "big", signed=True)
-        shortest = _LEGACY_SHORTEST.get(head[16], self.max_batch_bytes)
-        if not shortest <= length <= min(self.size - position - LOG_OVERHEAD, self.max_batch_bytes):
-            return 0
-        data = self.at(position, length + LOG_OVERHEAD)
-        stored = int.from_bytes(data[12:16], "big")
-        return len(data) if zlib.crc32(data[_LEGACY_CHECKSUMMED:]) == stored else 0
 
-    def _legacy_run(self, position: int) -> tuple[int, int]:
-        """Where a run of messages of magic 0 and 1 ends, and how many they are."""
-        count = 0
-        while size := self._legacy_size(position):
-            position += size
-            count += 1
-        return position, count
-
-
-def _plausible(data: bytes | memoryview, position: int) -> bool:
-    """Whether a header of sane values begins there. Cheap; a checksum has the last word."""
-    if len(data) - position < HEADER.size:
-        return False
-    offset, length, epoch, magic, _, attributes, delta, *_, count = HEADER.unpack_from(data, position)
-    return bool(
-        magic == MAGIC
-        and length >= _SHORTEST
-        and 0 <= offset <= _HIGHEST_OFFSET
-        and epoch >= -1
-        and 0 <= attributes <= KNOWN_ATTRIBUTES
-        and attributes & 7 < len(CODECS)
-        and delta >= 0
-        and 0 <= count <= delta + 1
-    )
+def _crc_mismatch(stored: int, computed: int, after: int) -> _Fault:
+    return _Fault("crc_mismatch", f"the checksum is {stored:#010x}, that of the bytes {computed:#010x}", after)

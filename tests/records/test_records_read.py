@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
-import zlib
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -225,23 +224,6 @@ def test_asking_damage_for_records_raises_it() -> None:
     assert caught.value.offset == 0
     with pytest.raises(RecordError):
         _ = damage.control
-
-
-def legacy(magic: int, value: bytes) -> bytes:
-    body = struct.pack(">bb", magic, 0) + (b"\0" * 8 if magic else b"") + struct.pack(">ii", -1, len(value)) + value
-    return struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_messages_of_magic_0_and_1_are_named(magic: int) -> None:
-    old = legacy(magic, b"old") + legacy(magic, b"older")
-    for data in (old + FIRST, FIRST + old):
-        assert sorted(map(str, offsets(data))) == ["0", "unsupported_magic"]
-    (damage, _) = read(old + FIRST)
-    assert damage == Damage(0, "unsupported_magic", f"2 messages of magic {magic}, not read yet", len(old))
-    (damage,) = read(old)
-    assert isinstance(damage, Damage)
-    assert damage.resumed_at is None
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))

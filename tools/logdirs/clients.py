@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Message, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -22,15 +22,19 @@ TIMEOUT_S = 30.0
 #: What makes librdkafka write message sets of a magic itself: it takes the broker for one that knows no newer.
 OLD_BROKER = {0: "0.9.0.1", 1: "0.10.0.0"}
 
+_TIMESTAMP_TYPES = {TIMESTAMP_NOT_AVAILABLE: "NoTimestampType", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
+
 #: key, value, timestamp (epoch milliseconds)
 Item = tuple[bytes | None, bytes | None, int]
 
 
 def items(first: int, count: int, timestamp: int, *, keys: int | None = None) -> list[Item]:
-    """Records that compress, with nulls among them; `keys`: how many different keys (compaction needs them)."""
+    """Records that compress, with nulls among them; with `keys`, as many keys recur, and every third record has
+    its own: compaction leaves those, and gaps between them."""
     made: list[Item] = []
     for number in range(first, first + count):
-        key = b"key-%d" % (number % keys) if keys else (None if number % 5 == 3 else b"key-%d" % number)
+        own = number if number % 3 == 0 else number % (keys or 1)
+        key = b"key-%d" % own if keys else (None if number % 5 == 3 else b"key-%d" % number)
         value = None if number % 7 == 4 and not keys else b"value %d of many, much alike" % number
         made.append((key, value, timestamp + 1000 * (number - first)))
     return made
@@ -91,8 +95,8 @@ def read_all(bootstrap: str, topic: str, partition: int) -> list[dict[str, Any]]
             found.append(
                 {
                     "offset": message.offset(),
-                    "timestamp": timestamp,
-                    "timestamp_type": "LogAppendTime" if kind == TIMESTAMP_LOG_APPEND_TIME else "CreateTime",
+                    "timestamp": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+                    "timestamp_type": _TIMESTAMP_TYPES.get(kind, "CreateTime"),
                     "key": _text(message.key()),
                     "value": _text(message.value()),
                 }
