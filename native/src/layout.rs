@@ -44,6 +44,11 @@ const NULLABLE: u8 = 32;
 const ARRAY: u8 = 64;
 
 impl Kind {
+    /// The kind of a code, whatever its flags.
+    pub fn of_code(code: u8) -> Option<Kind> {
+        KINDS.get(usize::from(code & 15)).copied()
+    }
+
     /// Bytes of a value, where they do not depend on it.
     pub fn fixed_size(self) -> Option<usize> {
         match self {
@@ -94,7 +99,11 @@ impl Op {
 
     /// The op of this array's elements.
     pub fn item(&self) -> Op {
-        Op { nullable: false, array: false, ..*self }
+        Op {
+            nullable: false,
+            array: false,
+            ..*self
+        }
     }
 }
 
@@ -131,7 +140,10 @@ pub fn layouts_of(table: &Bound<'_, PyAny>, slots: &[usize]) -> PyResult<Vec<Lay
     let raw: Vec<RawLayout> = table.getattr("layouts")?.extract()?;
     raw.into_iter()
         .enumerate()
-        .map(|(index, layout)| checked(layout, index, slots).ok_or_else(|| PyValueError::new_err("not a table of layouts")))
+        .map(|(index, layout)| {
+            checked(layout, index, slots)
+                .ok_or_else(|| PyValueError::new_err("not a table of layouts"))
+        })
         .collect()
 }
 
@@ -146,12 +158,18 @@ fn checked(raw: RawLayout, index: usize, slots: &[usize]) -> Option<Layout> {
         class,
         flexible,
         min_size,
-        ops: ops.into_iter().map(|(code, slot, arg)| op(code, slot, arg)).collect::<Option<_>>()?,
+        ops: ops
+            .into_iter()
+            .map(|(code, slot, arg)| op(code, slot, arg))
+            .collect::<Option<_>>()?,
         tags: tags
             .into_iter()
             .map(|(tag, code, slot, arg)| Some((tag, op(code, slot, arg)?)))
             .collect::<Option<_>>()?,
-        absent: absent.into_iter().map(|slot| (slot < slots).then_some(slot)).collect::<Option<_>>()?,
+        absent: absent
+            .into_iter()
+            .map(|slot| (slot < slots).then_some(slot))
+            .collect::<Option<_>>()?,
         foreign_tags,
     })
 }

@@ -6,6 +6,7 @@
 //! interpreter, which says where and why.
 
 mod codec;
+mod columns;
 mod cursor;
 mod layout;
 
@@ -15,5 +16,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<codec::Codec>()?;
+    module.add_class::<columns::ColumnPlan>()?;
+    module.add_class::<columns::WalkedColumns>()?;
     Ok(())
 }

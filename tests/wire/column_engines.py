@@ -72,7 +72,7 @@ def check(
     versions = version if isinstance(version, list) else [version] * len(buffers)
     rows, problems = expected_of(cls, buffers, versions, shape)
     for name, engine in ENGINES.items():
-        decoded = decode_structs(cls, buffers, version, shape=shape, engine=engine)
+        decoded = decode_structs(cls, buffers, version, asked=shape, style=style, engine=engine)
         decoded.array.validate(full=True)
         found = plain(decoded.array.to_pylist())
         for number, (got, wanted) in enumerate(zip(found, rows, strict=True)):

@@ -38,8 +38,9 @@ class Walked(Protocol):
     column's default; `null` says that this is null.
     """
 
-    #: Values that the engine did not read, ascending.
-    refused: Ints
+    @property
+    def refused(self) -> Ints:
+        """Values that the engine did not read, ascending."""
 
     def count(self, space: int) -> int:
         """Elements of a space."""

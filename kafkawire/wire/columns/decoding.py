@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkawire.errors import DecodeError, MissingExtraError, UnsupportedVersionError
+from kafkawire.wire.backend import native
 from kafkawire.wire.columns import objects
 from kafkawire.wire.columns.build import Built, Walked, build
 from kafkawire.wire.columns.inputs import MISSING, Ints, Values, Versions, read_values, read_versions
@@ -65,7 +66,19 @@ def schema(message: type[Message], *, columns: Iterable[str] | None = None, unkn
         LookupError: `columns` names no field. MissingExtraError: pyarrow is not installed.
     """
     _need_pyarrow()
-    return _batch_schema(struct_type(shape_of(message.spec, columns, unknown_tags=unknown_tags)))
+    return _batch_schema(struct_type(shape(message, columns, unknown_tags=unknown_tags)))
+
+
+def shape(message: type[Message], columns: Iterable[str] | None = None, *, unknown_tags: bool = True) -> Shape:
+    """The shape of a message (`shape_of`), made once."""
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names, not one string")
+    return _shape(message, None if columns is None else tuple(columns), unknown_tags)
+
+
+@lru_cache(maxsize=1024)
+def _shape(message: type[Message], columns: tuple[str, ...] | None, unknown_tags: bool) -> Shape:
+    return shape_of(message.spec, columns, unknown_tags=unknown_tags)
 
 
 def _batch_schema(type_: pa.StructType) -> pa.Schema:
@@ -113,8 +126,8 @@ def decode(
     _need_pyarrow()
     import pyarrow as pa
 
-    shape = shape_of(message.spec, columns, unknown_tags=unknown_tags)
-    decoded = decode_structs(message, values, version, offsets=offsets, shape=shape)
+    asked = shape(message, columns, unknown_tags=unknown_tags)
+    decoded = decode_structs(message, values, version, offsets=offsets, asked=asked)
     arrays = [*decoded.array.flatten(), decoded.versions, decoded.problems()]
     return pa.RecordBatch.from_arrays(arrays, schema=_batch_schema(decoded.array.type))
 
@@ -125,37 +138,36 @@ def decode_structs(
     version: Any,
     *,
     offsets: Any = None,
-    shape: Shape | None = None,
+    asked: Shape | None = None,
     style: Style = ARROW,
     engine: Engine | None = None,
 ) -> Decoded:
     """Many values as one array of structs, with their errors: what `decode` is made of.
 
     Args:
-        shape, style: see `schema`. The others: see `decode`.
+        asked, style: the fields (see `shape`), and what differs between users. The others: see `decode`.
         engine: the engine that walks over values; by default the one that `kafkawire.backend` names.
     """
     _need_pyarrow()
     import pyarrow as pa
 
-    if shape is None:
-        shape = shape_of(message.spec)
+    asked = shape(message) if asked is None else asked
     read = read_values(values, offsets)
     versions = read_versions(message.spec, read, version)
-    type_ = struct_type(shape, style)
-    parts, rest = _by_layout(message, read, versions, shape, style, engine or _engine())
+    type_ = struct_type(asked, style)
+    parts, rest = _by_layout(message, read, versions, asked, style, engine or _engine())
     there = read.starts != MISSING
     found, errors = objects.decode_each(message, read, versions, rest[there[rest]].tolist())
     impure = [part.rows[part.built.impure] for part in parts]
     if found:
-        make = objects.row_maker(shape, style)
+        make = objects.row_maker(asked, style)
         array = pa.array([make(value) for value in found.values()], type_)
         rows = np.fromiter(found, np.int64, len(found))
         parts.append(_Part(rows, Built(array.flatten(), _none()), _none()))
-        impure.append(np.array([row for row, value in found.items() if objects.told(value, shape)], np.int64))
+        impure.append(np.array([row for row, value in found.items() if objects.told(value, asked)], np.int64))
 
     def told(row: int) -> str | None:
-        return objects.told(objects.decode_one(message, read, versions, row), shape)
+        return objects.told(objects.decode_one(message, read, versions, row), asked)
 
     return Decoded(
         _joined(parts, len(read), type_),
@@ -195,7 +207,7 @@ def _by_layout(
         ours = Values(values.data, starts, values.ends)
         if not whole:
             ours = Values(values.data, starts[rows], values.ends[rows])
-        plan = _plan(table, int(root), shape)
+        plan = _plan(message, int(root), shape)
         walked = engine(plan, ours)
         parts.append(_Part(rows, build(plan, walked, shape, style), walked.refused))
         read[rows] = True
@@ -211,9 +223,9 @@ def _roots(table: Table, versions: Versions) -> Any:
     return np.array(table.roots)[places]
 
 
-@lru_cache(maxsize=256)
-def _plan(table: Table, root: int, shape: Shape) -> Plan:
-    return make_plan(table, root, shape)
+@lru_cache(maxsize=1024)
+def _plan(message: type[Message], root: int, shape: Shape) -> Plan:
+    return make_plan(message.codec.table, root, shape)
 
 
 def _joined(parts: list[_Part], count: int, type_: pa.StructType) -> pa.StructArray:
@@ -260,6 +272,10 @@ def _none() -> Ints:
 
 
 def _engine() -> Engine:
+    if native is not None:
+        from kafkawire.wire.columns.native import walk
+
+        return walk
     from kafkawire.wire.columns.lockstep import Lockstep
 
     return Lockstep

@@ -16,6 +16,7 @@ own. A struct that is no list's element shares the space of what it lies in. Eac
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from kafkawire.wire.columns.schema import FieldShape, Shape
@@ -102,10 +103,11 @@ class StructNode(NamedTuple):
 Node = NumberNode | BlobNode | NumbersNode | ListNode | StructNode
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
     """Walks, the last of them that of the whole value; the space of each column; the nodes.
 
-    `lists` has the space of a list's elements beside that of the list.
+    `lists` has the space of a list's elements beside that of the list. Equal to itself only, as shapes are.
     """
 
     walks: tuple[Walk, ...]

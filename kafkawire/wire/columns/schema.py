@@ -8,6 +8,7 @@ bytes, `bytes` and `records` binary, strings UTF-8. A field is nullable where it
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,8 +61,12 @@ class FieldShape(NamedTuple):
         return bool(self.field.nullable_versions) or self.field.default is None
 
 
-class Shape(NamedTuple):
-    """The fields of a struct that are asked for, in the schema's order, and whether its unknown tags are."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Shape:
+    """The fields of a struct that are asked for, in the schema's order, and whether its unknown tags are.
+
+    Equal to itself only, which makes it a cheap key of caches.
+    """
 
     fields: tuple[FieldShape, ...]
     unknown_tags: bool
@@ -75,13 +80,10 @@ def shape_of(spec: MessageSpec, columns: Iterable[str] | None = None, *, unknown
 
     Raises:
         LookupError: there is no such field.
-        TypeError: `columns` is a single string.
     """
     unknown_tags = unknown_tags and bool(spec.flexible_versions)
     if columns is None:
         return _whole(spec, unknown_tags)
-    if isinstance(columns, str):
-        raise TypeError("columns is a list of names, not one string")
     return _part(spec, [name.split(".") for name in columns], unknown_tags, spec.name)
 
 
