@@ -169,8 +169,6 @@ class LogChecks:
             self.epoch.held += 1
         if control is not None:
             self._marker(producer, append)
-        elif producer.last_append < append.intact_from:
-            self._unsure(append, _GAP)
         else:
             self._data(producer, append)
 
@@ -184,22 +182,41 @@ class LogChecks:
             self.coordinator_epoch.held += 1
 
     def _data(self, producer: Producer, append: Append) -> None:
-        offset, producer_id, sequence = append.base_offset, append.producer_id, append.base_sequence
         if producer.first_offset >= 0:
             if append.transactional:
                 self.mixed.held += 1
+            elif producer.last_append < append.intact_from:
+                self.mixed.lack(_GAP)
             else:
                 what = f"a batch outside of transactions while the one from offset {producer.first_offset} on is open"
-                self.mixed.breach(offset, producer_id, what)
-        if sequence < 0 or append.producer_epoch < producer.epoch:
+                self.mixed.breach(append.base_offset, append.producer_id, what)
+        if append.base_sequence < 0 or append.producer_epoch < producer.epoch:
             return
-        if append.producer_epoch > producer.epoch or not producer.batches:
-            if sequence:
-                what = f"epoch {append.producer_epoch} begins with sequence number {sequence}"
-                self.from_zero.breach(offset, producer_id, what)
+        if append.producer_epoch > producer.epoch:
+            if producer.last_append < append.intact_from:
+                self.from_zero.lack(_GAP)
             else:
-                self.from_zero.held += 1
-        elif producer.follows(sequence):
+                self._first(append)
+        elif producer.data_known_from < append.intact_from:
+            self.sequence.lack(_GAP)
+            self.duplicate.lack(_GAP)
+        elif producer.batches:
+            self._next(producer, append)
+        else:
+            self._first(append)
+
+    def _first(self, append: Append) -> None:
+        """The first batch of an epoch."""
+        if append.base_sequence:
+            what = f"epoch {append.producer_epoch} begins with sequence number {append.base_sequence}"
+            self.from_zero.breach(append.base_offset, append.producer_id, what)
+        else:
+            self.from_zero.held += 1
+
+    def _next(self, producer: Producer, append: Append) -> None:
+        """A further batch of the epoch."""
+        sequence = append.base_sequence
+        if producer.follows(sequence):
             self.sequence.held += 1
             self.duplicate.held += 1
         elif (first := producer.duplicate(append)) is not None:
@@ -207,22 +224,17 @@ class LogChecks:
                 f"sequence numbers {sequence} to {append.last_sequence} again, "
                 f"after offsets {first.last_offset - first.offset_delta} to {first.last_offset}"
             )
-            self.duplicate.breach(offset, producer_id, what)
+            self.duplicate.breach(append.base_offset, append.producer_id, what)
         else:
             self.duplicate.held += 1
             what = f"sequence number {sequence} after {producer.last_sequence}"
-            self.sequence.breach(offset, producer_id, what)
+            self.sequence.breach(append.base_offset, append.producer_id, what)
 
     def _forgotten(self, append: Append) -> None:
+        """The step from a state that the broker may have dropped."""
         self.epoch.lack(_EXPIRED)
         if append.control is not None:
             self.coordinator_epoch.lack(_EXPIRED)
-        else:
-            self._unsure(append, _EXPIRED)
-
-    def _unsure(self, append: Append, why: str) -> None:
-        if append.base_sequence >= 0:
-            self.sequence.lack(why)
-            self.duplicate.lack(why)
-            self.from_zero.lack(why)
-        self.mixed.lack(why)
+        elif append.base_sequence >= 0:
+            for tally in (self.sequence, self.duplicate, self.from_zero):
+                tally.lack(_EXPIRED)

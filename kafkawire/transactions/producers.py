@@ -40,6 +40,7 @@ class Producer:
         first_offset: of its open transaction in the partition, -1 for none.
         batches: its last batches of data in this epoch, at most five.
         last_append: last offset of its last batch or marker.
+        data_known_from: where no offset is missing from here on, no data of this epoch is missing.
         written_after: the newest marker's timestamp (the broker's clock), whoever's it was, that stands before the
             last batch of its transaction.
         rewritten: compaction changed its last batch or marker, so that a broker that saw it whole knows more.
@@ -48,6 +49,7 @@ class Producer:
     __slots__ = (
         "batches",
         "coordinator_epoch",
+        "data_known_from",
         "epoch",
         "first_offset",
         "last_append",
@@ -65,6 +67,7 @@ class Producer:
         self.first_offset = -1
         self.batches: deque[Retained] = deque(maxlen=BATCHES_TO_RETAIN)
         self.last_append = -1
+        self.data_known_from = 0
         self.written_after: int | None = None
         self.rewritten = False
 
@@ -76,7 +79,7 @@ class Producer:
         producer.coordinator_epoch = entry.coordinator_epoch
         producer.timestamp = entry.timestamp
         producer.first_offset = max(entry.current_txn_first_offset, -1)
-        producer.last_append = entry.last_offset
+        producer.last_append = producer.data_known_from = entry.last_offset
         if entry.last_offset >= 0:
             producer.batches.append(
                 Retained(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
@@ -105,7 +108,7 @@ class Producer:
         base_offset, last_offset, timestamp = append.base_offset, append.last_offset, append.timestamp
         self.batches.append(Retained(append.last_sequence, last_offset, last_offset - base_offset, timestamp))
         self.timestamp = timestamp
-        self.last_append = last_offset
+        self.last_append = self.data_known_from = last_offset
         self.rewritten = append.thinned
 
     def marker(self, append: Append) -> None:
@@ -113,6 +116,7 @@ class Producer:
         if append.producer_epoch != self.epoch:
             self.batches.clear()
             self.epoch = append.producer_epoch
+            self.data_known_from = max(self.last_append, 0)
         if append.coordinator_epoch is not None:
             self.coordinator_epoch = append.coordinator_epoch
         self.timestamp = append.timestamp
