@@ -17,10 +17,7 @@ pub struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// `at` may lie behind the end: then every read is refused.
     pub fn new(data: &'a [u8], at: usize) -> Self {
-        Cursor {
-            data,
-            at: at.min(data.len()),
-        }
+        Cursor { data, at: at.min(data.len()) }
     }
 
     pub fn position(&self) -> usize {

@@ -99,11 +99,7 @@ impl Op {
 
     /// The op of this array's elements.
     pub fn item(&self) -> Op {
-        Op {
-            nullable: false,
-            array: false,
-            ..*self
-        }
+        Op { nullable: false, array: false, ..*self }
     }
 }
 
@@ -140,10 +136,7 @@ pub fn layouts_of(table: &Bound<'_, PyAny>, slots: &[usize]) -> PyResult<Vec<Lay
     let raw: Vec<RawLayout> = table.getattr("layouts")?.extract()?;
     raw.into_iter()
         .enumerate()
-        .map(|(index, layout)| {
-            checked(layout, index, slots)
-                .ok_or_else(|| PyValueError::new_err("not a table of layouts"))
-        })
+        .map(|(index, layout)| checked(layout, index, slots).ok_or_else(|| PyValueError::new_err("not a table of layouts")))
         .collect()
 }
 
@@ -158,18 +151,12 @@ fn checked(raw: RawLayout, index: usize, slots: &[usize]) -> Option<Layout> {
         class,
         flexible,
         min_size,
-        ops: ops
-            .into_iter()
-            .map(|(code, slot, arg)| op(code, slot, arg))
-            .collect::<Option<_>>()?,
+        ops: ops.into_iter().map(|(code, slot, arg)| op(code, slot, arg)).collect::<Option<_>>()?,
         tags: tags
             .into_iter()
             .map(|(tag, code, slot, arg)| Some((tag, op(code, slot, arg)?)))
             .collect::<Option<_>>()?,
-        absent: absent
-            .into_iter()
-            .map(|slot| (slot < slots).then_some(slot))
-            .collect::<Option<_>>()?,
+        absent: absent.into_iter().map(|slot| (slot < slots).then_some(slot)).collect::<Option<_>>()?,
         foreign_tags,
     })
 }

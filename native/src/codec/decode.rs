@@ -36,13 +36,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
     ) -> Self {
         let cursor = Cursor::new(data, offset);
         let budget = ALLOCATION_BASE + ALLOCATION_FACTOR * cursor.left() as i64;
-        Decoder {
-            py,
-            program,
-            cursor,
-            budget,
-            view,
-        }
+        Decoder { py, program, cursor, budget, view }
     }
 
     pub fn position(&self) -> usize {
@@ -73,12 +67,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
         Ok(fields.finish())
     }
 
-    fn tagged(
-        &mut self,
-        index: usize,
-        count: i32,
-        fields: &mut Instance<'_, 'py>,
-    ) -> Result<(), Stop> {
+    fn tagged(&mut self, index: usize, count: i32, fields: &mut Instance<'_, 'py>) -> Result<(), Stop> {
         let layout = &self.program.layouts[index];
         let count = usize::try_from(count).map_err(|_| Stop::Refused)?;
         if count > self.cursor.left().min(MAX_TAGS) {
@@ -96,9 +85,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
             if layout.foreign_tags.contains(&number) {
                 return Err(Stop::Refused);
             }
-            let data = self
-                .cursor
-                .take(usize::try_from(size).map_err(|_| Stop::Refused)?)?;
+            let data = self.cursor.take(usize::try_from(size).map_err(|_| Stop::Refused)?)?;
             let mut field = Instance::new(self.py, &self.program.shared.tagged_field)?;
             field.set(0, objects::integer(self.py, i64::from(number))?);
             field.set(1, objects::bytes(self.py, data)?);
@@ -136,12 +123,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
         if count > self.cursor.left() / op.item_size(&self.program.layouts) {
             return Err(Stop::Refused);
         }
-        let whole = count as i64
-            * if op.kind == Kind::Struct {
-                self.program.plans[op.arg].cost
-            } else {
-                8
-            };
+        let whole = count as i64 * if op.kind == Kind::Struct { self.program.plans[op.arg].cost } else { 8 };
         if whole > self.budget {
             return Err(Stop::Refused);
         }
@@ -194,17 +176,12 @@ impl<'a, 'py> Decoder<'a, 'py> {
             return objects::bytes(self.py, data);
         };
         let slice = PySlice::new(self.py, start as isize, (start + length) as isize, 1);
-        view.get_item(slice)
-            .map_err(|error| objects::raise(self.py, error))
+        view.get_item(slice).map_err(|error| objects::raise(self.py, error))
     }
 
     /// Whether a nullable struct is there: an int8, but inside a tagged field (`compact`) an unsigned varint.
     fn present(&mut self, op: &Op) -> Result<bool, Stop> {
-        Ok(if op.compact {
-            self.cursor.uvarint()? > 0
-        } else {
-            (self.cursor.byte()? as i8) >= 0
-        })
+        Ok(if op.compact { self.cursor.uvarint()? > 0 } else { (self.cursor.byte()? as i8) >= 0 })
     }
 
     fn uuid(&mut self) -> Made<'py> {

@@ -2,9 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
-};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 
 use super::decode::{MAX_STRING, MAX_TAGS};
 use super::objects::{self, Class, Object, Stop};
@@ -24,11 +22,7 @@ pub struct Encoder<'a, 'py> {
 
 impl<'a, 'py> Encoder<'a, 'py> {
     pub fn new(py: Python<'py>, program: &'a Program, capacity: usize) -> Self {
-        Encoder {
-            py,
-            program,
-            out: Vec::with_capacity(capacity),
-        }
+        Encoder { py, program, out: Vec::with_capacity(capacity) }
     }
 
     pub fn written(&self) -> &[u8] {
@@ -52,10 +46,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
         let unknown = field(class, value, class.slots() - 1)?;
         if layout.flexible {
             self.tagged(layout, class, value, &unknown)
-        } else if unknown
-            .cast::<PyTuple>()
-            .is_ok_and(|unknown| unknown.is_empty())
-        {
+        } else if unknown.cast::<PyTuple>().is_ok_and(|unknown| unknown.is_empty()) {
             Ok(())
         } else {
             Err(Stop::Refused)
@@ -68,19 +59,10 @@ impl<'a, 'py> Encoder<'a, 'py> {
         if value.is(default) {
             return Ok(true);
         }
-        value
-            .ne(default)
-            .map(|differs| !differs)
-            .map_err(|error| objects::refuse_or_raise(self.py, error))
+        value.ne(default).map(|differs| !differs).map_err(|error| objects::refuse_or_raise(self.py, error))
     }
 
-    fn tagged(
-        &mut self,
-        layout: &Layout,
-        class: &Class,
-        value: &Object<'py>,
-        unknown: &Object<'py>,
-    ) -> Written {
+    fn tagged(&mut self, layout: &Layout, class: &Class, value: &Object<'py>, unknown: &Object<'py>) -> Written {
         let unknown = items(unknown)?;
         if layout.tags.is_empty() && unknown.is_empty() {
             self.out.push(0);
@@ -118,17 +100,9 @@ impl<'a, 'py> Encoder<'a, 'py> {
         }
         let tag = field(class, value, 0)?;
         let tag = tag.cast::<PyInt>().map_err(|_| Stop::Refused)?;
-        let tag: i64 = tag
-            .extract()
-            .map_err(|error| objects::refuse_or_raise(self.py, error))?;
-        let known = layout
-            .tags
-            .iter()
-            .any(|(known, _)| i64::from(*known) == tag);
-        let foreign = layout
-            .foreign_tags
-            .iter()
-            .any(|foreign| i64::from(*foreign) == tag);
+        let tag: i64 = tag.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?;
+        let known = layout.tags.iter().any(|(known, _)| i64::from(*known) == tag);
+        let foreign = layout.foreign_tags.iter().any(|foreign| i64::from(*foreign) == tag);
         if tag <= last || tag >= MAX_INT as i64 || known || foreign {
             return Err(Stop::Refused);
         }
@@ -178,11 +152,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
             }
             self.uvarint(length + 1);
         } else {
-            self.out.extend(
-                i32::try_from(length)
-                    .map_err(|_| Stop::Refused)?
-                    .to_be_bytes(),
-            );
+            self.out.extend(i32::try_from(length).map_err(|_| Stop::Refused)?.to_be_bytes());
         }
         Ok(())
     }
@@ -216,13 +186,9 @@ impl<'a, 'py> Encoder<'a, 'py> {
         self.length(op, values.len())?;
         let item = op.item();
         if op.kind == Kind::Struct {
-            return values
-                .iter_borrowed()
-                .try_for_each(|value| self.structure(op.arg, &value));
+            return values.iter_borrowed().try_for_each(|value| self.structure(op.arg, &value));
         }
-        values
-            .iter_borrowed()
-            .try_for_each(|value| self.value(&item, &value))
+        values.iter_borrowed().try_for_each(|value| self.value(&item, &value))
     }
 
     /// A value that is neither null nor an array.
@@ -239,9 +205,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
             Kind::Float64 => self.float(value),
             Kind::Uuid => self.uuid(value),
             Kind::String => self.string(op, value),
-            Kind::Bytes | Kind::Records => {
-                self.octets(value, |encoder, length| encoder.length(op, length))
-            }
+            Kind::Bytes | Kind::Records => self.octets(value, |encoder, length| encoder.length(op, length)),
             Kind::Struct => {
                 if op.nullable {
                     self.out.push(1);
@@ -252,17 +216,10 @@ impl<'a, 'py> Encoder<'a, 'py> {
     }
 
     #[inline]
-    fn number<T: TryFrom<i64>, const N: usize>(
-        &mut self,
-        value: &Object<'py>,
-        bytes: fn(T) -> [u8; N],
-    ) -> Written {
+    fn number<T: TryFrom<i64>, const N: usize>(&mut self, value: &Object<'py>, bytes: fn(T) -> [u8; N]) -> Written {
         // Whatever has `__index__`, as `operator.index` takes it.
-        let number: i64 = value
-            .extract()
-            .map_err(|error| objects::refuse_or_raise(self.py, error))?;
-        self.out
-            .extend(bytes(T::try_from(number).map_err(|_| Stop::Refused)?));
+        let number: i64 = value.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?;
+        self.out.extend(bytes(T::try_from(number).map_err(|_| Stop::Refused)?));
         Ok(())
     }
 
@@ -286,9 +243,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
     fn float(&mut self, value: &Object<'py>) -> Written {
         let number: f64 = match value.cast::<PyFloat>() {
             Ok(number) => number.value(),
-            Err(_) => value
-                .extract()
-                .map_err(|error| objects::refuse_or_raise(self.py, error))?,
+            Err(_) => value.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?,
         };
         self.out.extend(number.to_be_bytes());
         Ok(())
@@ -300,14 +255,8 @@ impl<'a, 'py> Encoder<'a, 'py> {
         if objects::is_exactly(value, class) {
             let number: u128 = field(class, value, 0)?.extract().map_err(refuse)?;
             self.out.extend(number.to_be_bytes());
-        } else if value
-            .is_instance(class.class().bind(self.py))
-            .map_err(refuse)?
-        {
-            let bytes: [u8; 16] = value
-                .getattr("bytes")
-                .and_then(|bytes| bytes.extract())
-                .map_err(refuse)?;
+        } else if value.is_instance(class.class().bind(self.py)).map_err(refuse)? {
+            let bytes: [u8; 16] = value.getattr("bytes").and_then(|bytes| bytes.extract()).map_err(refuse)?;
             self.out.extend(bytes);
         } else {
             return Err(Stop::Refused);
@@ -333,11 +282,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
     }
 
     /// Bytes behind their length.
-    fn octets(
-        &mut self,
-        value: &Object<'py>,
-        length: impl FnOnce(&mut Self, usize) -> Written,
-    ) -> Written {
+    fn octets(&mut self, value: &Object<'py>, length: impl FnOnce(&mut Self, usize) -> Written) -> Written {
         if let Ok(data) = value.cast::<PyBytes>() {
             let data = data.as_bytes();
             return self.sized_octets(data, length);
@@ -358,16 +303,11 @@ impl<'a, 'py> Encoder<'a, 'py> {
         if !plain {
             return Err(Stop::Refused);
         }
-        let input =
-            objects::Input::of(value).map_err(|error| objects::refuse_or_raise(self.py, error))?;
+        let input = objects::Input::of(value).map_err(|error| objects::refuse_or_raise(self.py, error))?;
         self.sized_octets(input.as_bytes(), length)
     }
 
-    fn sized_octets(
-        &mut self,
-        data: &[u8],
-        length: impl FnOnce(&mut Self, usize) -> Written,
-    ) -> Written {
+    fn sized_octets(&mut self, data: &[u8], length: impl FnOnce(&mut Self, usize) -> Written) -> Written {
         length(self, data.len())?;
         self.out.extend_from_slice(data);
         Ok(())

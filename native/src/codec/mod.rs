@@ -80,43 +80,28 @@ struct Program {
 
 impl Program {
     fn new(table: &Bound<'_, PyAny>, classes: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let classes = classes
-            .iter()
-            .map(|class| struct_class(class.cast()?))
-            .collect::<PyResult<Vec<_>>>()?;
+        let classes = classes.iter().map(|class| struct_class(class.cast()?)).collect::<PyResult<Vec<_>>>()?;
         let slots: Vec<usize> = classes.iter().map(Class::slots).collect();
         let layouts = layouts_of(table, &slots)?;
-        let plans = plans(&layouts, &slots)
-            .ok_or_else(|| PyValueError::new_err("structs are nested too deeply"))?;
+        let plans = plans(&layouts, &slots).ok_or_else(|| PyValueError::new_err("structs are nested too deeply"))?;
         let roots: Vec<usize> = table.getattr("roots")?.extract()?;
         if roots.iter().any(|root| *root >= layouts.len()) {
             return Err(PyValueError::new_err("not a table of layouts"));
         }
         let first_version = table.getattr("first_version")?.extract()?;
-        Ok(Program {
-            layouts,
-            plans,
-            classes,
-            first_version,
-            roots,
-            shared: Shared::get(table.py())?,
-        })
+        Ok(Program { layouts, plans, classes, first_version, roots, shared: Shared::get(table.py())? })
     }
 
     /// The layout of the whole message in a version; none where the message does not have it.
     fn root(&self, version: &Bound<'_, PyAny>) -> Option<usize> {
         let version: i64 = version.extract().ok()?;
-        self.roots
-            .get(usize::try_from(version.checked_sub(self.first_version)?).ok()?)
-            .copied()
+        self.roots.get(usize::try_from(version.checked_sub(self.first_version)?).ok()?).copied()
     }
 }
 
 fn struct_class(class: &Bound<'_, PyType>) -> PyResult<Class> {
     let fields = class.getattr("__struct_fields__")?.cast_into::<PyTuple>()?;
-    let defaults = class
-        .getattr("__struct_defaults__")?
-        .cast_into::<PyTuple>()?;
+    let defaults = class.getattr("__struct_defaults__")?.cast_into::<PyTuple>()?;
     Class::new(class, &fields, &defaults)
 }
 
@@ -126,23 +111,12 @@ fn plans(layouts: &[Layout], slots: &[usize]) -> Option<Vec<Plan>> {
     layouts
         .iter()
         .map(|layout| {
-            let nested = layout
-                .ops
-                .iter()
-                .chain(layout.tags.iter().map(|(_, op)| op));
-            let depth = nested
-                .filter(|op| op.kind == Kind::Struct)
-                .map(|op| depths[op.arg])
-                .max()
-                .unwrap_or(0)
-                + 1;
+            let nested = layout.ops.iter().chain(layout.tags.iter().map(|(_, op)| op));
+            let depth = nested.filter(|op| op.kind == Kind::Struct).map(|op| depths[op.arg]).max().unwrap_or(0) + 1;
             depths.push(depth);
             let slots = slots[layout.class];
             let read: Vec<usize> = layout.ops.iter().map(|op| op.slot).collect();
-            let plan = Plan {
-                unread: (0..slots).filter(|slot| !read.contains(slot)).collect(),
-                cost: cost(layout, slots),
-            };
+            let plan = Plan { unread: (0..slots).filter(|slot| !read.contains(slot)).collect(), cost: cost(layout, slots) };
             (depth <= MAX_DEPTH).then_some(plan)
         })
         .collect()
@@ -150,10 +124,7 @@ fn plans(layouts: &[Layout], slots: &[usize]) -> Option<Vec<Plan>> {
 
 /// As `kafkawire.wire.layout.struct_cost` counts it.
 fn cost(layout: &Layout, slots: usize) -> i64 {
-    let plain = layout
-        .ops
-        .iter()
-        .filter(|op| !op.array && !op.nullable && !op.compact);
+    let plain = layout.ops.iter().filter(|op| !op.array && !op.nullable && !op.compact);
     let values = plain.map(|op| match op.kind {
         Kind::Bool | Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => 0,
         Kind::Float64 => 24,
@@ -186,11 +157,7 @@ impl Codec {
 impl Codec {
     #[new]
     fn new(table: Bound<'_, PyAny>, classes: Bound<'_, PyTuple>) -> Self {
-        Codec {
-            table: table.unbind(),
-            classes: classes.unbind(),
-            program: OnceLock::new(),
-        }
+        Codec { table: table.unbind(), classes: classes.unbind(), program: OnceLock::new() }
     }
 
     /// The message at `offset` and the offset behind it; None for what the interpreter must explain.
@@ -205,23 +172,11 @@ impl Codec {
         copy: &Bound<'py, PyAny>,
     ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
         let program = self.program(py)?;
-        let Some(root) = program.root(version) else {
-            return Ok(None);
-        };
+        let Some(root) = program.root(version) else { return Ok(None) };
         let input = Input::of(data)?;
         let bytes = input.as_bytes();
-        let Some(offset) = offset
-            .extract()
-            .ok()
-            .filter(|offset| *offset <= bytes.len())
-        else {
-            return Ok(None);
-        };
-        let view = if copy.is_truthy()? {
-            None
-        } else {
-            Some(PyMemoryView::from(data)?)
-        };
+        let Some(offset) = offset.extract().ok().filter(|offset| *offset <= bytes.len()) else { return Ok(None) };
+        let view = if copy.is_truthy()? { None } else { Some(PyMemoryView::from(data)?) };
         let mut decoder = Decoder::new(py, program, bytes, offset, view);
         let value = match decoder.structure(root) {
             Ok(value) => value,
@@ -250,9 +205,7 @@ impl Codec {
         version: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let program = self.program(py)?;
-        let Some(root) = program.root(version) else {
-            return Ok(None);
-        };
+        let Some(root) = program.root(version) else { return Ok(None) };
         let mut encoder = Encoder::new(py, program, CAPACITY);
         match encoder.structure(root, value) {
             Ok(()) => Ok(Some(PyBytes::new(py, encoder.written()))),
@@ -267,10 +220,7 @@ impl Codec {
         if let Some(program) = self.program.get() {
             for class in &program.classes {
                 visit.call(class.class())?;
-                class
-                    .defaults
-                    .iter()
-                    .try_for_each(|default| visit.call(default))?;
+                class.defaults.iter().try_for_each(|default| visit.call(default))?;
             }
         }
         Ok(())

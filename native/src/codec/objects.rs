@@ -83,9 +83,7 @@ pub fn float(py: Python<'_>, value: f64) -> Made<'_> {
 #[inline]
 pub fn bytes<'py>(py: Python<'py>, data: &[u8]) -> Made<'py> {
     // SAFETY: the pointer is valid for the slice's length (never above isize::MAX), and the bytes are copied.
-    made(py, unsafe {
-        ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), data.len() as ffi::Py_ssize_t)
-    })
+    made(py, unsafe { ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), data.len() as ffi::Py_ssize_t) })
 }
 
 /// A str; bytes that are not UTF-8 become lone surrogates, as Python's "surrogateescape" has it.
@@ -100,11 +98,7 @@ pub fn text<'py>(py: Python<'py>, data: &[u8]) -> Made<'py> {
 
 /// A tuple of `length` items, each made in its turn.
 #[inline]
-pub fn tuple<'py>(
-    py: Python<'py>,
-    length: usize,
-    mut item: impl FnMut() -> Made<'py>,
-) -> Made<'py> {
+pub fn tuple<'py>(py: Python<'py>, length: usize, mut item: impl FnMut() -> Made<'py>) -> Made<'py> {
     // SAFETY: no preconditions; the length is that of an array that fits into the input.
     let tuple = made(py, unsafe { ffi::PyTuple_New(length as ffi::Py_ssize_t) })?;
     for index in 0..length {
@@ -127,10 +121,7 @@ pub fn is_exactly(value: &Object<'_>, class: &Class) -> bool {
 ///
 /// Never `PyUnicode_AsUTF8AndSize`: it would leave a copy of the UTF-8 with every str that is not ASCII.
 #[inline]
-pub fn with_utf8<T>(
-    value: &Bound<'_, PyString>,
-    use_it: impl FnOnce(&[u8]) -> T,
-) -> Result<T, Stop> {
+pub fn with_utf8<T>(value: &Bound<'_, PyString>, use_it: impl FnOnce(&[u8]) -> T) -> Result<T, Stop> {
     let object = value.as_ptr();
     // SAFETY: the object is a str, as its type says.
     if unsafe { ffi::PyUnicode_IS_COMPACT_ASCII(object) } != 0 {
@@ -138,10 +129,7 @@ pub fn with_utf8<T>(
         // keeps it alive for the call.
         let data = unsafe {
             let length = ffi::PyUnicode_GET_LENGTH(object) as usize;
-            std::slice::from_raw_parts(
-                ffi::PyUnicode_DATA(object).cast::<u8>().cast_const(),
-                length,
-            )
+            std::slice::from_raw_parts(ffi::PyUnicode_DATA(object).cast::<u8>().cast_const(), length)
         };
         return Ok(use_it(data));
     }
@@ -151,12 +139,7 @@ pub fn with_utf8<T>(
         ffi::PyUnicode_AsEncodedString(object, c"utf-8".as_ptr(), c"surrogateescape".as_ptr())
     });
     match encoded {
-        Ok(encoded) => Ok(use_it(
-            encoded
-                .cast::<pyo3::types::PyBytes>()
-                .map_err(|_| Stop::Refused)?
-                .as_bytes(),
-        )),
+        Ok(encoded) => Ok(use_it(encoded.cast::<pyo3::types::PyBytes>().map_err(|_| Stop::Refused)?.as_bytes())),
         Err(_) => Err(match PyErr::fetch(py) {
             error if error.is_instance_of::<PyUnicodeEncodeError>(py) => Stop::Refused,
             error => raise(py, error),
@@ -175,10 +158,7 @@ impl<'py> Input<'py> {
         let mut view = ffi::Py_buffer::new();
         // SAFETY: the view is only taken over when it was filled.
         match unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &mut view, ffi::PyBUF_SIMPLE) } {
-            0 => Ok(Input {
-                view,
-                py: object.py(),
-            }),
+            0 => Ok(Input { view, py: object.py() }),
             _ => Err(PyErr::fetch(object.py())),
         }
     }
@@ -190,12 +170,7 @@ impl<'py> Input<'py> {
         // SAFETY: PyBUF_SIMPLE gives `len` bytes in a row, which stay where they are until the view is released. Who
         // writes into a bytearray or a shared map while another thread decodes it gets some mixture of values: every
         // byte is read once or checked again where it is used, so no torn length leads outside.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.view.buf.cast::<u8>().cast_const(),
-                self.view.len as usize,
-            )
-        }
+        unsafe { std::slice::from_raw_parts(self.view.buf.cast::<u8>().cast_const(), self.view.len as usize) }
     }
 }
 
@@ -218,11 +193,7 @@ pub struct Class {
 impl Class {
     /// Reads the offsets from the class's member descriptors. `TypeError` where its fields are not kept in slots, or
     /// where making an instance needs more than filling them.
-    pub fn new(
-        class: &Bound<'_, PyType>,
-        names: &Bound<'_, PyTuple>,
-        defaults: &Bound<'_, PyTuple>,
-    ) -> PyResult<Self> {
+    pub fn new(class: &Bound<'_, PyType>, names: &Bound<'_, PyTuple>, defaults: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let offsets = names
             .iter()
             .map(|name| offset(class, &class.getattr(name.cast::<PyString>()?)?))
@@ -230,11 +201,7 @@ impl Class {
         if defaults.len() != offsets.len() || class.hasattr("__post_init__")? {
             return Err(unknown(class));
         }
-        Ok(Class {
-            class: class.clone().unbind(),
-            offsets,
-            defaults: defaults.iter().map(Bound::unbind).collect(),
-        })
+        Ok(Class { class: class.clone().unbind(), offsets, defaults: defaults.iter().map(Bound::unbind).collect() })
     }
 
     pub fn slots(&self) -> usize {
@@ -260,11 +227,7 @@ impl Class {
         // is in use.
         #[cfg(not(Py_GIL_DISABLED))]
         unsafe {
-            let held = *value
-                .as_ptr()
-                .cast::<u8>()
-                .add(offset)
-                .cast::<*mut ffi::PyObject>();
+            let held = *value.as_ptr().cast::<u8>().add(offset).cast::<*mut ffi::PyObject>();
             Bound::from_borrowed_ptr_or_opt(value.py(), held)
         }
         // Without a global lock another thread may replace the value between reading it and taking a reference, which
@@ -304,20 +267,12 @@ fn offset(class: &Bound<'_, PyType>, descriptor: &Object<'_>) -> PyResult<usize>
         }
         let descriptor = descriptor.as_ptr().cast::<ffi::PyMemberDescrObject>();
         let member = (*descriptor).d_member;
-        (
-            (*member).type_code,
-            (*member).offset,
-            (*descriptor).d_common.d_type,
-        )
+        ((*member).type_code, (*member).offset, (*descriptor).d_common.d_type)
     };
     // SAFETY: both are types.
     let (fits, size, alloc) = unsafe {
         let class = class.as_type_ptr();
-        (
-            ffi::PyType_IsSubtype(class, made_for) != 0,
-            (*class).tp_basicsize,
-            (*class).tp_alloc,
-        )
+        (ffi::PyType_IsSubtype(class, made_for) != 0, (*class).tp_basicsize, (*class).tp_alloc)
     };
     let offset = usize::try_from(offset).map_err(|_| unknown(class))?;
     let inside = offset >= size_of::<ffi::PyObject>()
@@ -343,9 +298,7 @@ impl<'a, 'py> Instance<'a, 'py> {
         // SAFETY: the type is alive and its allocator is there, which `offset` saw. It returns an instance in which all
         // slots are null: what the class's own `__new__` begins with. That nothing but filling them is left to do is
         // what `Class::new` asked of the class.
-        let object = made(py, unsafe {
-            ((*pointer).tp_alloc.ok_or(Stop::Refused)?)(pointer, 0)
-        })?;
+        let object = made(py, unsafe { ((*pointer).tp_alloc.ok_or(Stop::Refused)?)(pointer, 0) })?;
         Ok(Instance { object, class })
     }
 
@@ -378,9 +331,7 @@ impl<'a, 'py> Instance<'a, 'py> {
         // SAFETY: as in `set`.
         unsafe {
             if (*place).is_null() {
-                *place = self.class.defaults[slot]
-                    .clone_ref(self.object.py())
-                    .into_ptr();
+                *place = self.class.defaults[slot].clone_ref(self.object.py()).into_ptr();
             }
         }
     }
