@@ -75,6 +75,7 @@ def selected_batches(file: Located, options: Options = DEFAULT) -> Iterator[Batc
             continue
         if options.max_bytes is not None and item.position + item.size > options.max_bytes:
             return
+        item = item.measured()
         if end is not None and item.base_offset >= end:
             beyond += 1
             if beyond > 1:  # one may be damaged: the base offset is not under the checksum

@@ -14,6 +14,7 @@ from kafkawire.logdir.rows_of import DEFAULT, selected_batches
 from kafkawire.records import Batch, Damage
 from kafkawire.records.batch import HEADER, MAGIC
 from kafkawire.records.compression import CompressionError, decompress
+from kafkawire.records.legacy import contents
 
 #: States of a segment that takes another's place, or whose place is taken: its records are counted there.
 _REPLACED = frozenset({"deleted", "cleaned", "swap", "part", "tmp"})
@@ -80,15 +81,14 @@ class _Counts:
         return self._sizes(batch)
 
     def _sizes(self, batch: Batch) -> Damage | None:
-        if batch.codec == "none" or batch.magic != MAGIC:
+        if batch.codec == "none":
             return None
-        stored = batch.data[HEADER.size :]
         try:
-            plain = decompress(batch.codec, stored, batch.max_batch_bytes)
+            stored, plain = _sizes_of(batch)
         except (CompressionError, RecordError) as error:
             return Damage(batch.position, "bad_records", str(error), batch.position + batch.size)
-        self.stored += len(stored)
-        self.plain += len(plain)
+        self.stored += stored
+        self.plain += plain
         return None
 
     def row(self, place: rows.Place) -> rows.Stats:
@@ -114,3 +114,12 @@ class _Counts:
             missing_offsets=self.missing,
             damaged=self.damaged,
         )
+
+
+def _sizes_of(batch: Batch) -> tuple[int, int]:
+    """Bytes of the records of a compressed batch, as they are stored and decompressed."""
+    if batch.magic < MAGIC:
+        inside = contents(batch.data, position=batch.position, limit=batch.max_batch_bytes)
+        return batch.size, len(inside.payload)
+    stored = batch.data[HEADER.size :]
+    return len(stored), len(decompress(batch.codec, stored, batch.max_batch_bytes))

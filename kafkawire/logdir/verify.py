@@ -80,7 +80,7 @@ class OffsetCheck(IndexCheck):
         batch = log.batch_at(entry.log_position)
         if batch is None:
             return self.mismatch(entry, f"offset {offset} at byte {entry.log_position} of the log: no batch is there")
-        if batch.base_offset > offset:
+        if batch.measured().base_offset > offset:
             detail = f"offset {offset} at byte {entry.log_position} of the log: there begins {batch.base_offset}"
             return self.mismatch(entry, detail)
         if batch.last_offset < offset and not log.has(offset):
@@ -102,7 +102,7 @@ class TimeCheck(IndexCheck):
             return None
         offset = self.base + entry.relative_offset
         batch = self.log.containing(offset)
-        if batch is None or not batch.base_offset <= offset:
+        if batch is None or batch.measured().base_offset > offset:
             if self.log.damaged:
                 return None  # it may have been there
             return self.mismatch(entry, f"timestamp {entry.timestamp} of offset {offset}, which is not in the log")
@@ -191,7 +191,7 @@ class _Log:
     def has(self, offset: int) -> bool:
         """Whether a batch behind the current one holds an offset; where the log is damaged, one may."""
         found = self.containing(offset)
-        return self.damaged or self.exhausted or (found is not None and found.base_offset <= offset)
+        return self.damaged or self.exhausted or (found is not None and found.measured().base_offset <= offset)
 
     def containing(self, offset: int) -> Batch | None:
         """The first batch that ends with `offset` or behind it, from the current one on."""
