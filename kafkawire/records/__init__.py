@@ -9,7 +9,7 @@
 """
 
 from kafkawire.records.batch import Batch
-from kafkawire.records.builder import build, build_marker
+from kafkawire.records.builder import build, build_control, build_marker
 from kafkawire.records.compression import CODECS, MAX_BATCH_BYTES
 from kafkawire.records.control import CONTROL_TYPES, Control
 from kafkawire.records.reader import Damage, Memory, Source, find_batch, read
@@ -30,6 +30,7 @@ __all__ = [
     "Record",
     "Source",
     "build",
+    "build_control",
     "build_marker",
     "decode_key",
     "decode_value",

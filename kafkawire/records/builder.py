@@ -1,9 +1,10 @@
-"""Writing record batches of magic 2, as producers and brokers do."""
+"""Writing record batches of any magic, as producers and brokers do."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import crc32c
 
@@ -19,9 +20,13 @@ from kafkawire.records.batch import (
     TRANSACTIONAL,
 )
 from kafkawire.records.compression import CODECS, compress
-from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES
+from kafkawire.records.control import ABORT, COMMIT, CONTROL_MESSAGES, CONTROL_TYPES
+from kafkawire.records.legacy_writing import message_set
 from kafkawire.records.record import NO_SEQUENCE, NO_TIMESTAMP, Record
 from kafkawire.records.varints import varint, wrap64
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
 
 _NULL = varint(-1)
 _CONTROL_KEY = struct.Struct(">hh")
@@ -30,6 +35,7 @@ _CONTROL_KEY = struct.Struct(">hh")
 def build(
     records: Iterable[Record],
     *,
+    magic: int = MAGIC,
     base_offset: int = 0,
     last_offset: int | None = None,
     base_timestamp: int | None = None,
@@ -43,7 +49,7 @@ def build(
     control: bool = False,
     delete_horizon: int | None = None,
 ) -> bytes:
-    """One batch.
+    """One batch. Of magic 0 and 1 a message set: the messages one after the other, or one wrapper with them.
 
     Args:
         records: a record's offset of -1 means the one after the record before it (`base_offset` for the first).
@@ -54,9 +60,26 @@ def build(
         delete_horizon: KIP-534; takes the base timestamp's place.
 
     Raises:
-        EncodeError: a value that the format cannot carry.
+        EncodeError: a value that the format cannot carry. Magic 0 and 1 have no producers, transactions, control
+            batches, headers and zstd, and magic 0 no timestamps.
     """
     listed = _with_offsets(records, base_offset)
+    if codec not in CODECS:
+        raise EncodeError(f"no known codec: {codec}; known are {', '.join(CODECS)}", path="codec")
+    if magic != MAGIC:
+        _refuse(
+            magic,
+            producer_id=producer_id != -1,
+            producer_epoch=producer_epoch != -1,
+            base_sequence=base_sequence != NO_SEQUENCE,
+            partition_leader_epoch=partition_leader_epoch != -1,
+            transactional=transactional,
+            control=control,
+            delete_horizon=delete_horizon is not None,
+            base_timestamp=base_timestamp is not None,
+            last_offset=last_offset is not None and (not listed or last_offset != listed[-1].offset),
+        )
+        return message_set(listed, magic=magic, base_offset=base_offset, append_time=append_time, codec=codec)
     if last_offset is None:
         if not listed:
             raise EncodeError("a batch without records needs its last_offset", path="last_offset")
@@ -67,8 +90,6 @@ def build(
         base_timestamp = delete_horizon
     elif base_timestamp is None:
         base_timestamp = listed[0].timestamp if listed else NO_TIMESTAMP
-    if codec not in CODECS:
-        raise EncodeError(f"no known codec: {codec}; known are {', '.join(CODECS)}", path="codec")
     attributes = (
         CODECS.index(codec)
         | (LOG_APPEND_TIME if append_time is not None else 0)
@@ -116,17 +137,63 @@ def build_marker(
 
     if name not in (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]):
         raise EncodeError(f"a transaction ends with COMMIT or ABORT, not {name}", path="name")
-    number = COMMIT if name == CONTROL_TYPES[COMMIT] else ABORT
-    value = EndTxnMarker(coordinator_epoch=coordinator_epoch).encode_prefixed(version=0)
+    return build_control(
+        name,
+        EndTxnMarker(coordinator_epoch=coordinator_epoch),
+        offset=offset,
+        timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        partition_leader_epoch=partition_leader_epoch,
+        transactional=True,
+    )
+
+
+def build_control(
+    name: str,
+    message: Message,
+    *,
+    offset: int,
+    timestamp: int,
+    partition_leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    transactional: bool = False,
+) -> bytes:
+    """A control batch of one record, as brokers and controllers write it.
+
+    Args:
+        name: one of `CONTROL_TYPES`; `message` is its message: EndTxnMarker, LeaderChangeMessage, SnapshotHeaderRecord,
+            SnapshotFooterRecord, KRaftVersionRecord or VotersRecord. Its newest version is written, or that of its
+            `version` field where it has one.
+        partition_leader_epoch: of the leader that writes it; KRaft's control records have it.
+    """
+    number = next((n for n, known in CONTROL_TYPES.items() if known == name), None)
+    if number is None:
+        raise EncodeError(f"no control type {name}; there are {', '.join(CONTROL_TYPES.values())}", path="name")
+    wanted = CONTROL_MESSAGES[number]
+    if message.spec.name != wanted:
+        raise EncodeError(f"a {name} record holds a {wanted}, not a {message.spec.name}", path="message")
+    version = getattr(message, "version", message.spec.valid_versions[-1])
+    value = message.encode_prefixed(version=version) if number in (ABORT, COMMIT) else message.encode(version=version)
     return build(
         [Record(key=_CONTROL_KEY.pack(0, number), value=value, timestamp=timestamp)],
         base_offset=offset,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         partition_leader_epoch=partition_leader_epoch,
-        transactional=True,
+        transactional=transactional,
         control=True,
     )
+
+
+def _refuse(magic: int, **given: bool) -> None:
+    """What was given for magic 0 or 1 and only magic 2 has."""
+    if magic not in (0, 1):
+        raise EncodeError(f"no known magic: {magic}; known are 0, 1 and {MAGIC}", path="magic")
+    for name, wrong in given.items():
+        if wrong:
+            raise EncodeError(f"magic {magic} has no place for it", path=name)
 
 
 def _with_offsets(records: Iterable[Record], base_offset: int) -> Sequence[Record]:

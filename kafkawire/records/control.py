@@ -27,6 +27,16 @@ CONTROL_TYPES = {
     6: "KRAFT_VOTERS",
 }
 ABORT, COMMIT = 0, 1
+#: The message in a control record's value, by type. All but EndTxnMarker hold their version as a field.
+CONTROL_MESSAGES = {
+    0: "EndTxnMarker",
+    1: "EndTxnMarker",
+    2: "LeaderChangeMessage",
+    3: "SnapshotHeaderRecord",
+    4: "SnapshotFooterRecord",
+    5: "KRaftVersionRecord",
+    6: "VotersRecord",
+}
 
 #: A control batch without records: compaction removed its marker, the batch stays for the producer's state.
 EMPTY = "EMPTY"

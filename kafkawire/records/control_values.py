@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kafkawire._lookup import lookup
+from kafkawire.records.control import CONTROL_MESSAGES
 from kafkawire.records.decoded import Decoded, decode, int16
 
-#: Type in a control record's key -> the message in its value. All but EndTxnMarker hold their version as a field.
-_MESSAGES = {
-    0: "EndTxnMarker",
-    1: "EndTxnMarker",
-    2: "LeaderChangeMessage",
-    3: "SnapshotHeaderRecord",
-    4: "SnapshotFooterRecord",
-    5: "KRaftVersionRecord",
-    6: "VotersRecord",
-}
 _PREFIXED = ("EndTxnMarker",)
 
 
@@ -31,7 +22,7 @@ def decoded_control(key: bytes | None, value: bytes | None) -> dict[str, Any]:
 
 def _value(key: bytes | None, value: bytes | None) -> Decoded | None:
     number = None if key is None or len(key) < 4 else int.from_bytes(key[2:4], "big", signed=True)
-    name = None if number is None else _MESSAGES.get(number)
+    name = None if number is None else CONTROL_MESSAGES.get(number)
     if name is None:
         return None if value is None else Decoded(problem=f"unknown control record type {number}")
     return _decode(name, value, prefixed=name in _PREFIXED)

@@ -33,11 +33,11 @@ _LOG_OVERHEAD = struct.Struct(">qi")
 _LENGTH = struct.Struct(">i")
 
 _CODEC = 0x07
-_LOG_APPEND_TIME = 0x08
+LOG_APPEND_TIME = 0x08
 #: The bits of the attributes that mean something, by magic.
-_ATTRIBUTES = {0: _CODEC, 1: _CODEC | _LOG_APPEND_TIME}
+_ATTRIBUTES = {0: _CODEC, 1: _CODEC | LOG_APPEND_TIME}
 #: zstd came with magic 2.
-_LEGACY_CODECS = CODECS[:4]
+LEGACY_CODECS = CODECS[:4]
 
 
 def header(data: Buffer) -> tuple[int, ...]:
@@ -90,7 +90,7 @@ def contents(data: memoryview, *, position: int, limit: int) -> Contents:
         _, value = _key_and_value(data, 0, len(data))
         if value is None:
             raise CompressionError("a value of null")
-        if codec not in _LEGACY_CODECS:
+        if codec not in LEGACY_CODECS:
             raise CompressionError(f"a codec that magic {magic} does not have: {codec}")
         payload = bytes(decompress(codec, value, limit, any_header_checksum=magic == 0))
     except (CompressionError, _FieldError) as error:
@@ -136,7 +136,7 @@ def read_messages(data: memoryview, *, position: int, limit: int) -> Iterator[Re
     inside = contents(data, position=position, limit=limit)
     payload = inside.payload
     append_time = None
-    if magic == 1 and attributes & _LOG_APPEND_TIME:
+    if magic == 1 and attributes & LOG_APPEND_TIME:
         (append_time,) = TIMESTAMP.unpack_from(data, PREFIX.size)
     at = 0
     for index in range(inside.count):
