@@ -9,6 +9,7 @@ mod codec;
 mod columns;
 mod cursor;
 mod layout;
+mod records;
 
 use pyo3::prelude::*;
 
@@ -18,5 +19,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<codec::Codec>()?;
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<columns::WalkedColumns>()?;
+    records::register(module)?;
     Ok(())
 }

@@ -1,0 +1,57 @@
+"""The engine behind `columns`: the native one where it is installed and wanted (`wire.backend`), otherwise NumPy."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkawire.wire.backend import native
+
+Bytes = npt.NDArray[np.uint8]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+#: The arrays of `Batches` or of `Records`, in their order.
+Columns = tuple[npt.NDArray[Any], ...]
+
+
+class Engine(Protocol):
+    """What both have. Nothing is explained here: what is refused, the caller asks the readers of objects about."""
+
+    def scan_batches(self, data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int, /) -> Columns:
+        """The headers of the batches that begin before `stop`, one behind the other from the start of `data` on, up to
+        the first that does not lie whole in `data` or that `records.read` would not take for a batch."""
+
+    def checksums(self, data: Bytes, positions: Int64, /) -> npt.NDArray[np.bool_]:
+        """Whether the checksum of each batch at `positions` is that of its bytes."""
+
+    def record_columns(
+        self, data: Bytes, positions: Int64, first: int, most_bytes: int, max_batch_bytes: int, /
+    ) -> tuple[Columns, Bytes | None, list[int], int, bool]:
+        """The records of the batches at `positions[first:]`, until they have `most_bytes`: the columns, the bytes that
+        their positions refer to (None: `data`), the batches with malformed records (those before the malformed one
+        are there), the batch to go on with, and whether that one could not be decompressed."""
+
+    def payload_columns(self, head: bytes, payload: Bytes, index: int, /) -> tuple[Columns, bool]:
+        """The records of batch number `index` with header `head` in their decompressed bytes, and whether one of them
+        is malformed."""
+
+    def gather(self, data: Bytes, starts: Int64, lengths: Int32, /) -> tuple[Int32, Bytes]:
+        """What lies at `starts`, as offsets and bytes of an Arrow column; a negative length is empty.
+
+        Raises:
+            ValueError: outside of the data, or more than 2^31 bytes.
+        """
+
+
+def _chosen() -> Engine:
+    if native is not None:
+        return native
+    from kafkawire.records import lockstep
+
+    return lockstep
+
+
+#: The one in use.
+engine = _chosen()

@@ -1,0 +1,258 @@
+//! Headers of batches and positions of records as columns.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::batch::{for_each, header_spans, payload};
+use super::codec::Decompressor;
+use super::header::{batch_at, Header};
+use super::record::{count_fits, Record};
+use crate::cursor::{Read, Refused};
+
+/// Column by column what `kafkawire.records.columns.Batches` has, in its order.
+#[derive(Default)]
+pub struct Headers {
+    position: Vec<i64>,
+    base_offset: Vec<i64>,
+    size: Vec<i64>,
+    leader_epoch: Vec<i32>,
+    crc: Vec<u32>,
+    attributes: Vec<i16>,
+    last_offset_delta: Vec<i32>,
+    base_timestamp: Vec<i64>,
+    max_timestamp: Vec<i64>,
+    producer_id: Vec<i64>,
+    producer_epoch: Vec<i16>,
+    base_sequence: Vec<i32>,
+    count: Vec<i32>,
+}
+
+impl Headers {
+    /// The batches that begin before `stop`, one behind the other from the start of `data` on, up to the first that
+    /// does not lie whole in `data` or that `records.read` would not take for a batch.
+    pub fn scan(data: &[u8], stop: usize, check_crc: bool, max_batch_bytes: usize) -> Self {
+        let mut found = Headers::default();
+        let mut at = 0;
+        while at < stop {
+            let Some(header) = batch_at(data, at, check_crc, max_batch_bytes) else { break };
+            found.push(at, &header);
+            at += header.size();
+        }
+        found
+    }
+
+    fn push(&mut self, position: usize, header: &Header) {
+        self.position.push(position as i64);
+        self.base_offset.push(header.base_offset);
+        self.size.push(header.size() as i64);
+        self.leader_epoch.push(header.leader_epoch);
+        self.crc.push(header.crc);
+        self.attributes.push(header.attributes);
+        self.last_offset_delta.push(header.last_offset_delta);
+        self.base_timestamp.push(header.base_timestamp);
+        self.max_timestamp.push(header.max_timestamp);
+        self.producer_id.push(header.producer_id);
+        self.producer_epoch.push(header.producer_epoch);
+        self.base_sequence.push(header.base_sequence);
+        self.count.push(header.count);
+    }
+
+    pub fn into_arrays(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        PyTuple::new(
+            py,
+            [
+                array(py, self.position),
+                array(py, self.base_offset),
+                array(py, self.size),
+                array(py, self.leader_epoch),
+                array(py, self.crc),
+                array(py, self.attributes),
+                array(py, self.last_offset_delta),
+                array(py, self.base_timestamp),
+                array(py, self.max_timestamp),
+                array(py, self.producer_id),
+                array(py, self.producer_epoch),
+                array(py, self.base_sequence),
+                array(py, self.count),
+            ],
+        )
+    }
+}
+
+fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+    PyArray1::from_vec(py, values).into_any()
+}
+
+/// Column by column what `kafkawire.records.columns.Records` has, in its order, and where that ends.
+#[derive(Default)]
+pub struct Records {
+    batch: Vec<i32>,
+    offset: Vec<i64>,
+    timestamp: Vec<i64>,
+    sequence: Vec<i32>,
+    key_start: Vec<i64>,
+    key_length: Vec<i32>,
+    value_start: Vec<i64>,
+    value_length: Vec<i32>,
+    header_count: Vec<i32>,
+    header_key_start: Vec<i64>,
+    header_key_length: Vec<i32>,
+    header_value_start: Vec<i64>,
+    header_value_length: Vec<i32>,
+    /// The bytes that the positions refer to; None: those that were given.
+    pub data: Option<Vec<u8>>,
+    /// Batches whose records are malformed: the records before the malformed one are there.
+    pub malformed: Vec<i64>,
+    /// The batch to go on with.
+    pub next: usize,
+    /// Whether that one could not be decompressed.
+    pub refused: bool,
+}
+
+impl Records {
+    /// The records of the batches that begin at `positions[first..]`, until their payloads have `most_bytes`: of one
+    /// batch at least.
+    pub fn read(data: &[u8], positions: &[i64], first: usize, most_bytes: usize, max_batch_bytes: usize) -> Self {
+        let batches: Vec<Option<(usize, Header)>> =
+            positions.iter().skip(first).map(|&at| batch_in(data, usize::try_from(at).ok()?)).collect();
+        let compressed = batches.iter().flatten().any(|(_, header)| header.codec() != 0);
+        let mut found = Records { data: compressed.then(Vec::new), next: first, ..Records::default() };
+        found.reserve(batches.iter().flatten().map(|(_, header)| header));
+        let mut decompressor = Decompressor::default();
+        let mut bytes = 0;
+        for batch in batches {
+            if bytes >= most_bytes {
+                break;
+            }
+            let Some((at, header)) = batch else {
+                found.refused = true;
+                break;
+            };
+            let whole = &data[at..at + header.size()];
+            let Ok(records) = payload(whole, &header, &mut decompressor, max_batch_bytes) else {
+                found.refused = true;
+                break;
+            };
+            bytes += records.len();
+            let origin = match &mut found.data {
+                None => at + super::header::SIZE,
+                Some(copied) => {
+                    copied.extend_from_slice(records);
+                    copied.len() - records.len()
+                }
+            };
+            found.push_batch(records, &header, origin);
+        }
+        found
+    }
+
+    /// The records of one batch, whose payload, decompressed, is `data`. `index`: of the batch.
+    pub fn of_payload(data: &[u8], header: &Header, index: usize) -> Self {
+        let mut found = Records { next: index, ..Records::default() };
+        found.reserve([header].into_iter());
+        found.push_batch(data, header, 0);
+        found
+    }
+
+    /// Room for as many records as the batches count, where their bytes could well hold them.
+    fn reserve<'a>(&mut self, headers: impl Iterator<Item = &'a Header>) {
+        let counts = headers.map(|header| match header.codec() {
+            0 if !count_fits(header.count, header.size()) => 0,
+            _ => (header.count.max(0) as usize).min(header.size()),
+        });
+        let total = counts.sum();
+        self.batch.reserve_exact(total);
+        self.offset.reserve_exact(total);
+        self.timestamp.reserve_exact(total);
+        self.sequence.reserve_exact(total);
+        self.key_start.reserve_exact(total);
+        self.key_length.reserve_exact(total);
+        self.value_start.reserve_exact(total);
+        self.value_length.reserve_exact(total);
+        self.header_count.reserve_exact(total);
+    }
+
+    fn push_batch(&mut self, payload: &[u8], header: &Header, origin: usize) {
+        let index = self.next;
+        if self.push_records(payload, header, origin as i64).is_err() {
+            self.malformed.push(index as i64);
+        }
+        self.next += 1;
+    }
+
+    fn push_records(&mut self, payload: &[u8], header: &Header, origin: i64) -> Read<()> {
+        let index = self.next as i32;
+        for_each(payload, header.count, |record| {
+            self.batch.push(index);
+            self.offset.push(record.offset(header));
+            self.timestamp.push(record.timestamp(header));
+            self.sequence.push(header.sequence(record.offset_delta));
+            self.key_start.push(origin + record.key.start as i64);
+            self.key_length.push(record.key.length);
+            self.value_start.push(origin + record.value.start as i64);
+            self.value_length.push(record.value.length);
+            self.header_count.push(record.header_count);
+            if record.header_count != 0 {
+                self.push_headers(payload, record, origin);
+            }
+            Ok(())
+        })
+    }
+
+    fn push_headers(&mut self, payload: &[u8], record: &Record, origin: i64) {
+        for (key, value) in header_spans(payload, record) {
+            self.header_key_start.push(origin + key.start as i64);
+            self.header_key_length.push(key.length);
+            self.header_value_start.push(origin + value.start as i64);
+            self.header_value_length.push(value.length);
+        }
+    }
+
+    pub fn into_arrays(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        PyTuple::new(
+            py,
+            [
+                array(py, self.batch),
+                array(py, self.offset),
+                array(py, self.timestamp),
+                array(py, self.sequence),
+                array(py, self.key_start),
+                array(py, self.key_length),
+                array(py, self.value_start),
+                array(py, self.value_length),
+                array(py, self.header_count),
+                array(py, self.header_key_start),
+                array(py, self.header_key_length),
+                array(py, self.header_value_start),
+                array(py, self.header_value_length),
+            ],
+        )
+    }
+}
+
+/// A batch at a position that was given, when it lies whole in `data`.
+fn batch_in(data: &[u8], at: usize) -> Option<(usize, Header)> {
+    if at > data.len() {
+        return None;
+    }
+    batch_at(data, at, false, usize::MAX).map(|header| (at, header))
+}
+
+/// The bytes at spans, one behind the other, and where each begins: an Arrow binary column. Null spans are empty.
+pub fn gather(data: &[u8], starts: &[i64], lengths: &[i32]) -> Read<(Vec<i32>, Vec<u8>)> {
+    let total = lengths.iter().map(|&length| i64::from(length.max(0))).sum::<i64>();
+    let total = usize::try_from(i32::try_from(total).map_err(|_| Refused)?).map_err(|_| Refused)?;
+    let mut offsets = Vec::with_capacity(lengths.len() + 1);
+    let mut bytes = Vec::with_capacity(total);
+    offsets.push(0);
+    for (&start, &length) in starts.iter().zip(lengths) {
+        if length > 0 {
+            let start = usize::try_from(start).map_err(|_| Refused)?;
+            let end = start.checked_add(length as usize).ok_or(Refused)?;
+            bytes.extend_from_slice(data.get(start..end).ok_or(Refused)?);
+        }
+        offsets.push(bytes.len() as i32);
+    }
+    Ok((offsets, bytes))
+}

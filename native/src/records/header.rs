@@ -1,0 +1,114 @@
+//! The 61 bytes in front of a batch of magic 2 (Kafka's `DefaultRecordBatch`), and walking over batches by them.
+
+use crate::cursor::{Cursor, Read};
+
+pub const SIZE: usize = 61;
+/// What a batch's length does not count: offset and length.
+pub const LOG_OVERHEAD: usize = 12;
+/// Where the checksummed bytes begin.
+pub const CHECKSUMMED: usize = 21;
+const MAGIC: i8 = 2;
+/// A base offset above this is not believed: the offsets after it would overflow.
+const HIGHEST_OFFSET: i64 = i64::MAX - (1 << 32) + 1;
+
+const CODEC_MASK: i16 = 0x07;
+const LOG_APPEND_TIME: i16 = 0x08;
+const TRANSACTIONAL: i16 = 0x10;
+const CONTROL: i16 = 0x20;
+const DELETE_HORIZON: i16 = 0x40;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    pub base_offset: i64,
+    pub length: i32,
+    pub leader_epoch: i32,
+    pub magic: i8,
+    pub crc: u32,
+    pub attributes: i16,
+    pub last_offset_delta: i32,
+    pub base_timestamp: i64,
+    pub max_timestamp: i64,
+    pub producer_id: i64,
+    pub producer_epoch: i16,
+    pub base_sequence: i32,
+    pub count: i32,
+}
+
+impl Header {
+    /// The header at `at`, whatever its values are.
+    pub fn read(data: &[u8], at: usize) -> Read<Self> {
+        let mut cursor = Cursor::new(data, at);
+        Ok(Header {
+            base_offset: i64::from_be_bytes(cursor.array()?),
+            length: i32::from_be_bytes(cursor.array()?),
+            leader_epoch: i32::from_be_bytes(cursor.array()?),
+            magic: i8::from_be_bytes(cursor.array()?),
+            crc: u32::from_be_bytes(cursor.array()?),
+            attributes: i16::from_be_bytes(cursor.array()?),
+            last_offset_delta: i32::from_be_bytes(cursor.array()?),
+            base_timestamp: i64::from_be_bytes(cursor.array()?),
+            max_timestamp: i64::from_be_bytes(cursor.array()?),
+            producer_id: i64::from_be_bytes(cursor.array()?),
+            producer_epoch: i16::from_be_bytes(cursor.array()?),
+            base_sequence: i32::from_be_bytes(cursor.array()?),
+            count: i32::from_be_bytes(cursor.array()?),
+        })
+    }
+
+    /// Bytes of the whole batch; `length` must be sane.
+    pub fn size(&self) -> usize {
+        self.length as usize + LOG_OVERHEAD
+    }
+
+    pub fn last_offset(&self) -> i64 {
+        self.base_offset.wrapping_add(i64::from(self.last_offset_delta))
+    }
+
+    pub fn codec(&self) -> usize {
+        (self.attributes & CODEC_MASK) as usize
+    }
+
+    pub fn log_append_time(&self) -> bool {
+        self.attributes & LOG_APPEND_TIME != 0
+    }
+
+    pub fn transactional(&self) -> bool {
+        self.attributes & TRANSACTIONAL != 0
+    }
+
+    pub fn control(&self) -> bool {
+        self.attributes & CONTROL != 0
+    }
+
+    pub fn delete_horizon(&self) -> Option<i64> {
+        (self.attributes & DELETE_HORIZON != 0).then_some(self.base_timestamp)
+    }
+
+    /// A record's sequence number: after 2^31 - 1 comes 0; -1 where the batch carries none.
+    #[inline]
+    pub fn sequence(&self, offset_delta: i32) -> i32 {
+        if self.base_sequence < 0 {
+            return -1;
+        }
+        self.base_sequence.wrapping_add(offset_delta) & i32::MAX
+    }
+}
+
+/// Whether the checksum in a batch is that of its bytes.
+pub fn crc_ok(batch: &[u8], crc: u32) -> bool {
+    crc32c::crc32c(&batch[CHECKSUMMED..]) == crc
+}
+
+/// The batch at `at`, when it lies whole in `data` and nothing is wrong with it: what `records.read` takes for a batch.
+pub fn batch_at(data: &[u8], at: usize, check_crc: bool, max_batch_bytes: usize) -> Option<Header> {
+    let header = Header::read(data, at).ok()?;
+    let length = usize::try_from(header.length).ok()?;
+    if header.magic != MAGIC || length < SIZE - LOG_OVERHEAD || length > max_batch_bytes {
+        return None;
+    }
+    let batch = data[at..].get(..header.size())?;
+    if header.count < 0 || header.last_offset_delta < 0 || !(0..=HIGHEST_OFFSET).contains(&header.base_offset) {
+        return None;
+    }
+    (!check_crc || crc_ok(batch, header.crc)).then_some(header)
+}

@@ -1,0 +1,126 @@
+//! Record batches of magic 2: their headers and records as columns, and records as objects. Safe code; what is not a
+//! batch, or not a record, is not explained here: `kafkawire.records.reader` says what it is.
+
+pub mod batch;
+pub mod codec;
+mod columns;
+pub mod header;
+mod objects;
+pub mod record;
+mod varint;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use columns::{Headers, Records};
+use header::Header;
+
+/// The headers of the batches at the beginning of `data`, column by column.
+#[pyfunction]
+fn scan_batches<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    stop: usize,
+    check_crc: bool,
+    max_batch_bytes: usize,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let data = data.as_slice()?;
+    py.detach(|| Headers::scan(data, stop, check_crc, max_batch_bytes)).into_arrays(py)
+}
+
+/// Whether each batch's checksum is that of its bytes.
+#[pyfunction]
+fn checksums<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    positions: PyReadonlyArray1<'py, i64>,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let (data, positions) = (data.as_slice()?, positions.as_slice()?);
+    let verdict = |&at: &i64| {
+        let at = usize::try_from(at).ok().filter(|&at| at <= data.len());
+        at.is_some_and(|at| header::batch_at(data, at, true, usize::MAX).is_some())
+    };
+    Ok(PyArray1::from_vec(py, py.detach(|| positions.iter().map(verdict).collect())))
+}
+
+type Columns<'py> = (Bound<'py, PyTuple>, Option<Bound<'py, PyArray1<u8>>>, Vec<i64>, usize, bool);
+
+/// The records of the batches at `positions[first..]`: their columns, the bytes that positions refer to (None: `data`),
+/// the batches that are malformed, the batch to go on with, and whether that one was refused.
+#[pyfunction]
+fn record_columns<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    positions: PyReadonlyArray1<'py, i64>,
+    first: usize,
+    most_bytes: usize,
+    max_batch_bytes: usize,
+) -> PyResult<Columns<'py>> {
+    let (data, positions) = (data.as_slice()?, positions.as_slice()?);
+    let mut found = py.detach(|| Records::read(data, positions, first, most_bytes, max_batch_bytes));
+    let bytes = found.data.take().map(|bytes| PyArray1::from_vec(py, bytes));
+    let (malformed, next, refused) = (std::mem::take(&mut found.malformed), found.next, found.refused);
+    Ok((found.into_arrays(py)?, bytes, malformed, next, refused))
+}
+
+/// The same for one batch, number `index`, whose records are `payload` once decompressed. `head`: its header.
+#[pyfunction]
+fn payload_columns<'py>(
+    py: Python<'py>,
+    head: &Bound<'py, PyBytes>,
+    payload: PyReadonlyArray1<'py, u8>,
+    index: usize,
+) -> PyResult<(Bound<'py, PyTuple>, bool)> {
+    let head = header_of(head)?;
+    let payload = payload.as_slice()?;
+    let mut found = py.detach(|| Records::of_payload(payload, &head, index));
+    let malformed = !std::mem::take(&mut found.malformed).is_empty();
+    Ok((found.into_arrays(py)?, malformed))
+}
+
+/// An Arrow binary column: offsets and bytes of what lies at `starts`; a negative length is empty.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn gather<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    starts: PyReadonlyArray1<'py, i64>,
+    lengths: PyReadonlyArray1<'py, i32>,
+) -> PyResult<(Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<u8>>)> {
+    let (data, starts, lengths) = (data.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
+    let found = py.detach(|| columns::gather(data, starts, lengths));
+    let (offsets, bytes) = found.map_err(|_| PyValueError::new_err("spans outside of the data, or too many bytes"))?;
+    Ok((PyArray1::from_vec(py, offsets), PyArray1::from_vec(py, bytes)))
+}
+
+/// Up to `most` `Record`s of a batch from position `at` of its (decompressed) records on, and the position behind them.
+#[pyfunction]
+fn record_objects<'py>(
+    record_class: &Bound<'py, PyAny>,
+    header_class: &Bound<'py, PyAny>,
+    head: &Bound<'py, PyBytes>,
+    payload: &Bound<'py, PyBytes>,
+    at: usize,
+    most: usize,
+) -> PyResult<(Bound<'py, PyList>, usize)> {
+    let head = header_of(head)?;
+    let payload = payload.as_bytes();
+    let mut at = at.min(payload.len());
+    let found = objects::objects(record_class, header_class, payload, &mut at, &head, most)?;
+    Ok((found, at))
+}
+
+fn header_of(head: &Bound<'_, PyBytes>) -> PyResult<Header> {
+    Header::read(head.as_bytes(), 0).map_err(|_| PyValueError::new_err("no batch header"))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(scan_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(checksums, module)?)?;
+    module.add_function(wrap_pyfunction!(record_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(payload_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(gather, module)?)?;
+    module.add_function(wrap_pyfunction!(record_objects, module)?)
+}
