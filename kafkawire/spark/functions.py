@@ -23,7 +23,9 @@ from pyspark.sql.types import BinaryType, DataType
 from kafkawire._loading import load_schemas
 from kafkawire._lookup import lookup
 from kafkawire.errors import KafkaWireError, UnsupportedVersionError
-from kafkawire.spark.schema import ERROR, arrow_type, message_maker, row_maker, spark_schema
+from kafkawire.spark.schema import arrow_type, message_maker, spark_schema
+from kafkawire.wire import columns
+from kafkawire.wire.columns.schema import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -68,12 +70,12 @@ def from_kafka_message(
         fixed = version
 
         def decode(data: pa.Array) -> pa.Array:
-            return _decoded(messageName, chosen, data.to_pylist(), [fixed] * len(data))
+            return _decoded(messageName, chosen, data, fixed)
 
         return _udf(decode, returned)(data)
 
     def decode_each(data: pa.Array, version: pa.Array) -> pa.Array:
-        return _decoded(messageName, chosen, data.to_pylist(), version.to_pylist())
+        return _decoded(messageName, chosen, data, version)
 
     return _udf(decode_each, returned)(data, version)
 
@@ -122,35 +124,19 @@ def _udf(function: Callable[..., pa.Array], returned: DataType) -> Callable[...,
 # On the workers ------------------------------------------------------------------------------------------------------
 
 
-def _decoded(name: str, options: Options, values: list[bytes | None], versions: list[int | str | None]) -> pa.Array:
+def _decoded(name: str, options: Options, data: pa.Array, version: int | str | pa.Array) -> pa.Array:
     message = _message(name, options.schema_directory)
-    problems: list[str] = []
-    make = row_maker(message.spec, problems.append)
-    rows: list[dict[str, Any] | None] = []
-    for data, version in zip(values, versions, strict=True):
-        problems.clear()
-        if data is None:
-            rows.append(None)
-            continue
-        try:
-            row = make(_decode(message, data, version))
-        except KafkaWireError as error:
-            if options.mode == FAILFAST:
-                raise
-            row = {}
-            problems.append(str(error))
-            if not options.errors:
-                rows.append(None)
-                continue
-        row[ERROR] = "; ".join(problems) or None
-        rows.append(row)
-    return pa.array(rows, arrow_type(message.spec, errors=options.errors))
-
-
-def _decode(message: type[Message], data: bytes, version: int | str | None) -> Message:
-    if version == PREFIX:
-        return message.decode_prefixed(data)[0]
-    return message.decode(data, _number(message, version))
+    asked = columns.shape(message, unknown_tags=False)
+    decoded = columns.decode_structs(message, data, version, asked=asked, style=SPARK)
+    if decoded.errors and options.mode == FAILFAST:
+        raise decoded.errors[min(decoded.errors)]
+    if not options.errors:
+        return decoded.array
+    # A row with an error is not null: it holds what is wrong.
+    fields = [*decoded.array.flatten(), decoded.problems()]
+    return pa.StructArray.from_arrays(
+        fields, fields=list(arrow_type(message.spec, errors=True)), mask=data.is_null() if data.null_count else None
+    )
 
 
 def _encoded(name: str, options: Options, struct: pa.Array, versions: list[int | str | None]) -> pa.Array:

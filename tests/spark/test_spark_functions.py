@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
@@ -13,7 +14,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 
 from kafkawire.errors import UnsupportedVersionError
-from kafkawire.messages import EndTxnMarker, TransactionLogValue
+from kafkawire.messages import EndTxnMarker, FetchRequest, TransactionLogValue
+from kafkawire.messages.fetch_request import FetchTopic
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.spark import from_kafka_message, to_kafka_message
 
@@ -85,6 +87,22 @@ def test_malformed_data_fails_the_job_or_becomes_null(spark: SparkSession) -> No
     assert bad._error.startswith("TransactionLogValue v1")
     assert bad.producer_id is None
     assert good._error is None
+
+
+def test_text_that_is_no_utf8_is_replaced_and_told(spark: SparkSession) -> None:
+    value = TransactionLogValue(transaction_partitions=(PartitionsSchema("a\udcffü", (0,)),))
+    rows = frame(spark, (value.encode(1), 1), (None, 1))
+    options = {"errors": "true"}
+    row, null = column(rows, from_kafka_message("data", "TransactionLogValue", 1, options))
+    assert null is None
+    assert row.transaction_partitions[0].topic == "a\ufffdü"
+    assert row._error == "transaction_partitions[0].topic is no UTF-8: b'a\\xff\\xc3\\xbc'"
+
+
+def test_uuids_are_text(spark: SparkSession) -> None:
+    value = FetchRequest(topics=(FetchTopic(topic_id=UUID(int=7 << 100)),))
+    (row,) = column(frame(spark, (value.encode(17), 17)), from_kafka_message("data", "FetchRequest", 17))
+    assert row.topics[0].topic_id == str(UUID(int=7 << 100))
 
 
 def test_a_version_that_the_message_does_not_have(spark: SparkSession) -> None:
