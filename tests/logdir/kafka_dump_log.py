@@ -180,6 +180,9 @@ def _said_content(plain: dict[str, Any], decoder: str | None) -> Any:
     if decoder is None:
         return {name: _raw(plain, ours) for name, ours in (("key", "key"), ("payload", "value"))}
     key, value = plain["decoded"]["key"], plain["decoded"]["value"]
+    problems = [part["problem"] for part in (key, value) if part and "problem" in part]
+    if problems:
+        return {"problems": problems}
     if decoder in ("__cluster_metadata", "__remote_log_metadata"):
         said = {"type": _constant(value["name"]), "version": value["version"], "data": value["data"]}
         return {"key": None, "payload": said}
