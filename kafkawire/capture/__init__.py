@@ -8,10 +8,15 @@ datagrams), `Stream` (segments to bytes in order), `frames.FrameReader` (bytes t
 """
 
 from kafkawire.capture.fragments import Fragment, Fragments
+from kafkawire.capture.matched import Matched
 from kafkawire.capture.network import Segment, Skipped, parse, transport
 from kafkawire.capture.packets import Packet, read_packets
 from kafkawire.capture.reader import Exchanges, Summary, read
+from kafkawire.capture.selection import Selection
+from kafkawire.capture.statistics import Statistics
 from kafkawire.capture.streams import Chunk, Conflict, Gap, Stream
+from kafkawire.capture.subjects import Subjects
+from kafkawire.capture.timeline import Timeline, steps
 
 __all__ = [
     "Chunk",
@@ -20,13 +25,19 @@ __all__ = [
     "Fragment",
     "Fragments",
     "Gap",
+    "Matched",
     "Packet",
     "Segment",
+    "Selection",
     "Skipped",
+    "Statistics",
     "Stream",
+    "Subjects",
     "Summary",
+    "Timeline",
     "parse",
     "read",
     "read_packets",
+    "steps",
     "transport",
 ]

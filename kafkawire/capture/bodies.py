@@ -1,11 +1,10 @@
 """Messages as an exchange's row shows them: JSON bodies without secrets, and the error codes in a response.
 
-What is secret is data: `SECRETS` names the fields, and `SECRET_CONFIGS` the configurations whose values are.
+What is secret is data: `SECRETS` names the fields, `CONFIGS` the configurations (which of them: `records.secrets`).
 """
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from kafkawire import records, rows
 from kafkawire.errors import RecordError
 from kafkawire.kafka_errors import error_name
+from kafkawire.records.secrets import REDACTED, is_secret_config
 from kafkawire.wire.json_form import to_json
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message, Struct
     from kafkawire.wire.spec import StructSpec
-
-REDACTED = "[redacted]"
 
 #: message -> JSON paths of fields that let their reader in, or that carry whole messages which may (Envelope)
 SECRETS = {
@@ -42,10 +40,11 @@ CONFIGS = {
     "DescribeConfigsResponse": ("results.configs", "results.configs.synonyms"),
     "IncrementalAlterConfigsRequest": ("resources.configs",),
 }
-#: Kafka's configurations of type password, and names that users give theirs.
-SECRET_CONFIGS = re.compile(
-    r"password|secret|credential|token|jaas|keystore\.(key|certificate)|truststore\.certificates"
-)
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether messages of that name may hold what `body_json` would hide."""
+    return name in SECRETS or name in CONFIGS
 
 
 def body_json(
@@ -67,7 +66,7 @@ def body_json(
                     place[field] = REDACTED
         for path in CONFIGS.get(name, ()):
             for config in _objects(body, path.split(".")):
-                if config.get("value") and SECRET_CONFIGS.search(str(config.get("name", "")).lower()):
+                if config.get("value") and is_secret_config(str(config.get("name", ""))):
                     config["value"] = REDACTED
     if decode_records or not payloads:
         for *parents, field in _records_paths(message.spec):

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kafkawire.capture import recognize
-from kafkawire.capture.matcher import Matcher, Options
+from kafkawire.capture.matched import Options
+from kafkawire.capture.matcher import Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, Segment, endpoint
 from kafkawire.capture.recognize import Look, Looks
 from kafkawire.capture.sequencer import Sequencer, Ticket

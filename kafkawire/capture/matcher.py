@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kafkawire.capture import bodies, recognize
+from kafkawire.capture.matched import Matched, Options
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.capture.side import Frame
 from kafkawire.frames import Request, Response, decode_request, decode_response
@@ -27,25 +27,11 @@ MOST_OUTSTANDING = 10_000
 MOST_EARLY = 100
 
 
-class Options(msgspec.Struct, frozen=True):
-    """What rows show; see `capture.read`."""
-
-    body: bool = False
-    records: bool = False
-    payloads: bool = True
-    show_secrets: bool = False
-
-    def row(self, **fields: Any) -> Exchange:
-        """A row without bodies: they are null where they were asked for, and not there where they were not."""
-        missing = None if self.body else UNSET
-        return Exchange(**fields, request=missing, response=missing)
-
-
 class Pending(msgspec.Struct, frozen=True):
-    """A request that waits for its response: its half of the row. `api_key` None: a SASL token."""
+    """A request that waits for its response. `api_key` None: a SASL token."""
 
     ticket: Ticket
-    row: Exchange
+    half: Matched
     api_key: int | None
     version: int
 
@@ -77,7 +63,7 @@ class Matcher:
             request_bytes=len(frame.data),
         )
         if self._raw_tokens and not self._is_request(frame):
-            self._tokens.append(Pending(ticket, replace(row, problem=TOKEN), None, 0))
+            self._tokens.append(Pending(ticket, Matched(row=replace(row, problem=TOKEN)), None, 0))
             return
         found = decode_request(frame.data, copy=False)
         if not isinstance(found, Request):
@@ -90,6 +76,7 @@ class Matcher:
                 client_id=found.client_id,
                 problem=f"request: {found.reason}",
             )
+            half = self._half(row, None, frame)
         else:
             header = found.header
             row = replace(
@@ -101,20 +88,27 @@ class Matcher:
                 client_id=header.client_id,
                 **self._body("request", found),
             )
+            half = self._half(row, found, frame)
             self._raw_tokens = header.request_api_key == _SASL_HANDSHAKE and found.version == 0
             if header.request_api_key == _PRODUCE and found.body.acks == 0:
-                self._close(ticket, row)  # is never answered
+                self._close(ticket, half)  # is never answered
                 return
         if row.correlation_id is None or row.version is None:
-            self._close(ticket, row)
+            self._close(ticket, half)
             return
-        self._wait(row.correlation_id, Pending(ticket, row, row.api_key, row.version))
+        self._wait(row.correlation_id, Pending(ticket, half, row.api_key, row.version))
+
+    def _half(self, row: Exchange, found: Request | None, frame: Frame) -> Matched:
+        """The request's half of an exchange, with as much of it as is kept."""
+        if not self._options.keep:
+            return Matched(row=row)
+        return Matched(row=row, request=None if found is None else found.body, request_frame=frame.data)
 
     def response(self, frame: Frame) -> None:
         """A frame from the broker."""
         if self._tokens:
             pending = self._tokens.pop(0)
-            self._close(pending.ticket, self._answered(pending.row, frame))
+            self._close(pending.ticket, Matched(row=self._answered(pending.half.row, frame)))
             return
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True)
         waiting = self.outstanding.pop(correlation_id, None) if len(frame.data) >= 4 else None
@@ -130,7 +124,8 @@ class Matcher:
     def trouble(self, problem: str, packet: int, time_ns: int) -> None:
         """Something that is no exchange and must not be passed over: a row with a problem only."""
         ticket = self._sequencer.ticket(packet)
-        self._close(ticket, replace(self._row, time=iso_time(time_ns), time_ns=time_ns, packet=packet, problem=problem))
+        row = replace(self._row, time=iso_time(time_ns), time_ns=time_ns, packet=packet, problem=problem)
+        self._close(ticket, Matched(row=row))
 
     def decodes(self, correlation_id: int, frame: bytes) -> bool:
         """Whether a frame is the response to the outstanding request of that correlation id."""
@@ -166,14 +161,17 @@ class Matcher:
         self.outstanding[correlation_id] = pending
 
     def _complete(self, pending: Pending, frame: Frame) -> None:
-        row = self._answered(pending.row, frame)
+        row = self._answered(pending.half.row, frame)
+        body = None
         if pending.api_key is not None:
             found = decode_response(frame.data, api_key=pending.api_key, version=pending.version, copy=False)
             if isinstance(found, Response):
-                row = replace(row, errors=bodies.errors(found.body), **self._body("response", found))
+                body = found.body
+                row = replace(row, errors=bodies.errors(body), **self._body("response", found))
             else:
                 row = replace(row, problem=_joined(row.problem, f"response: {found.reason}"))
-        self._close(pending.ticket, row)
+        kept = {"response": body, "response_frame": frame.data} if self._options.keep else {}
+        self._close(pending.ticket, replace(pending.half, row=row, **kept))
 
     def _answered(self, row: Exchange, frame: Frame) -> Exchange:
         latency = None if row.time_ns is None else round((frame.time_ns - row.time_ns) / 1e6, 6)
@@ -186,14 +184,16 @@ class Matcher:
         )
 
     def _unanswered(self, pending: Pending) -> None:
-        self._close(pending.ticket, replace(pending.row, problem=_joined(pending.row.problem, NO_RESPONSE)))
+        row = pending.half.row
+        row = replace(row, problem=_joined(row.problem, NO_RESPONSE))
+        self._close(pending.ticket, replace(pending.half, row=row))
 
     def _unmatched(self, early: tuple[Ticket, Frame] | None) -> None:
         if early is not None:
             ticket, frame = early
             correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
             row = replace(self._answered(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
-            self._close(ticket, row)
+            self._close(ticket, Matched(row=row, response_frame=frame.data if self._options.keep else None))
 
     def _body(self, name: str, found: Request | Response) -> dict[str, Any]:
         """The field of a row that shows a body, where bodies are asked for."""
@@ -208,10 +208,11 @@ class Matcher:
         )
         return {name: shown}
 
-    def _close(self, ticket: Ticket, row: Exchange) -> None:
-        # What bodies weigh in memory is a multiple of their bytes on the wire.
-        sizes = (row.request_bytes or 0) + (row.response_bytes or 0) if self._options.body else 0
-        self._sequencer.close(ticket, row, 1000 + 8 * sizes)
+    def _close(self, ticket: Ticket, matched: Matched) -> None:
+        # What messages and bodies weigh in memory is a multiple of their bytes on the wire.
+        row = matched.row
+        sizes = (row.request_bytes or 0) + (row.response_bytes or 0) if self._options.body or self._options.keep else 0
+        self._sequencer.close(ticket, matched, 1000 + (8 if self._options.body else 3) * sizes)
 
 
 def iso_time(time_ns: int) -> str | None:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import BinaryIO
 
 import msgspec
 
 from kafkawire.capture.connection import Connection
-from kafkawire.capture.files import Following
+from kafkawire.capture.files import Following, Readable
 from kafkawire.capture.fragments import Fragment, Fragments
-from kafkawire.capture.matcher import Options
+from kafkawire.capture.matched import Matched, Options
 from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, transport
 from kafkawire.capture.packets import Packet, read_packets
+from kafkawire.capture.selection import Selection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.errors import CaptureError
 from kafkawire.rows import Exchange
 
 #: Connections that are over and whose last acknowledgments may still come.
 _MOST_ENDED = 10_000
+#: Kinds of problems that are counted apart; in their words, numbers are left out.
+_MOST_KINDS = 100
+_NUMBER = re.compile(r"\d+")
 
 
 class Summary(msgspec.Struct):
@@ -29,7 +33,8 @@ class Summary(msgspec.Struct):
     Attributes:
         packets: in the file. `skipped`: those that hold no TCP segment that could be read, by reason.
         connections: TCP connections by what they carry: `kafka`, `tls`, `other`, `undecided` (too little was captured).
-        exchanges: rows, and `problems` those of them that name one.
+        exchanges: all, and `selected` those that were asked for.
+        problems: what could not be decoded, or is missing, and how often; `hidden`: the same of what was not selected.
         damage: why the file could not be read to its end.
     """
 
@@ -37,19 +42,23 @@ class Summary(msgspec.Struct):
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
     connections: Counter[str] = msgspec.field(default_factory=Counter)
     exchanges: int = 0
-    problems: int = 0
+    selected: int = 0
+    problems: Counter[str] = msgspec.field(default_factory=Counter)
+    hidden: Counter[str] = msgspec.field(default_factory=Counter)
     damage: str | None = None
 
 
 class Exchanges:
-    """The exchanges of a capture, in the order of their first packets; can be iterated over once.
+    """The exchanges of a capture, in the order of their first packets; can be iterated over once, as rows, or with
+    their messages and frames through `matched`.
 
     Attributes:
         summary: what was met, and what could not be decoded.
     """
 
-    def __init__(self, packets: Iterator[Packet], file: str, options: Options) -> None:
+    def __init__(self, packets: Iterator[Packet], file: str, options: Options, selection: Selection) -> None:
         self.summary = Summary()
+        self._selector = None if selection.all else Selector(selection)
         self._packets = packets
         self._file = file
         self._options = options
@@ -60,6 +69,11 @@ class Exchanges:
         self._opened = 0
 
     def __iter__(self) -> Iterator[Exchange]:
+        for matched in self.matched():
+            yield matched.row
+
+    def matched(self) -> Iterator[Matched]:
+        """The exchanges before they are rows; messages and frames are there if they are kept (`read`'s `keep`)."""
         last = 0
         try:
             for packet in self._packets:
@@ -78,7 +92,8 @@ class Exchanges:
                 raise
             self.summary.damage = str(error)
             problem = f"the file is damaged after packet {last}: {error}"
-            self._sequencer.close(self._sequencer.ticket(last + 1), self._options.row(file=self._file, problem=problem))
+            row = self._options.row(file=self._file, problem=problem)
+            self._sequencer.close(self._sequencer.ticket(last + 1), Matched(row=row))
         self._fragments.finish()
         if self._fragments.lost:
             self.summary.skipped[Skipped.FRAGMENT.value] += self._fragments.lost
@@ -118,21 +133,36 @@ class Exchanges:
         connection.finish()
         self.summary.connections[connection.verdict] += 1
 
-    def _ready(self) -> Iterator[Exchange]:
-        for exchange in self._sequencer.ready():
+    def _ready(self) -> Iterator[Matched]:
+        for matched in self._sequencer.ready():
             self.summary.exchanges += 1
-            self.summary.problems += exchange.problem is not None
-            yield exchange
+            selected = self._selector is None or self._selector.wants(matched)
+            problem = matched.row.problem
+            if problem is not None:
+                _count(self.summary.problems, problem)
+                if not selected:
+                    _count(self.summary.hidden, problem)
+            if selected:
+                self.summary.selected += 1
+                yield matched
+
+
+def _count(kinds: Counter[str], problem: str) -> None:
+    kind = _NUMBER.sub("N", problem)
+    # A stranger's bytes may be in the words: the kinds are bounded.
+    kinds[kind if kind in kinds or len(kinds) < _MOST_KINDS else "others"] += 1
 
 
 def read(
-    file: str | os.PathLike[str] | BinaryIO,
+    file: str | os.PathLike[str] | Readable,
     *,
     body: bool = False,
     records: bool = False,
     payloads: bool = True,
     show_secrets: bool = False,
     follow: bool = False,
+    keep: bool = False,
+    selection: Selection = Selection(),  # noqa: B008  # a frozen value
 ) -> Exchanges:
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, whatever the port.
 
@@ -143,19 +173,22 @@ def read(
         payloads: without, record batches in bodies are left out.
         show_secrets: passwords, tokens and keys in bodies as they are, instead of `[redacted]`.
         follow: at the file's end, wait for more; never ends by itself.
+        keep: `Exchanges.matched` has the messages and the frames' bytes.
+        selection: which exchanges are asked for; all others are counted only.
 
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
     """
-    options = Options(body, records, payloads, show_secrets)
+    options = Options(body, records, payloads, show_secrets, keep or selection.looks_inside)
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        return Exchanges(_packets_of(path, follow), path, options)
+        return Exchanges(_packets_of(path, follow), path, options, selection)
     name = getattr(file, "name", None)
     return Exchanges(
         read_packets(Following(file) if follow else file),
         name if isinstance(name, str) and name[:1] != "<" else "-",
         options,
+        selection,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from kafkawire.rows import Exchange
+from kafkawire.capture.matched import Matched
 
 
 class Ticket:
@@ -14,7 +14,7 @@ class Ticket:
     __slots__ = ("closed", "exchange", "late", "weight")
 
     def __init__(self) -> None:
-        self.exchange: Exchange | None = None
+        self.exchange: Matched | None = None
         self.weight = 0
         self.closed = False
         self.late = False
@@ -33,7 +33,7 @@ class Sequencer:
         self._held_bytes = 0
         self._tickets: list[tuple[int, int, Ticket]] = []
         self._taken = 0
-        self._late: list[Exchange] = []
+        self._late: list[Matched] = []
 
     def ticket(self, packet: int) -> Ticket:
         """A place behind all that began in earlier packets."""
@@ -42,7 +42,7 @@ class Sequencer:
         heappush(self._tickets, (packet, self._taken, ticket))
         return ticket
 
-    def close(self, ticket: Ticket, exchange: Exchange | None = None, weight: int = 0) -> None:
+    def close(self, ticket: Ticket, exchange: Matched | None = None, weight: int = 0) -> None:
         """Fill a place, with None if nothing came of it. `weight`: about the bytes that the exchange holds."""
         if ticket.late:
             if exchange is not None:
@@ -51,7 +51,7 @@ class Sequencer:
         ticket.exchange, ticket.weight, ticket.closed = exchange, weight, True
         self._held_bytes += weight
 
-    def ready(self) -> Iterator[Exchange]:
+    def ready(self) -> Iterator[Matched]:
         """The exchanges whose turn it is."""
         while self._tickets:
             first = self._tickets[0][2]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
+from kafkawire.cli import capture_options as given
 from kafkawire.cli import output
 from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.progress import Advance, progress, watched
 
 if TYPE_CHECKING:
-    from kafkawire.capture import Exchanges, Summary
-    from kafkawire.rows import Exchange
+    from kafkawire.capture import Exchanges, Matched, Selection, Summary
+    from kafkawire.rows import ExchangeStatistics, Row
 
 _BODIES = ("request", "response")
+#: Bytes of a file between two steps of the progress bar.
+_STEP = 1 << 20
 
 
 def register(app: typer.Typer) -> None:
@@ -23,83 +28,231 @@ def register(app: typer.Typer) -> None:
 
 
 def capture(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Captures (pcap, pcapng); - is standard input.")
-    ],
-    body: Annotated[bool, typer.Option("--body", help="Whole messages, as `decode` prints them.")] = False,
-    records: Annotated[
-        bool, typer.Option("--records", help="Bodies with their record batches decoded, instead of as base64.")
-    ] = False,
-    no_payloads: Annotated[
-        bool, typer.Option("--no-payloads", help="Bodies without record batches, whatever else is asked for.")
-    ] = False,
-    show_secrets: Annotated[
-        bool, typer.Option("--show-secrets", help="Passwords, tokens and keys in bodies as they are.")
-    ] = False,
+    files: given.Files,
+    body: given.Body = False,
+    records: given.Records = False,
+    no_payloads: given.NoPayloads = False,
+    show_secrets: given.ShowSecrets = False,
+    stats: given.Stats = False,
+    timeline: given.Timeline = None,
+    frames_out: given.FramesOut = None,
+    follow: given.Follow = False,
+    api: given.Api = None,
+    client_id: given.ClientId = None,
+    topic: given.Topic = None,
+    transactional_id: given.TransactionalId = None,
+    producer_id: given.ProducerId = None,
+    errors: given.Errors = False,
+    slow: given.Slow = None,
+    connection: given.Connection = None,
+    port: given.Port = None,
+    time: given.Time = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
 ) -> None:
     """Print what clients and brokers said to each other: a row for each request and its response.
 
-    Kafka is recognised by what is said, not by the port. Exit code 4: something could not be read or decoded; the
-    rows' `problem` says what, and why.
+    Kafka is recognised by what is said, not by the port. Options that choose exchanges narrow each other; one that is
+    given more than once widens itself. Exit code 4: something could not be read or decoded; the rows' `problem` says
+    what, and why.
+
+    \b
+    What goes on right now:
+      tcpdump -i any -w - port 9092 | kafkawire capture -
+    Who is slow, and who gets errors?
+      kafkawire capture trace.pcap --stats
+      kafkawire capture trace.pcap --slow 500 --api Produce --api Fetch
+    What happened to one transactional producer, over all its connections?
+      kafkawire capture trace.pcap --timeline orders-service
+    One message as bytes, to look at:
+      kafkawire capture trace.pcap --api WriteTxnMarkers --frames-out frames
+      kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
     from kafkawire import rows
-    from kafkawire.capture import read
+    from kafkawire.cli.capture_frames import FrameFiles
 
-    body = body or records
+    if stats and timeline is not None:
+        raise typer.BadParameter("--stats and --timeline exclude each other")
+    if follow and (stats or len(files) > 1):
+        raise typer.BadParameter("--follow never comes to an end: it goes with one file, and without --stats")
+    body = (body or records) and not stats and timeline is None
+    selection = given.selection(
+        apis=api,
+        client_ids=client_id,
+        topics=topic,
+        transactional_ids=transactional_id,
+        producer_ids=producer_id,
+        errors=errors,
+        slow_ms=slow,
+        connections=connection,
+        ports=port,
+        time=time,
+    )
+    frames = None if frames_out is None else FrameFiles(frames_out, show_secrets=show_secrets)
     outcome = Outcome()
 
-    def exchanges() -> Iterator[Exchange]:
-        for file in files:
-            found = read(
-                sys.stdin.buffer if file == "-" else file,
-                body=body,
-                records=records,
-                payloads=not no_payloads,
-                show_secrets=show_secrets,
-            )
-            yield from _rows(found, file, outcome)
+    def exchanges() -> Iterator[Matched]:
+        from kafkawire.capture import read
 
-    output.print_rows(
-        exchanges(),
-        [rows.Exchange],
-        format=format,
-        output=to,
-        columns={
-            rows.Exchange: (
-                "time", "client", "broker", "api", "version", "client_id", "latency_ms", "request_bytes",
-                "response_bytes", "errors", "problem", *_BODIES,
-            )
-        },
-        unset=() if body else _BODIES,
-    )  # fmt: skip
+        for file in files:
+            try:
+                opened = _opened(file, advance)
+            except OSError as error:
+                outcome.problem(f"{file}: {error.strerror or error}")
+                continue
+            with opened as source:
+                found = read(
+                    source,
+                    body=body,
+                    records=records,
+                    payloads=not no_payloads,
+                    show_secrets=show_secrets,
+                    follow=follow,
+                    keep=timeline is not None or frames is not None,
+                    selection=selection,
+                )
+                yield from _matched(found, file, selection, outcome)
+
+    def taken() -> Iterator[Matched]:
+        for matched in exchanges():
+            if frames is not None:
+                frames.write(matched)
+            yield matched
+
+    kind: type[Row] = rows.ExchangeStatistics if stats else rows.Step if timeline is not None else rows.Exchange
+    with progress(_total(files), shown=watched(to) and not follow) as advance:
+        output.print_rows(
+            _rows(taken(), kind, timeline or ""),
+            [kind],
+            format=format,
+            output=to,
+            columns=_columns(),
+            unset=() if body else _BODIES,
+            live=follow or "-" in files,
+        )
     outcome.end()
 
 
-def _rows(exchanges: Exchanges, file: str, outcome: Outcome) -> Iterator[Exchange]:
+def _columns() -> output.Columns:
+    """What a table shows of the kinds that have more fields than a screen has room for."""
+    from kafkawire import rows
+
+    return {
+        rows.Exchange: (
+            "time", "client", "broker", "api", "version", "client_id", "latency_ms", "request_bytes",
+            "response_bytes", "errors", "problem", *_BODIES,
+        ),
+        rows.ExchangeStatistics: (
+            "api", "version", "client_id", "count", "unanswered", "request_bytes", "response_bytes",
+            "latency_p50_ms", "latency_p99_ms", "latency_max_ms", "errors", "problems",
+        ),
+        rows.Step: (
+            "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors", "problem",
+        ),
+    }  # fmt: skip
+
+
+def _rows(exchanges: Iterator[Matched], kind: type[Row], who: str) -> Iterator[Row]:
+    """Exchanges as rows of that kind."""
+    from kafkawire import rows
+    from kafkawire.capture import steps
+
+    if kind is rows.ExchangeStatistics:
+        return _statistics(exchanges)
+    return steps(exchanges, who) if kind is rows.Step else (matched.row for matched in exchanges)
+
+
+def _statistics(exchanges: Iterator[Matched]) -> Iterator[ExchangeStatistics]:
+    from kafkawire.capture import Statistics
+
+    statistics = Statistics()
+    for matched in exchanges:
+        statistics.add(matched.row)
+    yield from statistics.rows()
+
+
+def _matched(exchanges: Exchanges, file: str, selection: Selection, outcome: Outcome) -> Iterator[Matched]:
     """The exchanges of one file; what is wrong with it does not keep others from being read."""
-    from kafkawire.capture.matcher import NO_RESPONSE, TOKEN
     from kafkawire.errors import CaptureError
 
-    # All that was captured of these has been read: a capture may well end before an answer.
-    clear = (None, NO_RESPONSE, TOKEN)
     try:
-        for exchange in exchanges:
-            if exchange.api is not None:
+        for matched in exchanges.matched():
+            if matched.row.api is not None:
                 outcome.read()
-            if exchange.problem not in clear:
-                packet = exchange.packet or exchange.response_packet
-                outcome.problem(f"{file}: {f'packet {packet}: ' if packet else ''}{exchange.problem}")
-            yield exchange
+            _tell(matched, file, outcome)
+            yield matched
     except CaptureError as error:
         outcome.problem(f"{file}: {error}")
     except OSError as error:
         outcome.problem(f"{file}: {error.strerror or error}")
-    if not exchanges.summary.exchanges and exchanges.summary.connections:
-        outcome.problem(f"{file}: {_nothing(exchanges.summary)}")
+    summary = exchanges.summary
+    if not summary.exchanges and summary.connections:
+        outcome.problem(f"{file}: {_nothing(summary)}")
+    elif summary.selected < summary.exchanges:
+        # Exchanges that are not shown may hide trouble, and they were read.
+        outcome.read()
+        _tell_hidden(summary, file, outcome)
+
+
+def _tell(matched: Matched, file: str, outcome: Outcome) -> None:
+    row = matched.row
+    if not _is_clear(row.problem):
+        packet = row.packet or row.response_packet
+        outcome.problem(f"{file}: {f'packet {packet}: ' if packet else ''}{row.problem}")
+
+
+def _tell_hidden(summary: Summary, file: str, outcome: Outcome) -> None:
+    for problem, count in summary.hidden.items():
+        if not _is_clear(problem):
+            outcome.problem(f"{file}: in exchanges that were not asked for, {count} times: {problem}")
+
+
+def _is_clear(problem: str | None) -> bool:
+    """Whether all that was captured has been read: a capture may well end before an answer."""
+    from kafkawire.capture.matcher import NO_RESPONSE, TOKEN
+
+    return problem in (None, NO_RESPONSE, TOKEN)
 
 
 def _nothing(summary: Summary) -> str:
     found = ", ".join(f"{number} {kind}" for kind, number in sorted(summary.connections.items()))
     return f"no Kafka was recognised in {summary.packets} packets (TCP connections: {found})"
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+class _Watched:
+    """A file whose reading is told to a progress bar. `name`: as it was given."""
+
+    def __init__(self, file: BinaryIO, name: str, advance: Advance) -> None:
+        self._file = file
+        self._advance = advance
+        self._untold = 0
+        self.name = name
+
+    def __enter__(self) -> _Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._advance(self._untold)
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(size)
+        self._untold += len(data)
+        if self._untold >= _STEP:
+            self._advance(self._untold)
+            self._untold = 0
+        return data
+
+
+def _opened(file: str, advance: Advance) -> _Watched:
+    if file == "-":
+        return _Watched(sys.stdin.buffer, "-", advance)
+    return _Watched(open(file, "rb", buffering=_STEP), file, advance)
+
+
+def _total(files: list[str]) -> int:
+    return sum(os.path.getsize(file) for file in files if os.path.isfile(file))

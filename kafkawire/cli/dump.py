@@ -12,6 +12,7 @@ from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.progress import Advance, progress, watched
+from kafkawire.cli.ranges import offset_range, time_range
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options
@@ -99,8 +100,8 @@ def dump(
         max_batch_bytes=max_message_size or logdir.Options().max_batch_bytes,
         max_bytes=max_bytes,
         selection=logdir.Selection(
-            offsets=None if offset is None else given.offset_range(offset),
-            times=None if time is None else given.time_range(time),
+            offsets=None if offset is None else offset_range(offset),
+            times=None if time is None else time_range(time),
             producer_id=producer_id,
             key=None if key is None else given.key_bytes(key),
             control=control,

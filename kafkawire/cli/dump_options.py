@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-import re
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from kafkawire.logdir.selection import Range
 
 _DECODES = "Decode records as {}, whatever the topic's name is."
 
@@ -93,28 +88,6 @@ MaxMessageSize = Annotated[
     typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of a batch, in the log or decompressed."),
 ]
 
-_RANGE = re.compile(r"(\d{0,19})\.\.(\d{0,19})", re.ASCII)
-_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
-
-
-def offset_range(text: str) -> Range:
-    """`100..200` without 200, `100..`, `..200`, or `100` alone."""
-    if _NUMBER.fullmatch(text) and not text.startswith("-"):
-        return int(text), int(text) + 1
-    found = _RANGE.fullmatch(text)
-    if found is None:
-        raise typer.BadParameter(f"{text!r} is no range of offsets, such as 100..200", param_hint="--offset")
-    return _ascending(*(int(number) if number else None for number in found.groups()), hint="--offset")
-
-
-def time_range(text: str) -> Range:
-    """`FROM..TO` without TO, in epoch milliseconds; an end that is not given is open."""
-    first, dots, end = text.partition("..")
-    if not dots:
-        hint = f"{text!r} is no range of times, such as 2026-11-21T10:00..2026-11-21T11:00"
-        raise typer.BadParameter(hint, param_hint="--time")
-    return _ascending(_time(first), _time(end), hint="--time")
-
 
 def key_bytes(text: str) -> bytes:
     """The bytes of a key: those of the text, or of the hex digits after `hex:`."""
@@ -150,22 +123,3 @@ def all_paths(paths: list[str] | None, files: str | None) -> list[str]:
         else:
             found.append(path)
     return found
-
-
-def _time(text: str) -> int | None:
-    if not text:
-        return None
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000 // 1)
-    except (ValueError, OverflowError):
-        reason = f"{text!r} is neither ISO 8601, such as 2026-11-21T10:00:00, nor epoch milliseconds"
-        raise typer.BadParameter(reason, param_hint="--time") from None
-
-
-def _ascending(first: int | None, end: int | None, *, hint: str) -> Range:
-    if first is not None and end is not None and first >= end:
-        raise typer.BadParameter(f"nothing lies in {first}..{end}: the second is not in the range", param_hint=hint)
-    return first, end

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
 import typer
@@ -64,6 +64,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Base class of the rows that only the command line has; `kafkawire.rows` has the others."""
 
 
+T = TypeVar("T")
+
 #: A class of rows -> the fields that a table shows.
 Columns = Mapping[Any, Sequence[str]]
 
@@ -77,6 +79,7 @@ def print_rows(
     columns: Columns | None = None,
     unset: Iterable[str] = (),
     heading: str = "",
+    live: bool = False,
 ) -> None:
     """Prints rows on standard output or into a file.
 
@@ -88,6 +91,7 @@ def print_rows(
             is its title.
         unset: fields that no row has this time (`UNSET`), and for which csv has no column.
         heading: lines above the first table, already harmless.
+        live: rows come as something happens: each is written at once, and a terminal gets jsonl too.
     """
     if (format or _ending(output)) is Format.parquet:
         from kafkawire.cli.parquet import write_parquet
@@ -97,7 +101,9 @@ def print_rows(
         write_parquet(rows, kinds, output, unset)
         return
     with _stream(output) as (stream, terminal):
-        chosen = format or (Format.table if terminal else _ending(output))
+        chosen = format or (Format.table if terminal and not live else _ending(output))
+        if live:
+            rows = _flushed(rows, stream)
         if chosen is Format.table:
             if heading:
                 stream.write(_encoded(heading + "\n\n", terminal))
@@ -109,6 +115,13 @@ def print_rows(
             _json(rows, stream, terminal)
         else:
             _jsonl(rows, stream, terminal)
+
+
+def _flushed(rows: Iterable[T], stream: BinaryIO) -> Iterator[T]:
+    """The rows, each written out before the next is asked for."""
+    for row in rows:
+        yield row
+        stream.flush()
 
 
 def print_json(value: Any, *, compact: bool = False, output: str | None = None) -> None:

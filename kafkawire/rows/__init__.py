@@ -8,7 +8,7 @@ UTF-8.
 
 from kafkawire.rows.audits import Audit, Coverage, Finding, Violation
 from kafkawire.rows.base import Json, Place, Row, field_names, text, to_dict
-from kafkawire.rows.captures import Exchange
+from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
     LOG_ROWS,
     Batch,
@@ -36,6 +36,7 @@ __all__ = [
     "Damage",
     "Epoch",
     "Exchange",
+    "ExchangeStatistics",
     "Finding",
     "Header",
     "Index",
@@ -46,6 +47,7 @@ __all__ = [
     "Row",
     "Snapshot",
     "Stats",
+    "Step",
     "TimeIndex",
     "TxnIndex",
     "Violation",

@@ -60,7 +60,11 @@ def test_the_summary(packets: list[Packet]) -> None:
     listed = list(found)
     assert (found.summary.packets, dict(found.summary.skipped)) == (len(packets), {})
     assert set(found.summary.connections) == {"kafka"}
-    assert (found.summary.exchanges, found.summary.problems) == (len(listed), 1)
+    assert (found.summary.exchanges, found.summary.selected, found.summary.problems.total()) == (
+        len(listed),
+        len(listed),
+        1,
+    )
 
 
 def test_what_was_sent_by_hand_is_found(whole: list[Exchange]) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkawire.capture.matched import Matched
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.rows import Exchange
 
 
+def exchange(packet: int) -> Matched:
+    return Matched(row=Exchange(packet=packet))
+
+
 def numbers(sequencer: Sequencer) -> list[int | None]:
-    return [exchange.packet for exchange in sequencer.ready()]
+    return [matched.row.packet for matched in sequencer.ready()]
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(0, 11)))
@@ -19,7 +24,7 @@ def test_the_order_is_that_of_packets(order: list[int], dropped: set[int]) -> No
     tickets = [sequencer.ticket(packet) for packet in range(12)]
     out: list[int | None] = []
     for packet in order:
-        sequencer.close(tickets[packet], None if packet in dropped else Exchange(packet=packet))
+        sequencer.close(tickets[packet], None if packet in dropped else exchange(packet))
         out += numbers(sequencer)
     assert out == [packet for packet in range(12) if packet not in dropped]
 
@@ -27,9 +32,9 @@ def test_the_order_is_that_of_packets(order: list[int], dropped: set[int]) -> No
 def test_an_open_place_holds_back_what_began_later() -> None:
     sequencer = Sequencer()
     first, second = sequencer.ticket(1), sequencer.ticket(2)
-    sequencer.close(second, Exchange(packet=2))
+    sequencer.close(second, exchange(2))
     assert numbers(sequencer) == []
-    sequencer.close(first, Exchange(packet=1))
+    sequencer.close(first, exchange(1))
     assert numbers(sequencer) == [1, 2]
 
 
@@ -37,9 +42,9 @@ def test_not_more_than_allowed_is_held_back() -> None:
     sequencer = Sequencer(most=3)
     first = sequencer.ticket(0)
     for packet in range(1, 6):
-        sequencer.close(sequencer.ticket(packet), Exchange(packet=packet))
+        sequencer.close(sequencer.ticket(packet), exchange(packet))
     assert numbers(sequencer) == [1, 2, 3, 4, 5]
-    sequencer.close(first, Exchange(packet=0))
+    sequencer.close(first, exchange(0))
     assert numbers(sequencer) == [0]
     assert numbers(sequencer) == []
 
@@ -47,7 +52,7 @@ def test_not_more_than_allowed_is_held_back() -> None:
 def test_nor_more_bytes() -> None:
     sequencer = Sequencer(most_bytes=100)
     sequencer.ticket(0)
-    sequencer.close(sequencer.ticket(1), Exchange(packet=1), 100)
+    sequencer.close(sequencer.ticket(1), exchange(1), 100)
     assert numbers(sequencer) == []
-    sequencer.close(sequencer.ticket(2), Exchange(packet=2), 1)
+    sequencer.close(sequencer.ticket(2), exchange(2), 1)
     assert numbers(sequencer) == [1, 2]

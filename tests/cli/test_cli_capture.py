@@ -187,3 +187,93 @@ def test_nothing_that_can_be_read(run: Run, tmp_path: Path) -> None:
 def test_a_capture_without_packets_is_clear(run: Run, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(pcap([])[:24])
     assert exchanges(run, tmp_path / "x") == []
+
+
+# Choosing, counting, following ---------------------------------------------------------------------------------------
+
+
+def test_exchanges_can_be_chosen(run: Run, trace: Path) -> None:
+    assert [row["api"] for row in exchanges(run, trace, "--api", "produce", "--api", "36")] == [
+        "Produce",
+        "SaslAuthenticate",
+    ]
+    assert [row["api"] for row in exchanges(run, trace, "--topic", "t")] == ["Produce"]
+    assert [row["api"] for row in exchanges(run, trace, "--errors")] == ["DescribeTransactions"]
+    assert exchanges(run, trace, "--slow", "2") == []
+    assert len(exchanges(run, trace, "--port", "9999", "--connection", "1")) == 3
+    assert exchanges(run, trace, "--time", "..2023-11-14T22:13:20.003Z")[-1]["api"] == "DescribeTransactions"
+    assert exchanges(run, trace, "--client-id", "=me", "--topic", "t") == []
+
+
+def test_what_was_not_asked_for_and_could_not_be_read_is_told(run: Run, trace: Path) -> None:
+    unknown = b"\0\0\0\x0a" + bytes.fromhex("0041 0063 00000001 ffff")
+    trace.write_bytes(pcap([*TALK, (unknown, b"\0\0\0\x04\0\0\0\x01")]))
+    result = run("capture", trace, "--api", "Produce")
+    assert (result.code, len(result.out.splitlines())) == (4, 1)
+    assert result.err == (
+        f"incomplete: {trace}: in exchanges that were not asked for, 1 times: "
+        "request: DescribeTransactionsRequest has no version N; it has N; "
+        "response: DescribeTransactionsResponse has no version N; it has N\n"
+    )
+
+
+def test_options_that_say_nothing_are_usage_errors(run: Run, trace: Path) -> None:
+    for wrong, hint in (
+        (["--api", "Prodce"], "near: Produce"),
+        (["--time", "yesterday.."], "neither ISO 8601"),
+        (["--time", "5"], "no range of times"),
+        (["--stats", "--timeline", "t"], "exclude each other"),
+        (["--stats", "--follow"], "never comes to an end"),
+    ):
+        result = run("capture", trace, *wrong)
+        assert result.code == 2
+        assert hint in " ".join(result.err.replace("│", " ").split())
+
+
+def test_statistics(run: Run, trace: Path) -> None:
+    first = exchanges(run, trace, "--stats")[0]
+    assert (first["api"], first["client_id"], first["count"], first["latency_max_ms"]) == (
+        "DescribeTransactions", "=me", 1, 1.0,
+    )  # fmt: skip
+    assert first["errors"] == {"TRANSACTIONAL_ID_NOT_FOUND": 1}
+    table = run("capture", trace, "--stats", "--format", "table").text
+    assert harmless(table)
+    assert table.splitlines()[0].split() == [
+        "api", "version", "client_id", "count", "unanswered", "request_bytes", "response_bytes", "latency_p50_ms",
+        "latency_p99_ms", "latency_max_ms", "errors", "problems",
+    ]  # fmt: skip
+
+
+def test_a_timeline(run: Run) -> None:
+    example = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
+    steps = exchanges(run, example, "--timeline", "payments-archiver", code=4)
+    assert [step["api"] for step in steps] == ["InitProducerId", "Produce", "EndTxn", "WriteTxnMarkers"]
+    assert steps[-1]["what"].startswith("abort payments-0")
+
+
+def test_frames_are_written_as_they_were(run: Run, trace: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "frames"
+    run("capture", trace, "--frames-out", folder)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "000001-DescribeTransactions-v0.req.bin",
+        "000001-DescribeTransactions-v0.resp.bin",
+        "000002-Produce-v9.req.bin",
+        "000002-Produce-v9.resp.bin",
+        "000003-SaslAuthenticate-v0.req.withheld",
+        "000003-SaslAuthenticate-v0.resp.withheld",
+    ]
+    assert (folder / "000002-Produce-v9.req.bin").read_bytes() == TALK[1][0][4:]
+    decoded = run("decode", "--frame", folder / "000001-DescribeTransactions-v0.req.bin")
+    assert "transactionalIds" in decoded.text
+    run("capture", trace, "--frames-out", folder, "--show-secrets", "--api", "SaslAuthenticate")
+    assert b"secret" in (folder / "000001-SaslAuthenticate-v0.req.bin").read_bytes()
+
+
+def test_parquet(run: Run, trace: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert run("capture", trace, "-o", tmp_path / "out.parquet").code == 0
+    assert parquet.read_table(tmp_path / "out.parquet").column("api").to_pylist() == [
+        "DescribeTransactions",
+        "Produce",
+        "SaslAuthenticate",
+    ]

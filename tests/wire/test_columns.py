@@ -51,4 +51,3 @@ def test_every_message_and_version(name: str, version: int) -> None:
     cases = st.tuples(st.lists(messages(cls, version), min_size=1, max_size=3), st.randoms(use_true_random=False))
     for_all(cases, 0.1, f"columns {name} {version}", run, shrink=False)
 
-    pass

@@ -1,0 +1,112 @@
+"""`Selection`: which exchanges are asked for."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+
+from kafkawire.capture.matched import Matched
+from kafkawire.capture.subjects import Subjects
+
+#: Where the ids of topics are told: message -> its structs that name a topic and give its id.
+_TELL_TOPIC_IDS = {
+    "MetadataResponse": "topics",
+    "CreateTopicsResponse": "topics",
+    "DescribeTopicPartitionsResponse": "topics",
+}
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for: all criteria must hold, each by one of its values; None and empty ones hold always.
+
+    Attributes:
+        apis: names, `Produce`, in any case, or api keys as text.
+        client_ids, topics, transactional_ids, producer_ids: that the request names, or the response.
+        errors: only responses with an error code, or that were not decoded.
+        slow_ms: latency, at least; what was never answered is slow.
+        connections: numbers of TCP connections in the file.
+        ports: of the broker or the client.
+        times: half-open range of the request's time, epoch milliseconds; an end that is None is open.
+    """
+
+    apis: tuple[str, ...] = ()
+    client_ids: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    producer_ids: tuple[int, ...] = ()
+    errors: bool = False
+    slow_ms: float | None = None
+    connections: tuple[int, ...] = ()
+    ports: tuple[int, ...] = ()
+    times: tuple[int | None, int | None] | None = None
+
+    @property
+    def all(self) -> bool:
+        """Whether nothing is left out."""
+        return self == Selection()
+
+    @property
+    def looks_inside(self) -> bool:
+        """Whether the messages themselves are needed to tell."""
+        return bool(self.topics or self.transactional_ids or self.producer_ids)
+
+
+class Selector:
+    """Tells which exchanges a selection wants; learns on the way which ids the topics have."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._apis = {api.lower() for api in selection.apis}
+        self._topics: set[str | UUID] = set(selection.topics)
+
+    def wants(self, matched: Matched) -> bool:
+        """Whether the exchange is asked for. To be asked of all, in their order."""
+        wanted, row = self._selection, matched.row
+        if wanted.topics:
+            self._learn(matched)
+        if self._apis and (row.api or "").lower() not in self._apis and str(row.api_key) not in self._apis:
+            return False
+        if wanted.client_ids and row.client_id not in wanted.client_ids:
+            return False
+        if wanted.errors and not row.errors and row.problem is None:
+            return False
+        if wanted.slow_ms is not None and row.latency_ms is not None and row.latency_ms < wanted.slow_ms:
+            return False
+        if wanted.connections and row.connection not in wanted.connections:
+            return False
+        if wanted.ports and not any(_port(end) in wanted.ports for end in (row.client, row.broker)):
+            return False
+        if wanted.times is not None and not _within(wanted.times, row.time_ns or row.response_time_ns):
+            return False
+        return not wanted.looks_inside or self._names(matched)
+
+    def _names(self, matched: Matched) -> bool:
+        found = Subjects()
+        for message in (matched.request, matched.response):
+            if message is not None:
+                found.add(message, matched.version)
+        wanted = self._selection
+        return (
+            (not wanted.topics or not self._topics.isdisjoint(found.topics))
+            and (not wanted.transactional_ids or not found.transactional_ids.isdisjoint(wanted.transactional_ids))
+            and (not wanted.producer_ids or not found.producer_ids.isdisjoint(wanted.producer_ids))
+        )
+
+    def _learn(self, matched: Matched) -> None:
+        message = matched.response
+        attribute = None if message is None else _TELL_TOPIC_IDS.get(message.spec.name)
+        for topic in getattr(message, attribute) if attribute else ():
+            if topic.name in self._selection.topics and topic.topic_id.int:
+                self._topics.add(topic.topic_id)
+
+
+def _port(end: str | None) -> int | None:
+    return None if end is None else int(end.rpartition(":")[2])
+
+
+def _within(times: tuple[int | None, int | None], time_ns: int | None) -> bool:
+    if time_ns is None:
+        return False
+    first, last = times
+    return (first is None or time_ns >= first * 1_000_000) and (last is None or time_ns < last * 1_000_000)

@@ -1,0 +1,117 @@
+"""The options of `kafkawire capture`: what each is called and what it says, and how their texts become values."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kafkawire.capture import Selection
+
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE...", help="Captures (pcap, pcapng, also in gzip or zstd); - is standard input."),
+]
+
+# What is shown --------------------------------------------------------------------------------------------------------
+
+Body = Annotated[bool, typer.Option("--body", help="Whole messages, as `decode` prints them.")]
+Records = Annotated[
+    bool, typer.Option("--records", help="Bodies with their record batches decoded, instead of as base64.")
+]
+NoPayloads = Annotated[
+    bool, typer.Option("--no-payloads", help="Bodies without record batches, whatever else is asked for.")
+]
+ShowSecrets = Annotated[
+    bool, typer.Option("--show-secrets", help="Passwords, tokens and keys in bodies and frames as they are.")
+]
+Stats = Annotated[
+    bool, typer.Option("--stats", help="A row for each api, version and client: counts, bytes, latencies, errors.")
+]
+Timeline = Annotated[
+    str | None,
+    typer.Option("--timeline", metavar="ID", help="What one transactional id or producer id did, step by step."),
+]
+FramesOut = Annotated[
+    str | None,
+    typer.Option("--frames-out", metavar="DIR", help="Write each frame to a file of its own, for `decode --frame`."),
+]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a file that still grows.")]
+
+# Which exchanges ------------------------------------------------------------------------------------------------------
+
+Api = Annotated[
+    list[str] | None, typer.Option("--api", metavar="NAME", help="Of this api: Produce, or its key. May be repeated.")
+]
+ClientId = Annotated[list[str] | None, typer.Option("--client-id", metavar="ID", help="Of this client id.")]
+Topic = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="NAME", help="That name this topic, or its id once the capture has told it."),
+]
+TransactionalId = Annotated[
+    list[str] | None, typer.Option("--transactional-id", metavar="ID", help="That name this transactional id.")
+]
+ProducerId = Annotated[
+    list[int] | None, typer.Option("--producer-id", metavar="N", help="That name this producer id, in batches too.")
+]
+Errors = Annotated[bool, typer.Option("--errors", help="With an error code in the response, or not decoded.")]
+Slow = Annotated[
+    float | None, typer.Option("--slow", min=0, metavar="MS", help="Answered after MS milliseconds or more, or never.")
+]
+Connection = Annotated[
+    list[int] | None, typer.Option("--connection", metavar="N", help="Of this TCP connection, as rows number them.")
+]
+Port = Annotated[list[int] | None, typer.Option("--port", metavar="N", help="With this port at either end.")]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", metavar="FROM..TO", help="Asked before TO and not before FROM: ISO 8601 (UTC) or epoch ms."),
+]
+
+
+def selection(
+    *,
+    apis: list[str] | None,
+    client_ids: list[str] | None,
+    topics: list[str] | None,
+    transactional_ids: list[str] | None,
+    producer_ids: list[int] | None,
+    errors: bool,
+    slow_ms: float | None,
+    connections: list[int] | None,
+    ports: list[int] | None,
+    time: str | None,
+) -> Selection:
+    """The exchanges that are asked for; a usage error where an option says nothing that can be."""
+    from kafkawire.capture import Selection
+    from kafkawire.cli.ranges import time_range
+
+    for api in apis or ():
+        _known_api(api)
+    return Selection(
+        apis=tuple(apis or ()),
+        client_ids=tuple(client_ids or ()),
+        topics=tuple(topics or ()),
+        transactional_ids=tuple(transactional_ids or ()),
+        producer_ids=tuple(producer_ids or ()),
+        errors=errors,
+        slow_ms=slow_ms,
+        connections=tuple(connections or ()),
+        ports=tuple(ports or ()),
+        times=None if time is None else time_range(time),
+    )
+
+
+def _known_api(api: str) -> None:
+    from difflib import get_close_matches
+
+    from kafkawire.kafka_api_keys import KEYS
+
+    if re.fullmatch(r"-?\d{1,5}|UNKNOWN_-?\d{1,5}", api, re.IGNORECASE | re.ASCII):
+        return
+    names = {name.lower(): name for name in KEYS}
+    if api.lower() not in names:
+        near = [names[name] for name in get_close_matches(api.lower(), names, n=3)]
+        hint = f"; near: {', '.join(near)}" if near else ""
+        raise typer.BadParameter(f"no api is named {api!r}{hint}", param_hint="--api")
