@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _NULL = varint(-1)
 _CONTROL_KEY = struct.Struct(">hh")
+_CONTROL_VERSION = 0
 
 
 def build(
@@ -164,8 +165,8 @@ def build_control(
 
     Args:
         name: one of `CONTROL_TYPES`; `message` is its message: EndTxnMarker, LeaderChangeMessage, SnapshotHeaderRecord,
-            SnapshotFooterRecord, KRaftVersionRecord or VotersRecord. Its newest version is written, or that of its
-            `version` field where it has one.
+            SnapshotFooterRecord, KRaftVersionRecord or VotersRecord, of version 0: Kafka's `ControlRecordUtils` reads
+            and writes no other, even where the schema has one.
         partition_leader_epoch: of the leader that writes it; KRaft's control records have it.
     """
     number = next((n for n, known in CONTROL_TYPES.items() if known == name), None)
@@ -174,8 +175,10 @@ def build_control(
     wanted = CONTROL_MESSAGES[number]
     if message.spec.name != wanted:
         raise EncodeError(f"a {name} record holds a {wanted}, not a {message.spec.name}", path="message")
-    version = getattr(message, "version", message.spec.valid_versions[-1])
-    value = message.encode_prefixed(version=version) if number in (ABORT, COMMIT) else message.encode(version=version)
+    if (version := getattr(message, "version", _CONTROL_VERSION)) != _CONTROL_VERSION:
+        raise EncodeError(f"Kafka reads version {_CONTROL_VERSION}, not {version}", path="message.version")
+    encode = message.encode_prefixed if number in (ABORT, COMMIT) else message.encode
+    value = encode(version=_CONTROL_VERSION)
     return build(
         [Record(key=_CONTROL_KEY.pack(0, number), value=value, timestamp=timestamp)],
         base_offset=offset,

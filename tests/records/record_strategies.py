@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from kafkawire.records import CODECS, Header, Record
@@ -44,4 +46,21 @@ def builds(draw: st.DrawFn) -> tuple[list[Record], dict[str, object]]:
         "partition_leader_epoch": draw(st.integers(-1, (1 << 31) - 1)),
         "transactional": draw(st.booleans()),
         "delete_horizon": draw(st.none() | st.integers(0, 1 << 42)),
+    }
+
+
+@st.composite
+def legacy_builds(draw: st.DrawFn) -> tuple[list[Record], dict[str, Any]]:
+    """Records that fit magic 0 or 1, at least one, and what `build` takes beside them."""
+    magic = draw(st.sampled_from((0, 1)))
+    base_offset = draw(st.integers(0, 1 << 50))
+    listed = [
+        Record(r.key, r.value, (), r.offset, draw(st.integers(-1, 1 << 42)) if magic else -1)
+        for r in draw(records(base_offset).filter(bool))
+    ]
+    return listed, {
+        "magic": magic,
+        "base_offset": base_offset,
+        "append_time": draw(st.none() | st.integers(0, 1 << 42)) if magic else None,
+        "codec": draw(st.sampled_from(CODECS[:4])),
     }

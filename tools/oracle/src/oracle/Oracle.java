@@ -75,6 +75,8 @@ public final class Oracle {
         switch (op) {
             case "list" -> list(out);
             case "headers" -> Headers.write(out);
+            case "batches.write", "batches.control", "batches.read", "compress", "decompress" ->
+                Batches.answer(op, question, out);
             default -> {
                 Message message = release.messages.get(question.get("name").asText());
                 int version = question.path("version").asInt();
