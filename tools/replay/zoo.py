@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafkawire import logdir, records
@@ -20,8 +20,8 @@ from kafkawire.records import Batch
 from tools.examples import clients
 from tools.examples.clients import Service
 from tools.examples.errors import ExamplesError
+from tools.examples.wire import TRANSIENT, Wire
 from tools.examples.wire import Producer as RawProducer
-from tools.examples.wire import Wire
 
 SEGMENT_MS = 10_000
 STEP_MS = 20_000
@@ -217,13 +217,13 @@ class Zoo:
         def written() -> int | None:
             node = wire.leaders([topic])[topic, 0]
             answer = wire.connection(node).ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
-            # CONCURRENT_TRANSACTIONS, NOT_LEADER_OR_FOLLOWER: they pass
-            if answer.error_code in (51, 6, 3):
+            if answer.error_code in TRANSIENT:
                 return None
             _expect(answer.error_code, 0)
             return answer.base_offset
 
-        return _until(written, f"Produce to {topic}")
+        offset: int = _until(written, f"Produce to {topic}")
+        return offset
 
     def _wait_ended(self, wire: Wire, producer: RawProducer, topic: str) -> None:
         """EndTxn is answered before its markers are written."""
@@ -271,13 +271,7 @@ def committed(bootstrap: str, topics: Sequence[str]) -> dict[str, list[list[Any]
 
 def stable_offsets(bootstrap: str, topics: Sequence[str]) -> dict[str, int]:
     """The last stable offset of partition 0 of each topic, as the broker says it (ListOffsets, read_committed)."""
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "zoo-reader", "isolation.level": "read_committed"})
-    try:
-        return {
-            topic: reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)[1] for topic in topics
-        }
-    finally:
-        reader.close()
+    return {topic: _end(bootstrap, topic, "read_committed") for topic in topics}
 
 
 def _producer(bootstrap: str, config: Mapping[str, Any]) -> Producer:
@@ -291,11 +285,20 @@ def _send(producer: Producer, topic: str, numbers: range, timestamp: int) -> Non
         raise ExamplesError(f"records for {topic} are not written")
 
 
-def _end(bootstrap: str, topic: str) -> int:
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "zoo-reader"})
-    try:
-        end: int = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)[1]
+def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int:
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "zoo-reader", "isolation.level": isolation})
+
+    def asked() -> int | None:
+        try:
+            end: int = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)[1]
+        except KafkaException as error:
+            if error.args[0].code() in TRANSIENT:
+                return None
+            raise
         return end
+
+    try:
+        return int(_until(asked, f"the end of {topic}"))
     finally:
         reader.close()
 

@@ -1,0 +1,72 @@
+"""`python -m tools.replay [FOLDER]`: records what a broker wrote and what a consumer got, for tests without a broker.
+
+FOLDER (tests/transactions/data by default) gets `stopped/`, the log directory of a broker that was shut down cleanly;
+`recovered/`, what the same broker made of some of its logs, and of made-up ones, without their snapshots and indexes;
+and `consumed.json`: of both, the last stable offsets and what a read_committed consumer got.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tools.broker import Cluster, cluster
+from tools.examples import clients
+from tools.examples.wire import Wire
+
+from . import recovery, zoo
+
+_DATA = Path(__file__).parents[2] / "tests" / "transactions" / "data"
+_MADE_UP = [f"made-up-{seed}" for seed in range(3)]
+_RECOVERED = ["compacted", "deleted", *_MADE_UP]
+_CHECKPOINTS = ("meta.properties", "replication-offset-checkpoint", "log-start-offset-checkpoint")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="tools.replay", description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=_DATA)
+    folder: Path = parser.parse_args().folder
+    shutil.rmtree(folder, ignore_errors=True)
+    consumed = {}
+    with cluster(1, config=dict(zoo.CONFIG)) as running:
+        visit = zoo.Zoo(running.bootstrap, running.log_dirs[1])
+        visit.visit()
+        clients.create_topics(running.bootstrap, dict.fromkeys(_MADE_UP, 1), replicas=1, config={})
+        consumed["stopped"] = _consumed(running, list(zoo.TOPICS))
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "stopped", list(zoo.TOPICS))
+        recovery.forget(running.log_dirs[1], [f"{topic}-0" for topic in _RECOVERED])
+        for seed, topic in enumerate(_MADE_UP):
+            recovery.write_log(running.log_dirs[1] / f"{topic}-0", recovery.made_up(seed, visit.now))
+        running.start_node(1)
+        consumed["recovered"] = _consumed(running, _RECOVERED)
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "recovered", _RECOVERED)
+    (folder / "consumed.json").write_text(json.dumps(consumed, indent=1) + "\n")
+
+
+def _consumed(running: Cluster, topics: list[str]) -> dict[str, Any]:
+    with Wire(running.bootstrap) as wire:
+        wire.leaders(topics)
+    return {
+        "last_stable_offset": zoo.stable_offsets(running.bootstrap, topics),
+        "records": zoo.committed(running.bootstrap, topics),
+    }
+
+
+def _copy(log_dir: Path, to: Path, topics: Iterable[str]) -> None:
+    """The partitions of the topics, without offset and time indexes."""
+    to.mkdir(parents=True)
+    for name in _CHECKPOINTS:
+        shutil.copy(log_dir / name, to / name)
+    for topic in topics:
+        ignored = shutil.ignore_patterns("*.index", "*.timeindex", "*.deleted")
+        shutil.copytree(log_dir / f"{topic}-0", to / f"{topic}-0", ignore=ignored)
+
+
+if __name__ == "__main__":
+    main()
