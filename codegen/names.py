@@ -32,7 +32,6 @@ RESERVED_CLASSES = frozenset(
         "Message",
         "MessageSpec",
         "Op",
-        "Rows",
         "Struct",
         "StructSpec",
         "Table",
@@ -43,7 +42,7 @@ RESERVED_CLASSES = frozenset(
 )
 
 #: Locals of generated decoders.
-RESERVED_LOCALS = frozenset({"b", "p", "tagged"})
+RESERVED_LOCALS = frozenset({"b", "n", "p", "tagged", "values"})
 
 
 def snake_case(name: str) -> str:

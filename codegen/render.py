@@ -107,6 +107,8 @@ def render_module(message: Message) -> str:
             runs=sorted((steps.run_name(pack), pack) for pack in codecs.runs),
             ends={steps.run_name(function.steps[-1].pack) for function in codecs.functions if function.ends_in_run},
             functions=codecs.functions,
+            decoders=["None" if root.guarded else f"_decode_{root.name}" for root in codecs.roots],
+            encoders=[f"_encode_{root.name}" for root in codecs.roots],
             uuid_kind=UUID,
             root=names.class_name(message.name),
         )
@@ -146,7 +148,9 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals["is_not_default"] = _is_not_default
-    environment.filters.update(fill=tuple_text, run_name=steps.run_name, plus_one=_plus_one, packed=_packed)
+    environment.filters.update(
+        fill=tuple_text, run_name=steps.run_name, plus_one=_plus_one, move=_move, packed=_packed, shift=_shift
+    )
     return environment
 
 
@@ -338,6 +342,8 @@ def _imports(classes: list[_ClassText], layouts: list[_LayoutText], codecs: step
         lines.append(import_text("kafkawire.wire.read", read_names))
     specs = {"MessageSpec"} | ({"StructSpec"} if len(classes) > 1 else set())
     lines.append(import_text("kafkawire.wire.spec", specs | ({"Field"} if any(c.fields for c in classes) else set())))
+    if codecs.stride_words:
+        lines.append(import_text("kafkawire.wire.strides", codecs.stride_words))
     values = {"Buffer", "TaggedField"} | ({"ZERO_UUID"} & words) | ({"BOOLS"} if codecs.bools else set())
     lines.append(import_text("kafkawire.wire.values", values))
     write_names = {"Append"} | codecs.write_words | ({"packer"} if codecs.runs else set())
@@ -394,6 +400,16 @@ def _packed(targets: Iterable[tuple[str, str, int]]) -> list[str]:
     """The arguments of a run's packer."""
     forms = {BOOL: "BOOLS[o.{}]", UUID: "o.{}.bytes"}
     return [forms.get(kind, "o.{}").format(attribute) for attribute, _, kind in targets]
+
+
+def _move(position: str) -> str:
+    """The statement that moves to a position: `p + 4` -> `p += 4`."""
+    return position.replace("+", "+=")
+
+
+def _shift(lines: str, width: int) -> str:
+    """Lines, indented by so much more."""
+    return "".join(" " * width + line for line in lines.splitlines(keepends=True))
 
 
 def _plus_one(position: str) -> str:

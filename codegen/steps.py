@@ -1,11 +1,13 @@
 """Steps: a layout -> the lines of its pure-Python codec, as data for the templates.
 
-Neighbouring fixed-size fields are fused into one `struct` call (a run); an array of structs that hold nothing else is
-read in one go (rows); everything else is one word of `kafkawire.wire.read` or `.write` a field.
+Neighbouring fixed-size fields are fused into one `struct` call (a run); everything else is one word of
+`kafkawire.wire.read` or `.write` a field. Structs that arrays hold are read and written by functions that loop; where
+they hold fixed-size fields and arrays of numbers only, many are read at once (`kafkawire.wire.strides`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kafkawire.codegen import names
@@ -14,12 +16,13 @@ from kafkawire.wire.layout import (
     ALLOCATION_FACTOR,
     ARRAY,
     BOOL,
+    BYTES,
     COMPACT,
     FIXED_SIZES,
     KIND_MASK,
     KIND_NAMES,
     NULLABLE,
-    STRING,
+    RECORDS,
     STRUCT,
     UUID,
     Layout,
@@ -30,6 +33,8 @@ from kafkawire.wire.layout import (
 
 #: The struct code of each fixed-size kind, in the order of the kinds.
 _CODES = ("?", "b", "h", "i", "q", "H", "I", "d", "16s")
+#: Names of arrays in words where they are not the kind's name and an s.
+_PLURALS = {BYTES: "blobs", RECORDS: "blobs"}
 #: Names of run constants cannot hold "?"; Kafka has no struct code "t".
 _SPELLING = str.maketrans({"?": "t"})
 
@@ -61,10 +66,14 @@ class Function:
     arguments: list[str] = field(default_factory=list)
     absent: list[tuple[str, str]] = field(default_factory=list)
     tags: list[tuple[int, str, tuple[str, ...], tuple[str, ...], str]] = field(default_factory=list)
+    #: What reads many elements at once, as source text.
     rows: str = ""
     guarded: bool = False
     #: Not the message itself: then a look-alike must be refused, whose other fields would be lost.
     nested: bool = False
+    #: Whether arrays hold it: then its functions loop. `alone` whether it is also, or only, a field or the message.
+    element: bool = False
+    alone: bool = True
 
     @property
     def ends_in_run(self) -> bool:
@@ -77,9 +86,12 @@ class Codecs:
     """All functions of a message, nested layouts first, and what they import and define."""
 
     functions: list[Function]
-    read_words: set[str]
-    write_words: set[str]
-    runs: set[str]
+    #: Of each version, the message's own.
+    roots: list[Function]
+    read_words: set[str] = field(default_factory=set)
+    stride_words: set[str] = field(default_factory=set)
+    write_words: set[str] = field(default_factory=set)
+    runs: set[str] = field(default_factory=set)
     bools: bool = False
 
 
@@ -102,14 +114,15 @@ class _Planner:
         self.defaults = defaults
         self.layouts = lowered.table.layouts
         self.names = function_names(lowered)
-        self.out = Codecs([], set(), set(), set())
-        used = {op.arg for layout in self.layouts for op in layout.all_ops() if op.code & ARRAY}
-        #: Layouts that are elements of arrays: only those are worth reading as rows.
-        self.elements = {arg for arg in used if arg < len(self.layouts)}
+        self.out = Codecs([], [])
+        #: Layouts that are elements of arrays, and those that stand alone.
+        self.elements, self.alone = set[int](), set(lowered.table.roots)
+        for op in (op for layout in self.layouts for op in layout.all_ops() if op.code & KIND_MASK == STRUCT):
+            (self.elements if op.code & ARRAY else self.alone).add(op.arg)
 
     def plan(self) -> Codecs:
-        for i, layout in enumerate(self.layouts):
-            self.out.functions.append(self.function(i, layout))
+        self.out.functions += (self.function(i, layout) for i, layout in enumerate(self.layouts))
+        self.out.roots += (self.out.functions[root] for root in self.lowered.table.roots)
         return self.out
 
     def function(self, index: int, layout: Layout) -> Function:
@@ -119,7 +132,7 @@ class _Planner:
             self.names[index], names.class_name(struct.name), layout, f"version {self.lowered.since[index]}"
         )
         function.steps, function.end = self.steps(layout, attributes)
-        function.arguments = _arguments(layout, attributes)
+        function.arguments = _arguments(layout, attributes, dict(enumerate(map(names.local, attributes))))
         function.absent = [(attributes[slot], self.defaults[layout.struct][slot]) for slot in layout.absent]
         function.tags = [
             (
@@ -131,12 +144,14 @@ class _Planner:
             )
             for tag in layout.tags
         ]
-        if index in self.elements:
-            function.rows = rows_of(layout)
+        function.element, function.alone = index in self.elements, index in self.alone
+        if function.element:
+            function.rows = self.rows(function, attributes)
+        if function.element and function.alone:
+            self.out.read_words.add("read_one")
+            self.out.write_words.add("write_one")
         function.guarded = self.guarded(layout)
         function.nested = struct is not self.lowered.message.root
-        if function.rows:
-            self.out.read_words.add("Rows")
         if layout.flexible:
             self.out.read_words.add("read_tags")
             self.out.write_words |= {"write_tags", "NO_TAGS"}
@@ -190,21 +205,13 @@ class _Planner:
         codec = "_" + ("decode" if verb == "read" else "encode") + "_"
         if op.code & ARRAY:
             prefix = f"{verb}_{compact}{nullable}"
-            if kind in FIXED_SIZES and kind != UUID:
-                if verb == "write":
-                    return (f"{prefix}numbers", repr(_CODES[kind]).replace("'", '"'))
-                return (f"{prefix}{KIND_NAMES[kind]}s",)
-            if kind == STRUCT:
-                if verb == "write":
-                    return (f"{prefix}array", codec + self.names[op.arg])
-                if rows_of(self.layouts[op.arg]):
-                    return (f"{prefix}rows", f"_rows_{self.names[op.arg]}")
-                return (f"{prefix}array", codec + self.names[op.arg], str(max(1, self.layouts[op.arg].min_size)))
-            item = f"{verb}_{compact if kind != UUID else ''}{KIND_NAMES[kind].replace('records', 'bytes')}"
+            if kind != STRUCT:
+                return (f"{prefix}{_PLURALS.get(kind) or KIND_NAMES[kind] + 's'}",)
             if verb == "write":
-                return (f"{prefix}array", item)
-            size = FIXED_SIZES.get(kind) or (1 if compact else 2 if kind == STRING else 4)
-            return (f"{prefix}array", item, str(size))
+                return (f"{prefix}array", f"_encode_items_{self.names[op.arg]}")
+            layout = self.layouts[op.arg]
+            items = "_rows_" if is_strided(layout) else "_decode_items_"
+            return (f"{prefix}array", items + self.names[op.arg], str(max(1, layout.min_size)))
         if kind == STRUCT:
             if not nullable:
                 return (codec + self.names[op.arg],)
@@ -212,6 +219,23 @@ class _Planner:
         if kind in FIXED_SIZES:
             return (f"{verb}_{KIND_NAMES[kind]}",)
         return (f"{verb}_{compact}{nullable}{KIND_NAMES[kind].replace('records', 'bytes')}",)
+
+    def rows(self, function: Function, attributes: list[str]) -> str:
+        """The source of what reads neighbouring elements at once, empty where none can."""
+        layout = function.layout
+        if not is_strided(layout):
+            return ""
+        items = f"_decode_items_{function.name}"
+        if all(op.code in FIXED_SIZES and op.code != UUID and op.slot == i for i, op in enumerate(layout.ops)):
+            self.out.stride_words.add("rows")
+            return f'rows({function.cls}, {items}, "{_codes(layout.ops)}", {layout.flexible})'
+        self.out.stride_words.add("shaped")
+        places, ends = _places(layout)
+        if any(op.code == UUID for op in layout.ops):
+            self.out.read_words.add("make_uuid")
+        arguments = ", ".join(_arguments(layout, attributes, places))
+        build = f"lambda {', '.join(('rows', *ends))}: [{function.cls}({arguments}) for r in rows]"
+        return f'shaped({build}, {items}, "{_shape(layout)}", {layout.flexible})'
 
     def guarded(self, layout: Layout, repeated: bool = False) -> bool:
         """Whether small input could make the layout's fast decoder allocate out of proportion.
@@ -238,11 +262,49 @@ class _Planner:
         return struct_cost(layout, slots) + sum(map(self.cost, nested))
 
 
-def rows_of(layout: Layout) -> str:
-    """The struct codes of a layout that holds fixed-size fields only, in the order of its slots; else empty."""
-    fixed = all(op.code in FIXED_SIZES and op.code != UUID for op in layout.ops)
-    in_order = [op.slot for op in layout.ops] == list(range(len(layout.ops)))
-    return "".join(_CODES[op.code] for op in layout.ops) if fixed and in_order else ""
+def is_strided(layout: Layout) -> bool:
+    """Whether neighbours may be read at once: a layout of fixed-size fields, and where lengths are of one byte, arrays
+    of numbers.
+    """
+    return bool(layout.ops) and all(
+        op.code in FIXED_SIZES or (layout.flexible and _numbers(op) is not None) for op in layout.ops
+    )
+
+
+def _numbers(op: Op) -> int | None:
+    """The kind of a compact array of numbers, or None for any other op."""
+    kind = op.code & KIND_MASK
+    return kind if op.code == kind | ARRAY | COMPACT and kind in FIXED_SIZES and kind != UUID else None
+
+
+def _codes(ops: Iterable[Op]) -> str:
+    return "".join(_CODES[op.code] for op in ops)
+
+
+def _shape(layout: Layout) -> str:
+    """The parts of a strided layout, as `strides.shaped` takes them."""
+    return "".join(f" [{_CODES[op.code & KIND_MASK]} " if op.code & ARRAY else _codes([op]) for op in layout.ops)
+
+
+def _places(layout: Layout) -> tuple[dict[int, str], list[str]]:
+    """Where the values of a strided layout lie in the row `r` of one element, by slot; and the ends of its arrays."""
+    places: dict[int, str] = {}
+    ends: list[str] = []
+    at = 0
+
+    def place() -> str:
+        return f"{ends[-1]} + {at}" if ends and at else ends[-1] if ends else str(at)
+
+    for op in layout.ops:
+        start = place()
+        if op.code & ARRAY:
+            ends.append(f"e{len(ends) + 1}")
+            at = 0
+            places[op.slot] = f"r[{start}:{ends[-1]}]"
+        else:
+            at += 1
+            places[op.slot] = f"make_uuid(r[{start}])" if op.code == UUID else f"r[{start}]"
+    return places, ends
 
 
 def run_name(pack: str) -> str:
@@ -255,10 +317,10 @@ def _target(op: Op, attributes: list[str]) -> tuple[str, str, int]:
     return attribute, names.local(attribute), op.code & KIND_MASK
 
 
-def _arguments(layout: Layout, attributes: list[str]) -> list[str]:
+def _arguments(layout: Layout, attributes: list[str], values: dict[int, str]) -> list[str]:
     """The arguments of the constructor: by position as long as no slot is left out, then by keyword."""
     arguments: list[str] = []
     for op in sorted(layout.ops, key=lambda op: op.slot):
-        local = names.local(attributes[op.slot])
-        arguments.append(local if op.slot == len(arguments) else f"{attributes[op.slot]}={local}")
+        value = values[op.slot]
+        arguments.append(value if op.slot == len(arguments) else f"{attributes[op.slot]}={value}")
     return arguments

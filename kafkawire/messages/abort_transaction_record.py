@@ -77,10 +77,6 @@ AbortTransactionRecord.codec = Codec(
     AbortTransactionRecord,
     TABLE,
     classes=(AbortTransactionRecord,),
-    decoders=(
-        _decode_abort_transaction_record_v0,
-    ),
-    encoders=(
-        _encode_abort_transaction_record_v0,
-    ),
+    decoders=(_decode_abort_transaction_record_v0,),
+    encoders=(_encode_abort_transaction_record_v0,),
 )

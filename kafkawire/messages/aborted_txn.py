@@ -109,10 +109,6 @@ AbortedTxn.codec = Codec(
     AbortedTxn,
     TABLE,
     classes=(AbortedTxn,),
-    decoders=(
-        _decode_aborted_txn_v0,
-    ),
-    encoders=(
-        _encode_aborted_txn_v0,
-    ),
+    decoders=(_decode_aborted_txn_v0,),
+    encoders=(_encode_aborted_txn_v0,),
 )

@@ -111,10 +111,6 @@ AccessControlEntryRecord.codec = Codec(
     AccessControlEntryRecord,
     TABLE,
     classes=(AccessControlEntryRecord,),
-    decoders=(
-        _decode_access_control_entry_record_v0,
-    ),
-    encoders=(
-        _encode_access_control_entry_record_v0,
-    ),
+    decoders=(_decode_access_control_entry_record_v0,),
+    encoders=(_encode_access_control_entry_record_v0,),
 )

@@ -150,11 +150,13 @@ AddOffsetsToTxnRequest.codec = Codec(
     TABLE,
     classes=(AddOffsetsToTxnRequest,),
     decoders=(
-        _decode_add_offsets_to_txn_request_v0,
+        _decode_add_offsets_to_txn_request_v0, _decode_add_offsets_to_txn_request_v0,
+        _decode_add_offsets_to_txn_request_v0, _decode_add_offsets_to_txn_request_v3,
         _decode_add_offsets_to_txn_request_v3,
     ),
     encoders=(
-        _encode_add_offsets_to_txn_request_v0,
+        _encode_add_offsets_to_txn_request_v0, _encode_add_offsets_to_txn_request_v0,
+        _encode_add_offsets_to_txn_request_v0, _encode_add_offsets_to_txn_request_v3,
         _encode_add_offsets_to_txn_request_v3,
     ),
 )

@@ -120,11 +120,13 @@ AddOffsetsToTxnResponse.codec = Codec(
     TABLE,
     classes=(AddOffsetsToTxnResponse,),
     decoders=(
-        _decode_add_offsets_to_txn_response_v0,
+        _decode_add_offsets_to_txn_response_v0, _decode_add_offsets_to_txn_response_v0,
+        _decode_add_offsets_to_txn_response_v0, _decode_add_offsets_to_txn_response_v3,
         _decode_add_offsets_to_txn_response_v3,
     ),
     encoders=(
-        _encode_add_offsets_to_txn_response_v0,
+        _encode_add_offsets_to_txn_response_v0, _encode_add_offsets_to_txn_response_v0,
+        _encode_add_offsets_to_txn_response_v0, _encode_add_offsets_to_txn_response_v3,
         _encode_add_offsets_to_txn_response_v3,
     ),
 )

@@ -31,9 +31,9 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
-    write_numbers,
+    write_int32s,
     write_string,
     write_tags,
 )
@@ -279,25 +279,31 @@ unpack_qh, pack_qh = unpacker("qh"), packer("qh")
 unpack_qht, pack_qht = unpacker("qh?"), packer("qh?")
 
 
-def _decode_add_partitions_to_txn_topic_v0(b: Buffer, p: int) -> tuple[AddPartitionsToTxnTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return AddPartitionsToTxnTopic(name, partitions), p
+def _decode_items_add_partitions_to_txn_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(AddPartitionsToTxnTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_topic_v0(o: AddPartitionsToTxnTopic, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_add_partitions_to_txn_topic_v0(values: tuple[AddPartitionsToTxnTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_add_partitions_to_txn_request_v0(b: Buffer, p: int) -> tuple[AddPartitionsToTxnRequest, int]:
     v3_and_below_transactional_id, p = read_string(b, p)
     v3_and_below_producer_id, v3_and_below_producer_epoch = unpack_qh(b, p)
-    v3_and_below_topics, p = read_array(_decode_add_partitions_to_txn_topic_v0, 6, b, p + 10)
+    v3_and_below_topics, p = read_array(_decode_items_add_partitions_to_txn_topic_v0, 6, b, p + 10)
     return AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=v3_and_below_transactional_id, v3_and_below_producer_id=v3_and_below_producer_id,
         v3_and_below_producer_epoch=v3_and_below_producer_epoch, v3_and_below_topics=v3_and_below_topics,
@@ -309,35 +315,43 @@ def _encode_add_partitions_to_txn_request_v0(o: AddPartitionsToTxnRequest, out: 
         raise ValueError("transactions")
     write_string(o.v3_and_below_transactional_id, out)
     out(pack_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch))
-    write_array(_encode_add_partitions_to_txn_topic_v0, o.v3_and_below_topics, out)
+    write_array(_encode_items_add_partitions_to_txn_topic_v0, o.v3_and_below_topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_add_partitions_to_txn_topic_v3(b: Buffer, p: int) -> tuple[AddPartitionsToTxnTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AddPartitionsToTxnTopic(name, partitions, **tagged), p
-    return AddPartitionsToTxnTopic(name, partitions), p + 1
+def _decode_items_add_partitions_to_txn_topic_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AddPartitionsToTxnTopic(name, partitions, **tagged))
+        else:
+            values.append(AddPartitionsToTxnTopic(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_topic_v3(o: AddPartitionsToTxnTopic, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_add_partitions_to_txn_topic_v3(values: tuple[AddPartitionsToTxnTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_add_partitions_to_txn_request_v3(b: Buffer, p: int) -> tuple[AddPartitionsToTxnRequest, int]:
     v3_and_below_transactional_id, p = read_compact_string(b, p)
     v3_and_below_producer_id, v3_and_below_producer_epoch = unpack_qh(b, p)
-    v3_and_below_topics, p = read_compact_array(_decode_add_partitions_to_txn_topic_v3, 3, b, p + 10)
+    v3_and_below_topics, p = read_compact_array(_decode_items_add_partitions_to_txn_topic_v3, 3, b, p + 10)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AddPartitionsToTxnRequest(
@@ -356,39 +370,51 @@ def _encode_add_partitions_to_txn_request_v3(o: AddPartitionsToTxnRequest, out: 
         raise ValueError("transactions")
     write_compact_string(o.v3_and_below_transactional_id, out)
     out(pack_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch))
-    write_compact_array(_encode_add_partitions_to_txn_topic_v3, o.v3_and_below_topics, out)
+    write_compact_array(_encode_items_add_partitions_to_txn_topic_v3, o.v3_and_below_topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_add_partitions_to_txn_transaction_v4(b: Buffer, p: int) -> tuple[AddPartitionsToTxnTransaction, int]:
-    transactional_id, p = read_compact_string(b, p)
-    producer_id, producer_epoch, verify_only = unpack_qht(b, p)
-    topics, p = read_compact_array(_decode_add_partitions_to_txn_topic_v3, 3, b, p + 11)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AddPartitionsToTxnTransaction(
-            transactional_id, producer_id, producer_epoch, verify_only, topics, **tagged,
-        ), p
-    return AddPartitionsToTxnTransaction(transactional_id, producer_id, producer_epoch, verify_only, topics), p + 1
+def _decode_items_add_partitions_to_txn_transaction_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnTransaction, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        transactional_id, p = read_compact_string(b, p)
+        producer_id, producer_epoch, verify_only = unpack_qht(b, p)
+        topics, p = read_compact_array(_decode_items_add_partitions_to_txn_topic_v3, 3, b, p + 11)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AddPartitionsToTxnTransaction(
+                transactional_id, producer_id, producer_epoch, verify_only, topics, **tagged,
+            ))
+        else:
+            values.append(AddPartitionsToTxnTransaction(
+                transactional_id, producer_id, producer_epoch, verify_only, topics,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_transaction_v4(o: AddPartitionsToTxnTransaction, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnTransaction:
-        raise TypeError
-    write_compact_string(o.transactional_id, out)
-    out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.verify_only]))
-    write_compact_array(_encode_add_partitions_to_txn_topic_v3, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_add_partitions_to_txn_transaction_v4(
+    values: tuple[AddPartitionsToTxnTransaction, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnTransaction:
+            raise TypeError
+        write_compact_string(o.transactional_id, out)
+        out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.verify_only]))
+        write_compact_array(_encode_items_add_partitions_to_txn_topic_v3, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_add_partitions_to_txn_request_v4(b: Buffer, p: int) -> tuple[AddPartitionsToTxnRequest, int]:
-    transactions, p = read_compact_array(_decode_add_partitions_to_txn_transaction_v4, 14, b, p)
+    transactions, p = read_compact_array(_decode_items_add_partitions_to_txn_transaction_v4, 14, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AddPartitionsToTxnRequest(transactions, **tagged), p
@@ -404,7 +430,7 @@ def _encode_add_partitions_to_txn_request_v4(o: AddPartitionsToTxnRequest, out: 
         raise ValueError("v3_and_below_producer_epoch")
     if o.v3_and_below_topics != ():
         raise ValueError("v3_and_below_topics")
-    write_compact_array(_encode_add_partitions_to_txn_transaction_v4, o.transactions, out)
+    write_compact_array(_encode_items_add_partitions_to_txn_transaction_v4, o.transactions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -416,19 +442,13 @@ AddPartitionsToTxnRequest.codec = Codec(
     TABLE,
     classes=(AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction, AddPartitionsToTxnRequest),
     decoders=(
-        _decode_add_partitions_to_txn_topic_v0,
-        _decode_add_partitions_to_txn_request_v0,
-        _decode_add_partitions_to_txn_topic_v3,
-        _decode_add_partitions_to_txn_request_v3,
-        _decode_add_partitions_to_txn_transaction_v4,
-        _decode_add_partitions_to_txn_request_v4,
+        _decode_add_partitions_to_txn_request_v0, _decode_add_partitions_to_txn_request_v0,
+        _decode_add_partitions_to_txn_request_v0, _decode_add_partitions_to_txn_request_v3,
+        _decode_add_partitions_to_txn_request_v4, _decode_add_partitions_to_txn_request_v4,
     ),
     encoders=(
-        _encode_add_partitions_to_txn_topic_v0,
-        _encode_add_partitions_to_txn_request_v0,
-        _encode_add_partitions_to_txn_topic_v3,
-        _encode_add_partitions_to_txn_request_v3,
-        _encode_add_partitions_to_txn_transaction_v4,
-        _encode_add_partitions_to_txn_request_v4,
+        _encode_add_partitions_to_txn_request_v0, _encode_add_partitions_to_txn_request_v0,
+        _encode_add_partitions_to_txn_request_v0, _encode_add_partitions_to_txn_request_v3,
+        _encode_add_partitions_to_txn_request_v4, _encode_add_partitions_to_txn_request_v4,
     ),
 )

@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -285,44 +276,59 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_add_partitions_to_txn_partition_result_v0(b: Buffer, p: int) -> tuple[
-    AddPartitionsToTxnPartitionResult, int,
+def _decode_items_add_partitions_to_txn_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnPartitionResult, ...], int,
 ]:
-    partition_index, partition_error_code = unpack_ih(b, p)
-    return AddPartitionsToTxnPartitionResult(partition_index, partition_error_code), p + 6
+    values = []
+    for _ in range(n):
+        partition_index, partition_error_code = unpack_ih(b, p)
+        values.append(AddPartitionsToTxnPartitionResult(partition_index, partition_error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_partition_result_v0(o: AddPartitionsToTxnPartitionResult, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnPartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.partition_error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_add_partitions_to_txn_partition_result_v0(
+    values: tuple[AddPartitionsToTxnPartitionResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnPartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.partition_error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_add_partitions_to_txn_partition_result_v0 = Rows(
-    AddPartitionsToTxnPartitionResult, _decode_add_partitions_to_txn_partition_result_v0, "ih", False,
+_rows_add_partitions_to_txn_partition_result_v0 = rows(
+    AddPartitionsToTxnPartitionResult, _decode_items_add_partitions_to_txn_partition_result_v0, "ih", False,
 )
 
 
-def _decode_add_partitions_to_txn_topic_result_v0(b: Buffer, p: int) -> tuple[AddPartitionsToTxnTopicResult, int]:
-    name, p = read_string(b, p)
-    results_by_partition, p = read_rows(_rows_add_partitions_to_txn_partition_result_v0, b, p)
-    return AddPartitionsToTxnTopicResult(name, results_by_partition), p
+def _decode_items_add_partitions_to_txn_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        results_by_partition, p = read_array(_rows_add_partitions_to_txn_partition_result_v0, 6, b, p)
+        values.append(AddPartitionsToTxnTopicResult(name, results_by_partition))
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_topic_result_v0(o: AddPartitionsToTxnTopicResult, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnTopicResult:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_add_partitions_to_txn_partition_result_v0, o.results_by_partition, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_add_partitions_to_txn_topic_result_v0(
+    values: tuple[AddPartitionsToTxnTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnTopicResult:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_add_partitions_to_txn_partition_result_v0, o.results_by_partition, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_add_partitions_to_txn_response_v0(b: Buffer, p: int) -> tuple[AddPartitionsToTxnResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results_by_topic_v3_and_below, p = read_array(_decode_add_partitions_to_txn_topic_result_v0, 6, b, p + 4)
+    results_by_topic_v3_and_below, p = read_array(_decode_items_add_partitions_to_txn_topic_result_v0, 6, b, p + 4)
     return AddPartitionsToTxnResponse(throttle_time_ms, results_by_topic_v3_and_below=results_by_topic_v3_and_below), p
 
 
@@ -330,59 +336,79 @@ def _encode_add_partitions_to_txn_response_v0(o: AddPartitionsToTxnResponse, out
     if o.results_by_transaction != ():
         raise ValueError("results_by_transaction")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_add_partitions_to_txn_topic_result_v0, o.results_by_topic_v3_and_below, out)
+    write_array(_encode_items_add_partitions_to_txn_topic_result_v0, o.results_by_topic_v3_and_below, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_add_partitions_to_txn_partition_result_v3(b: Buffer, p: int) -> tuple[
-    AddPartitionsToTxnPartitionResult, int,
+def _decode_items_add_partitions_to_txn_partition_result_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnPartitionResult, ...], int,
 ]:
-    partition_index, partition_error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return AddPartitionsToTxnPartitionResult(partition_index, partition_error_code, **tagged), p
-    return AddPartitionsToTxnPartitionResult(partition_index, partition_error_code), p + 7
+    values = []
+    for _ in range(n):
+        partition_index, partition_error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(AddPartitionsToTxnPartitionResult(partition_index, partition_error_code, **tagged))
+        else:
+            values.append(AddPartitionsToTxnPartitionResult(partition_index, partition_error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_partition_result_v3(o: AddPartitionsToTxnPartitionResult, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnPartitionResult:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.partition_error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.partition_error_code))
+def _encode_items_add_partitions_to_txn_partition_result_v3(
+    values: tuple[AddPartitionsToTxnPartitionResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnPartitionResult:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.partition_error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.partition_error_code))
 
 
-_rows_add_partitions_to_txn_partition_result_v3 = Rows(
-    AddPartitionsToTxnPartitionResult, _decode_add_partitions_to_txn_partition_result_v3, "ih", True,
+_rows_add_partitions_to_txn_partition_result_v3 = rows(
+    AddPartitionsToTxnPartitionResult, _decode_items_add_partitions_to_txn_partition_result_v3, "ih", True,
 )
 
 
-def _decode_add_partitions_to_txn_topic_result_v3(b: Buffer, p: int) -> tuple[AddPartitionsToTxnTopicResult, int]:
-    name, p = read_compact_string(b, p)
-    results_by_partition, p = read_compact_rows(_rows_add_partitions_to_txn_partition_result_v3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AddPartitionsToTxnTopicResult(name, results_by_partition, **tagged), p
-    return AddPartitionsToTxnTopicResult(name, results_by_partition), p + 1
+def _decode_items_add_partitions_to_txn_topic_result_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        results_by_partition, p = read_compact_array(_rows_add_partitions_to_txn_partition_result_v3, 7, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AddPartitionsToTxnTopicResult(name, results_by_partition, **tagged))
+        else:
+            values.append(AddPartitionsToTxnTopicResult(name, results_by_partition))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_topic_result_v3(o: AddPartitionsToTxnTopicResult, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnTopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_add_partitions_to_txn_partition_result_v3, o.results_by_partition, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_add_partitions_to_txn_topic_result_v3(
+    values: tuple[AddPartitionsToTxnTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnTopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_add_partitions_to_txn_partition_result_v3, o.results_by_partition, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_add_partitions_to_txn_response_v3(b: Buffer, p: int) -> tuple[AddPartitionsToTxnResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results_by_topic_v3_and_below, p = read_compact_array(_decode_add_partitions_to_txn_topic_result_v3, 3, b, p + 4)
+    (results_by_topic_v3_and_below, p) = read_compact_array(
+        _decode_items_add_partitions_to_txn_topic_result_v3, 3, b, p + 4,
+    )
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AddPartitionsToTxnResponse(
@@ -397,36 +423,44 @@ def _encode_add_partitions_to_txn_response_v3(o: AddPartitionsToTxnResponse, out
     if o.results_by_transaction != ():
         raise ValueError("results_by_transaction")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_add_partitions_to_txn_topic_result_v3, o.results_by_topic_v3_and_below, out)
+    write_compact_array(_encode_items_add_partitions_to_txn_topic_result_v3, o.results_by_topic_v3_and_below, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_add_partitions_to_txn_result_v4(b: Buffer, p: int) -> tuple[AddPartitionsToTxnResult, int]:
-    transactional_id, p = read_compact_string(b, p)
-    topic_results, p = read_compact_array(_decode_add_partitions_to_txn_topic_result_v3, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AddPartitionsToTxnResult(transactional_id, topic_results, **tagged), p
-    return AddPartitionsToTxnResult(transactional_id, topic_results), p + 1
+def _decode_items_add_partitions_to_txn_result_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AddPartitionsToTxnResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        transactional_id, p = read_compact_string(b, p)
+        topic_results, p = read_compact_array(_decode_items_add_partitions_to_txn_topic_result_v3, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AddPartitionsToTxnResult(transactional_id, topic_results, **tagged))
+        else:
+            values.append(AddPartitionsToTxnResult(transactional_id, topic_results))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_add_partitions_to_txn_result_v4(o: AddPartitionsToTxnResult, out: Append) -> None:
-    if o.__class__ is not AddPartitionsToTxnResult:
-        raise TypeError
-    write_compact_string(o.transactional_id, out)
-    write_compact_array(_encode_add_partitions_to_txn_topic_result_v3, o.topic_results, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_add_partitions_to_txn_result_v4(values: tuple[AddPartitionsToTxnResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AddPartitionsToTxnResult:
+            raise TypeError
+        write_compact_string(o.transactional_id, out)
+        write_compact_array(_encode_items_add_partitions_to_txn_topic_result_v3, o.topic_results, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_add_partitions_to_txn_response_v4(b: Buffer, p: int) -> tuple[AddPartitionsToTxnResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    results_by_transaction, p = read_compact_array(_decode_add_partitions_to_txn_result_v4, 3, b, p + 6)
+    results_by_transaction, p = read_compact_array(_decode_items_add_partitions_to_txn_result_v4, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AddPartitionsToTxnResponse(throttle_time_ms, error_code, results_by_transaction, **tagged), p
@@ -437,7 +471,7 @@ def _encode_add_partitions_to_txn_response_v4(o: AddPartitionsToTxnResponse, out
     if o.results_by_topic_v3_and_below != ():
         raise ValueError("results_by_topic_v3_and_below")
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_add_partitions_to_txn_result_v4, o.results_by_transaction, out)
+    write_compact_array(_encode_items_add_partitions_to_txn_result_v4, o.results_by_transaction, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -452,23 +486,13 @@ AddPartitionsToTxnResponse.codec = Codec(
         AddPartitionsToTxnResponse,
     ),
     decoders=(
-        _decode_add_partitions_to_txn_partition_result_v0,
-        _decode_add_partitions_to_txn_topic_result_v0,
-        _decode_add_partitions_to_txn_response_v0,
-        _decode_add_partitions_to_txn_partition_result_v3,
-        _decode_add_partitions_to_txn_topic_result_v3,
-        _decode_add_partitions_to_txn_response_v3,
-        _decode_add_partitions_to_txn_result_v4,
-        _decode_add_partitions_to_txn_response_v4,
+        _decode_add_partitions_to_txn_response_v0, _decode_add_partitions_to_txn_response_v0,
+        _decode_add_partitions_to_txn_response_v0, _decode_add_partitions_to_txn_response_v3,
+        _decode_add_partitions_to_txn_response_v4, _decode_add_partitions_to_txn_response_v4,
     ),
     encoders=(
-        _encode_add_partitions_to_txn_partition_result_v0,
-        _encode_add_partitions_to_txn_topic_result_v0,
-        _encode_add_partitions_to_txn_response_v0,
-        _encode_add_partitions_to_txn_partition_result_v3,
-        _encode_add_partitions_to_txn_topic_result_v3,
-        _encode_add_partitions_to_txn_response_v3,
-        _encode_add_partitions_to_txn_result_v4,
-        _encode_add_partitions_to_txn_response_v4,
+        _encode_add_partitions_to_txn_response_v0, _encode_add_partitions_to_txn_response_v0,
+        _encode_add_partitions_to_txn_response_v0, _encode_add_partitions_to_txn_response_v3,
+        _encode_add_partitions_to_txn_response_v4, _encode_add_partitions_to_txn_response_v4,
     ),
 )

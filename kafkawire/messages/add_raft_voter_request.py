@@ -125,33 +125,39 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_listener_v0(b: Buffer, p: int) -> tuple[Listener, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return Listener(name, host, port, **tagged), p
-    return Listener(name, host, port), p + 3
+def _decode_items_listener_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Listener, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(Listener(name, host, port, **tagged))
+        else:
+            values.append(Listener(name, host, port))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_listener_v0(o: Listener, out: Append) -> None:
-    if o.__class__ is not Listener:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _encode_items_listener_v0(values: tuple[Listener, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Listener:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_add_raft_voter_request_v0(b: Buffer, p: int) -> tuple[AddRaftVoterRequest, int]:
     cluster_id, p = read_compact_nullable_string(b, p)
     timeout_ms, voter_id, voter_directory_id = unpack_iiu(b, p)
     voter_directory_id = make_uuid(voter_directory_id)
-    listeners, p = read_compact_array(_decode_listener_v0, 5, b, p + 24)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 5, b, p + 24)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AddRaftVoterRequest(cluster_id, timeout_ms, voter_id, voter_directory_id, listeners, **tagged), p
@@ -163,7 +169,7 @@ def _encode_add_raft_voter_request_v0(o: AddRaftVoterRequest, out: Append) -> No
         raise ValueError("ack_when_committed")
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_iiu(o.timeout_ms, o.voter_id, o.voter_directory_id.bytes))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -174,7 +180,7 @@ def _decode_add_raft_voter_request_v1(b: Buffer, p: int) -> tuple[AddRaftVoterRe
     cluster_id, p = read_compact_nullable_string(b, p)
     timeout_ms, voter_id, voter_directory_id = unpack_iiu(b, p)
     voter_directory_id = make_uuid(voter_directory_id)
-    listeners, p = read_compact_array(_decode_listener_v0, 5, b, p + 24)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 5, b, p + 24)
     ack_when_committed = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -189,7 +195,7 @@ def _decode_add_raft_voter_request_v1(b: Buffer, p: int) -> tuple[AddRaftVoterRe
 def _encode_add_raft_voter_request_v1(o: AddRaftVoterRequest, out: Append) -> None:
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_iiu(o.timeout_ms, o.voter_id, o.voter_directory_id.bytes))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.ack_when_committed]))
         write_tags((), {}, o, out)
@@ -201,14 +207,6 @@ AddRaftVoterRequest.codec = Codec(
     AddRaftVoterRequest,
     TABLE,
     classes=(Listener, AddRaftVoterRequest),
-    decoders=(
-        _decode_listener_v0,
-        _decode_add_raft_voter_request_v0,
-        _decode_add_raft_voter_request_v1,
-    ),
-    encoders=(
-        _encode_listener_v0,
-        _encode_add_raft_voter_request_v0,
-        _encode_add_raft_voter_request_v1,
-    ),
+    decoders=(_decode_add_raft_voter_request_v0, _decode_add_raft_voter_request_v1),
+    encoders=(_encode_add_raft_voter_request_v0, _encode_add_raft_voter_request_v1),
 )

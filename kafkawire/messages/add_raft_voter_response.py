@@ -89,10 +89,6 @@ AddRaftVoterResponse.codec = Codec(
     AddRaftVoterResponse,
     TABLE,
     classes=(AddRaftVoterResponse,),
-    decoders=(
-        _decode_add_raft_voter_response_v0,
-    ),
-    encoders=(
-        _encode_add_raft_voter_response_v0,
-    ),
+    decoders=(_decode_add_raft_voter_response_v0, _decode_add_raft_voter_response_v0),
+    encoders=(_encode_add_raft_voter_response_v0, _encode_add_raft_voter_response_v0),
 )

@@ -79,10 +79,6 @@ AllocateProducerIdsRequest.codec = Codec(
     AllocateProducerIdsRequest,
     TABLE,
     classes=(AllocateProducerIdsRequest,),
-    decoders=(
-        _decode_allocate_producer_ids_request_v0,
-    ),
-    encoders=(
-        _encode_allocate_producer_ids_request_v0,
-    ),
+    decoders=(_decode_allocate_producer_ids_request_v0,),
+    encoders=(_encode_allocate_producer_ids_request_v0,),
 )

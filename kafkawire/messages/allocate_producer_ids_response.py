@@ -84,10 +84,6 @@ AllocateProducerIdsResponse.codec = Codec(
     AllocateProducerIdsResponse,
     TABLE,
     classes=(AllocateProducerIdsResponse,),
-    decoders=(
-        _decode_allocate_producer_ids_response_v0,
-    ),
-    encoders=(
-        _encode_allocate_producer_ids_response_v0,
-    ),
+    decoders=(_decode_allocate_producer_ids_response_v0,),
+    encoders=(_encode_allocate_producer_ids_response_v0,),
 )

@@ -180,126 +180,157 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_entity_data_v0(b: Buffer, p: int) -> tuple[EntityData, int]:
-    entity_type, p = read_string(b, p)
-    entity_name, p = read_nullable_string(b, p)
-    return EntityData(entity_type, entity_name), p
+def _decode_items_entity_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EntityData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_string(b, p)
+        entity_name, p = read_nullable_string(b, p)
+        values.append(EntityData(entity_type, entity_name))
+    return tuple(values), p
 
 
-def _encode_entity_data_v0(o: EntityData, out: Append) -> None:
-    if o.__class__ is not EntityData:
-        raise TypeError
-    write_string(o.entity_type, out)
-    write_nullable_string(o.entity_name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_entity_data_v0(values: tuple[EntityData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntityData:
+            raise TypeError
+        write_string(o.entity_type, out)
+        write_nullable_string(o.entity_name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_op_data_v0(b: Buffer, p: int) -> tuple[OpData, int]:
-    key, p = read_string(b, p)
-    value, remove = unpack_dt(b, p)
-    return OpData(key, value, remove), p + 9
+def _decode_items_op_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[OpData, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_string(b, p)
+        value, remove = unpack_dt(b, p)
+        values.append(OpData(key, value, remove))
+        p += 9
+    return tuple(values), p
 
 
-def _encode_op_data_v0(o: OpData, out: Append) -> None:
-    if o.__class__ is not OpData:
-        raise TypeError
-    write_string(o.key, out)
-    out(pack_dt(o.value, BOOLS[o.remove]))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_op_data_v0(values: tuple[OpData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OpData:
+            raise TypeError
+        write_string(o.key, out)
+        out(pack_dt(o.value, BOOLS[o.remove]))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_entry_data_v0(b: Buffer, p: int) -> tuple[EntryData, int]:
-    entity, p = read_array(_decode_entity_data_v0, 4, b, p)
-    ops, p = read_array(_decode_op_data_v0, 11, b, p)
-    return EntryData(entity, ops), p
+def _decode_items_entry_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EntryData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity, p = read_array(_decode_items_entity_data_v0, 4, b, p)
+        ops, p = read_array(_decode_items_op_data_v0, 11, b, p)
+        values.append(EntryData(entity, ops))
+    return tuple(values), p
 
 
-def _encode_entry_data_v0(o: EntryData, out: Append) -> None:
-    if o.__class__ is not EntryData:
-        raise TypeError
-    write_array(_encode_entity_data_v0, o.entity, out)
-    write_array(_encode_op_data_v0, o.ops, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_entry_data_v0(values: tuple[EntryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntryData:
+            raise TypeError
+        write_array(_encode_items_entity_data_v0, o.entity, out)
+        write_array(_encode_items_op_data_v0, o.ops, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_alter_client_quotas_request_v0(b: Buffer, p: int) -> tuple[AlterClientQuotasRequest, int]:
-    entries, p = read_array(_decode_entry_data_v0, 8, b, p)
+    entries, p = read_array(_decode_items_entry_data_v0, 8, b, p)
     validate_only = unpack_t(b, p)[0]
     return AlterClientQuotasRequest(entries, validate_only), p + 1
 
 
 def _encode_alter_client_quotas_request_v0(o: AlterClientQuotasRequest, out: Append) -> None:
-    write_array(_encode_entry_data_v0, o.entries, out)
+    write_array(_encode_items_entry_data_v0, o.entries, out)
     out(pack_t(BOOLS[o.validate_only]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_entity_data_v1(b: Buffer, p: int) -> tuple[EntityData, int]:
-    entity_type, p = read_compact_string(b, p)
-    entity_name, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EntityData(entity_type, entity_name, **tagged), p
-    return EntityData(entity_type, entity_name), p + 1
+def _decode_items_entity_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[EntityData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_compact_string(b, p)
+        entity_name, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EntityData(entity_type, entity_name, **tagged))
+        else:
+            values.append(EntityData(entity_type, entity_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_entity_data_v1(o: EntityData, out: Append) -> None:
-    if o.__class__ is not EntityData:
-        raise TypeError
-    write_compact_string(o.entity_type, out)
-    write_compact_nullable_string(o.entity_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_entity_data_v1(values: tuple[EntityData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntityData:
+            raise TypeError
+        write_compact_string(o.entity_type, out)
+        write_compact_nullable_string(o.entity_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_op_data_v1(b: Buffer, p: int) -> tuple[OpData, int]:
-    key, p = read_compact_string(b, p)
-    value, remove = unpack_dt(b, p)
-    if b[p + 9]:
-        tagged, p = read_tags({}, b, p + 9)
-        return OpData(key, value, remove, **tagged), p
-    return OpData(key, value, remove), p + 10
+def _decode_items_op_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[OpData, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        value, remove = unpack_dt(b, p)
+        if b[p + 9]:
+            tagged, p = read_tags({}, b, p + 9)
+            values.append(OpData(key, value, remove, **tagged))
+        else:
+            values.append(OpData(key, value, remove))
+            p += 10
+    return tuple(values), p
 
 
-def _encode_op_data_v1(o: OpData, out: Append) -> None:
-    if o.__class__ is not OpData:
-        raise TypeError
-    write_compact_string(o.key, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_dt(o.value, BOOLS[o.remove]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_dtx(o.value, BOOLS[o.remove]))
+def _encode_items_op_data_v1(values: tuple[OpData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OpData:
+            raise TypeError
+        write_compact_string(o.key, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_dt(o.value, BOOLS[o.remove]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_dtx(o.value, BOOLS[o.remove]))
 
 
-def _decode_entry_data_v1(b: Buffer, p: int) -> tuple[EntryData, int]:
-    entity, p = read_compact_array(_decode_entity_data_v1, 3, b, p)
-    ops, p = read_compact_array(_decode_op_data_v1, 11, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EntryData(entity, ops, **tagged), p
-    return EntryData(entity, ops), p + 1
+def _decode_items_entry_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[EntryData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity, p = read_compact_array(_decode_items_entity_data_v1, 3, b, p)
+        ops, p = read_compact_array(_decode_items_op_data_v1, 11, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EntryData(entity, ops, **tagged))
+        else:
+            values.append(EntryData(entity, ops))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_entry_data_v1(o: EntryData, out: Append) -> None:
-    if o.__class__ is not EntryData:
-        raise TypeError
-    write_compact_array(_encode_entity_data_v1, o.entity, out)
-    write_compact_array(_encode_op_data_v1, o.ops, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_entry_data_v1(values: tuple[EntryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntryData:
+            raise TypeError
+        write_compact_array(_encode_items_entity_data_v1, o.entity, out)
+        write_compact_array(_encode_items_op_data_v1, o.ops, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_client_quotas_request_v1(b: Buffer, p: int) -> tuple[AlterClientQuotasRequest, int]:
-    entries, p = read_compact_array(_decode_entry_data_v1, 3, b, p)
+    entries, p = read_compact_array(_decode_items_entry_data_v1, 3, b, p)
     validate_only = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -308,7 +339,7 @@ def _decode_alter_client_quotas_request_v1(b: Buffer, p: int) -> tuple[AlterClie
 
 
 def _encode_alter_client_quotas_request_v1(o: AlterClientQuotasRequest, out: Append) -> None:
-    write_compact_array(_encode_entry_data_v1, o.entries, out)
+    write_compact_array(_encode_items_entry_data_v1, o.entries, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.validate_only]))
         write_tags((), {}, o, out)
@@ -320,24 +351,6 @@ AlterClientQuotasRequest.codec = Codec(
     AlterClientQuotasRequest,
     TABLE,
     classes=(EntityData, OpData, EntryData, AlterClientQuotasRequest),
-    decoders=(
-        _decode_entity_data_v0,
-        _decode_op_data_v0,
-        _decode_entry_data_v0,
-        _decode_alter_client_quotas_request_v0,
-        _decode_entity_data_v1,
-        _decode_op_data_v1,
-        _decode_entry_data_v1,
-        _decode_alter_client_quotas_request_v1,
-    ),
-    encoders=(
-        _encode_entity_data_v0,
-        _encode_op_data_v0,
-        _encode_entry_data_v0,
-        _encode_alter_client_quotas_request_v0,
-        _encode_entity_data_v1,
-        _encode_op_data_v1,
-        _encode_entry_data_v1,
-        _encode_alter_client_quotas_request_v1,
-    ),
+    decoders=(_decode_alter_client_quotas_request_v0, _decode_alter_client_quotas_request_v1),
+    encoders=(_encode_alter_client_quotas_request_v0, _encode_alter_client_quotas_request_v1),
 )

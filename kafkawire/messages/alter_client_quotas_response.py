@@ -147,96 +147,116 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_entity_data_v0(b: Buffer, p: int) -> tuple[EntityData, int]:
-    entity_type, p = read_string(b, p)
-    entity_name, p = read_nullable_string(b, p)
-    return EntityData(entity_type, entity_name), p
+def _decode_items_entity_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EntityData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_string(b, p)
+        entity_name, p = read_nullable_string(b, p)
+        values.append(EntityData(entity_type, entity_name))
+    return tuple(values), p
 
 
-def _encode_entity_data_v0(o: EntityData, out: Append) -> None:
-    if o.__class__ is not EntityData:
-        raise TypeError
-    write_string(o.entity_type, out)
-    write_nullable_string(o.entity_name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_entity_data_v0(values: tuple[EntityData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntityData:
+            raise TypeError
+        write_string(o.entity_type, out)
+        write_nullable_string(o.entity_name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_entry_data_v0(b: Buffer, p: int) -> tuple[EntryData, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    entity, p = read_array(_decode_entity_data_v0, 4, b, p)
-    return EntryData(error_code, error_message, entity), p
+def _decode_items_entry_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EntryData, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        entity, p = read_array(_decode_items_entity_data_v0, 4, b, p)
+        values.append(EntryData(error_code, error_message, entity))
+    return tuple(values), p
 
 
-def _encode_entry_data_v0(o: EntryData, out: Append) -> None:
-    if o.__class__ is not EntryData:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    write_array(_encode_entity_data_v0, o.entity, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_entry_data_v0(values: tuple[EntryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntryData:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        write_array(_encode_items_entity_data_v0, o.entity, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_alter_client_quotas_response_v0(b: Buffer, p: int) -> tuple[AlterClientQuotasResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    entries, p = read_array(_decode_entry_data_v0, 8, b, p + 4)
+    entries, p = read_array(_decode_items_entry_data_v0, 8, b, p + 4)
     return AlterClientQuotasResponse(throttle_time_ms, entries), p
 
 
 def _encode_alter_client_quotas_response_v0(o: AlterClientQuotasResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_entry_data_v0, o.entries, out)
+    write_array(_encode_items_entry_data_v0, o.entries, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_entity_data_v1(b: Buffer, p: int) -> tuple[EntityData, int]:
-    entity_type, p = read_compact_string(b, p)
-    entity_name, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EntityData(entity_type, entity_name, **tagged), p
-    return EntityData(entity_type, entity_name), p + 1
+def _decode_items_entity_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[EntityData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_compact_string(b, p)
+        entity_name, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EntityData(entity_type, entity_name, **tagged))
+        else:
+            values.append(EntityData(entity_type, entity_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_entity_data_v1(o: EntityData, out: Append) -> None:
-    if o.__class__ is not EntityData:
-        raise TypeError
-    write_compact_string(o.entity_type, out)
-    write_compact_nullable_string(o.entity_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_entity_data_v1(values: tuple[EntityData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntityData:
+            raise TypeError
+        write_compact_string(o.entity_type, out)
+        write_compact_nullable_string(o.entity_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_entry_data_v1(b: Buffer, p: int) -> tuple[EntryData, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    entity, p = read_compact_array(_decode_entity_data_v1, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EntryData(error_code, error_message, entity, **tagged), p
-    return EntryData(error_code, error_message, entity), p + 1
+def _decode_items_entry_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[EntryData, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        entity, p = read_compact_array(_decode_items_entity_data_v1, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EntryData(error_code, error_message, entity, **tagged))
+        else:
+            values.append(EntryData(error_code, error_message, entity))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_entry_data_v1(o: EntryData, out: Append) -> None:
-    if o.__class__ is not EntryData:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_entity_data_v1, o.entity, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_entry_data_v1(values: tuple[EntryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntryData:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_array(_encode_items_entity_data_v1, o.entity, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_client_quotas_response_v1(b: Buffer, p: int) -> tuple[AlterClientQuotasResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    entries, p = read_compact_array(_decode_entry_data_v1, 5, b, p + 4)
+    entries, p = read_compact_array(_decode_items_entry_data_v1, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterClientQuotasResponse(throttle_time_ms, entries, **tagged), p
@@ -245,7 +265,7 @@ def _decode_alter_client_quotas_response_v1(b: Buffer, p: int) -> tuple[AlterCli
 
 def _encode_alter_client_quotas_response_v1(o: AlterClientQuotasResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_entry_data_v1, o.entries, out)
+    write_compact_array(_encode_items_entry_data_v1, o.entries, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -256,20 +276,6 @@ AlterClientQuotasResponse.codec = Codec(
     AlterClientQuotasResponse,
     TABLE,
     classes=(EntityData, EntryData, AlterClientQuotasResponse),
-    decoders=(
-        _decode_entity_data_v0,
-        _decode_entry_data_v0,
-        _decode_alter_client_quotas_response_v0,
-        _decode_entity_data_v1,
-        _decode_entry_data_v1,
-        _decode_alter_client_quotas_response_v1,
-    ),
-    encoders=(
-        _encode_entity_data_v0,
-        _encode_entry_data_v0,
-        _encode_alter_client_quotas_response_v0,
-        _encode_entity_data_v1,
-        _encode_entry_data_v1,
-        _encode_alter_client_quotas_response_v1,
-    ),
+    decoders=(_decode_alter_client_quotas_response_v0, _decode_alter_client_quotas_response_v1),
+    encoders=(_encode_alter_client_quotas_response_v0, _encode_alter_client_quotas_response_v1),
 )

@@ -156,95 +156,115 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_alterable_config_v0(b: Buffer, p: int) -> tuple[AlterableConfig, int]:
-    name, p = read_string(b, p)
-    value, p = read_nullable_string(b, p)
-    return AlterableConfig(name, value), p
+def _decode_items_alterable_config_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AlterableConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        value, p = read_nullable_string(b, p)
+        values.append(AlterableConfig(name, value))
+    return tuple(values), p
 
 
-def _encode_alterable_config_v0(o: AlterableConfig, out: Append) -> None:
-    if o.__class__ is not AlterableConfig:
-        raise TypeError
-    write_string(o.name, out)
-    write_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alterable_config_v0(values: tuple[AlterableConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterableConfig:
+            raise TypeError
+        write_string(o.name, out)
+        write_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alter_configs_resource_v0(b: Buffer, p: int) -> tuple[AlterConfigsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    configs, p = read_array(_decode_alterable_config_v0, 4, b, p)
-    return AlterConfigsResource(resource_type, resource_name, configs), p
+def _decode_items_alter_configs_resource_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AlterConfigsResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        configs, p = read_array(_decode_items_alterable_config_v0, 4, b, p)
+        values.append(AlterConfigsResource(resource_type, resource_name, configs))
+    return tuple(values), p
 
 
-def _encode_alter_configs_resource_v0(o: AlterConfigsResource, out: Append) -> None:
-    if o.__class__ is not AlterConfigsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_array(_encode_alterable_config_v0, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alter_configs_resource_v0(values: tuple[AlterConfigsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterConfigsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_array(_encode_items_alterable_config_v0, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_alter_configs_request_v0(b: Buffer, p: int) -> tuple[AlterConfigsRequest, int]:
-    resources, p = read_array(_decode_alter_configs_resource_v0, 7, b, p)
+    resources, p = read_array(_decode_items_alter_configs_resource_v0, 7, b, p)
     validate_only = unpack_t(b, p)[0]
     return AlterConfigsRequest(resources, validate_only), p + 1
 
 
 def _encode_alter_configs_request_v0(o: AlterConfigsRequest, out: Append) -> None:
-    write_array(_encode_alter_configs_resource_v0, o.resources, out)
+    write_array(_encode_items_alter_configs_resource_v0, o.resources, out)
     out(pack_t(BOOLS[o.validate_only]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alterable_config_v2(b: Buffer, p: int) -> tuple[AlterableConfig, int]:
-    name, p = read_compact_string(b, p)
-    value, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterableConfig(name, value, **tagged), p
-    return AlterableConfig(name, value), p + 1
+def _decode_items_alterable_config_v2(b: Buffer, p: int, n: int) -> tuple[tuple[AlterableConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        value, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterableConfig(name, value, **tagged))
+        else:
+            values.append(AlterableConfig(name, value))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alterable_config_v2(o: AlterableConfig, out: Append) -> None:
-    if o.__class__ is not AlterableConfig:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alterable_config_v2(values: tuple[AlterableConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterableConfig:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_alter_configs_resource_v2(b: Buffer, p: int) -> tuple[AlterConfigsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    configs, p = read_compact_array(_decode_alterable_config_v2, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterConfigsResource(resource_type, resource_name, configs, **tagged), p
-    return AlterConfigsResource(resource_type, resource_name, configs), p + 1
+def _decode_items_alter_configs_resource_v2(b: Buffer, p: int, n: int) -> tuple[tuple[AlterConfigsResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        configs, p = read_compact_array(_decode_items_alterable_config_v2, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterConfigsResource(resource_type, resource_name, configs, **tagged))
+        else:
+            values.append(AlterConfigsResource(resource_type, resource_name, configs))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_configs_resource_v2(o: AlterConfigsResource, out: Append) -> None:
-    if o.__class__ is not AlterConfigsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    write_compact_array(_encode_alterable_config_v2, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_configs_resource_v2(values: tuple[AlterConfigsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterConfigsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        write_compact_array(_encode_items_alterable_config_v2, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_configs_request_v2(b: Buffer, p: int) -> tuple[AlterConfigsRequest, int]:
-    resources, p = read_compact_array(_decode_alter_configs_resource_v2, 4, b, p)
+    resources, p = read_compact_array(_decode_items_alter_configs_resource_v2, 4, b, p)
     validate_only = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -253,7 +273,7 @@ def _decode_alter_configs_request_v2(b: Buffer, p: int) -> tuple[AlterConfigsReq
 
 
 def _encode_alter_configs_request_v2(o: AlterConfigsRequest, out: Append) -> None:
-    write_compact_array(_encode_alter_configs_resource_v2, o.resources, out)
+    write_compact_array(_encode_items_alter_configs_resource_v2, o.resources, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.validate_only]))
         write_tags((), {}, o, out)
@@ -266,19 +286,9 @@ AlterConfigsRequest.codec = Codec(
     TABLE,
     classes=(AlterableConfig, AlterConfigsResource, AlterConfigsRequest),
     decoders=(
-        _decode_alterable_config_v0,
-        _decode_alter_configs_resource_v0,
-        _decode_alter_configs_request_v0,
-        _decode_alterable_config_v2,
-        _decode_alter_configs_resource_v2,
-        _decode_alter_configs_request_v2,
+        _decode_alter_configs_request_v0, _decode_alter_configs_request_v0, _decode_alter_configs_request_v2,
     ),
     encoders=(
-        _encode_alterable_config_v0,
-        _encode_alter_configs_resource_v0,
-        _encode_alter_configs_request_v0,
-        _encode_alterable_config_v2,
-        _encode_alter_configs_resource_v2,
-        _encode_alter_configs_request_v2,
+        _encode_alter_configs_request_v0, _encode_alter_configs_request_v0, _encode_alter_configs_request_v2,
     ),
 )

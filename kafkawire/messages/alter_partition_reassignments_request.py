@@ -25,7 +25,7 @@ from kafkawire.wire.write import (
     Append,
     packer,
     write_compact_array,
-    write_compact_nullable_numbers,
+    write_compact_nullable_int32s,
     write_compact_string,
     write_tags,
 )
@@ -136,51 +136,63 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_it, pack_it = unpacker("i?"), packer("i?")
 
 
-def _decode_reassignable_partition_v0(b: Buffer, p: int) -> tuple[ReassignablePartition, int]:
-    partition_index = unpack_i(b, p)[0]
-    replicas, p = read_compact_nullable_int32s(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReassignablePartition(partition_index, replicas, **tagged), p
-    return ReassignablePartition(partition_index, replicas), p + 1
+def _decode_items_reassignable_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ReassignablePartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        replicas, p = read_compact_nullable_int32s(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReassignablePartition(partition_index, replicas, **tagged))
+        else:
+            values.append(ReassignablePartition(partition_index, replicas))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_reassignable_partition_v0(o: ReassignablePartition, out: Append) -> None:
-    if o.__class__ is not ReassignablePartition:
-        raise TypeError
-    out(pack_i(o.partition_index))
-    write_compact_nullable_numbers("i", o.replicas, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_reassignable_partition_v0(values: tuple[ReassignablePartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReassignablePartition:
+            raise TypeError
+        out(pack_i(o.partition_index))
+        write_compact_nullable_int32s(o.replicas, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_reassignable_topic_v0(b: Buffer, p: int) -> tuple[ReassignableTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_reassignable_partition_v0, 6, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReassignableTopic(name, partitions, **tagged), p
-    return ReassignableTopic(name, partitions), p + 1
+def _decode_items_reassignable_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ReassignableTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_reassignable_partition_v0, 6, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReassignableTopic(name, partitions, **tagged))
+        else:
+            values.append(ReassignableTopic(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_reassignable_topic_v0(o: ReassignableTopic, out: Append) -> None:
-    if o.__class__ is not ReassignableTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_reassignable_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_reassignable_topic_v0(values: tuple[ReassignableTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReassignableTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_reassignable_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_reassignments_request_v0(b: Buffer, p: int) -> tuple[
     AlterPartitionReassignmentsRequest, int,
 ]:
     timeout_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_reassignable_topic_v0, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_reassignable_topic_v0, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionReassignmentsRequest(timeout_ms, topics=topics, **tagged), p
@@ -191,7 +203,7 @@ def _encode_alter_partition_reassignments_request_v0(o: AlterPartitionReassignme
     if not o.allow_replication_factor_change:
         raise ValueError("allow_replication_factor_change")
     out(pack_i(o.timeout_ms))
-    write_compact_array(_encode_reassignable_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_reassignable_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -202,7 +214,7 @@ def _decode_alter_partition_reassignments_request_v1(b: Buffer, p: int) -> tuple
     AlterPartitionReassignmentsRequest, int,
 ]:
     timeout_ms, allow_replication_factor_change = unpack_it(b, p)
-    topics, p = read_compact_array(_decode_reassignable_topic_v0, 3, b, p + 5)
+    topics, p = read_compact_array(_decode_items_reassignable_topic_v0, 3, b, p + 5)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionReassignmentsRequest(timeout_ms, allow_replication_factor_change, topics, **tagged), p
@@ -211,7 +223,7 @@ def _decode_alter_partition_reassignments_request_v1(b: Buffer, p: int) -> tuple
 
 def _encode_alter_partition_reassignments_request_v1(o: AlterPartitionReassignmentsRequest, out: Append) -> None:
     out(pack_it(o.timeout_ms, BOOLS[o.allow_replication_factor_change]))
-    write_compact_array(_encode_reassignable_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_reassignable_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -222,16 +234,6 @@ AlterPartitionReassignmentsRequest.codec = Codec(
     AlterPartitionReassignmentsRequest,
     TABLE,
     classes=(ReassignablePartition, ReassignableTopic, AlterPartitionReassignmentsRequest),
-    decoders=(
-        _decode_reassignable_partition_v0,
-        _decode_reassignable_topic_v0,
-        _decode_alter_partition_reassignments_request_v0,
-        _decode_alter_partition_reassignments_request_v1,
-    ),
-    encoders=(
-        _encode_reassignable_partition_v0,
-        _encode_reassignable_topic_v0,
-        _encode_alter_partition_reassignments_request_v0,
-        _encode_alter_partition_reassignments_request_v1,
-    ),
+    decoders=(_decode_alter_partition_reassignments_request_v0, _decode_alter_partition_reassignments_request_v1),
+    encoders=(_encode_alter_partition_reassignments_request_v0, _encode_alter_partition_reassignments_request_v1),
 )

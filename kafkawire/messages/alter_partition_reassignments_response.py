@@ -161,44 +161,62 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 unpack_ith, pack_ith = unpacker("i?h"), packer("i?h")
 
 
-def _decode_reassignable_partition_response_v0(b: Buffer, p: int) -> tuple[ReassignablePartitionResponse, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReassignablePartitionResponse(partition_index, error_code, error_message, **tagged), p
-    return ReassignablePartitionResponse(partition_index, error_code, error_message), p + 1
+def _decode_items_reassignable_partition_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ReassignablePartitionResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReassignablePartitionResponse(partition_index, error_code, error_message, **tagged))
+        else:
+            values.append(ReassignablePartitionResponse(partition_index, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_reassignable_partition_response_v0(o: ReassignablePartitionResponse, out: Append) -> None:
-    if o.__class__ is not ReassignablePartitionResponse:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_reassignable_partition_response_v0(
+    values: tuple[ReassignablePartitionResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ReassignablePartitionResponse:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_reassignable_topic_response_v0(b: Buffer, p: int) -> tuple[ReassignableTopicResponse, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_reassignable_partition_response_v0, 8, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReassignableTopicResponse(name, partitions, **tagged), p
-    return ReassignableTopicResponse(name, partitions), p + 1
+def _decode_items_reassignable_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ReassignableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_reassignable_partition_response_v0, 8, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReassignableTopicResponse(name, partitions, **tagged))
+        else:
+            values.append(ReassignableTopicResponse(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_reassignable_topic_response_v0(o: ReassignableTopicResponse, out: Append) -> None:
-    if o.__class__ is not ReassignableTopicResponse:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_reassignable_partition_response_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_reassignable_topic_response_v0(values: tuple[ReassignableTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReassignableTopicResponse:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_reassignable_partition_response_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_reassignments_response_v0(b: Buffer, p: int) -> tuple[
@@ -206,7 +224,7 @@ def _decode_alter_partition_reassignments_response_v0(b: Buffer, p: int) -> tupl
 ]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    responses, p = read_compact_array(_decode_reassignable_topic_response_v0, 3, b, p)
+    responses, p = read_compact_array(_decode_items_reassignable_topic_response_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionReassignmentsResponse(
@@ -220,7 +238,7 @@ def _decode_alter_partition_reassignments_response_v0(b: Buffer, p: int) -> tupl
 def _encode_alter_partition_reassignments_response_v0(o: AlterPartitionReassignmentsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_reassignable_topic_response_v0, o.responses, out)
+    write_compact_array(_encode_items_reassignable_topic_response_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -232,7 +250,7 @@ def _decode_alter_partition_reassignments_response_v1(b: Buffer, p: int) -> tupl
 ]:
     throttle_time_ms, allow_replication_factor_change, error_code = unpack_ith(b, p)
     error_message, p = read_compact_nullable_string(b, p + 7)
-    responses, p = read_compact_array(_decode_reassignable_topic_response_v0, 3, b, p)
+    responses, p = read_compact_array(_decode_items_reassignable_topic_response_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionReassignmentsResponse(
@@ -246,7 +264,7 @@ def _decode_alter_partition_reassignments_response_v1(b: Buffer, p: int) -> tupl
 def _encode_alter_partition_reassignments_response_v1(o: AlterPartitionReassignmentsResponse, out: Append) -> None:
     out(pack_ith(o.throttle_time_ms, BOOLS[o.allow_replication_factor_change], o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_reassignable_topic_response_v0, o.responses, out)
+    write_compact_array(_encode_items_reassignable_topic_response_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -258,15 +276,9 @@ AlterPartitionReassignmentsResponse.codec = Codec(
     TABLE,
     classes=(ReassignablePartitionResponse, ReassignableTopicResponse, AlterPartitionReassignmentsResponse),
     decoders=(
-        _decode_reassignable_partition_response_v0,
-        _decode_reassignable_topic_response_v0,
-        _decode_alter_partition_reassignments_response_v0,
-        _decode_alter_partition_reassignments_response_v1,
+        _decode_alter_partition_reassignments_response_v0, _decode_alter_partition_reassignments_response_v1,
     ),
     encoders=(
-        _encode_reassignable_partition_response_v0,
-        _encode_reassignable_topic_response_v0,
-        _encode_alter_partition_reassignments_response_v0,
-        _encode_alter_partition_reassignments_response_v1,
+        _encode_alter_partition_reassignments_response_v0, _encode_alter_partition_reassignments_response_v1,
     ),
 )

@@ -13,23 +13,22 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT32, INT64, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
-    Rows,
     make_uuid,
     read_compact_array,
     read_compact_int32s,
-    read_compact_rows,
     read_compact_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows, shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
     write_tags,
 )
@@ -240,55 +239,75 @@ pack_iqx = packer("iqx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, leader_epoch = unpack_ii(b, p)
-    new_isr, p = read_compact_int32s(b, p + 8)
-    partition_epoch = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return PartitionData(partition_index, leader_epoch, new_isr, partition_epoch=partition_epoch, **tagged), p
-    return PartitionData(partition_index, leader_epoch, new_isr, partition_epoch=partition_epoch), p + 5
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, leader_epoch = unpack_ii(b, p)
+        new_isr, p = read_compact_int32s(b, p + 8)
+        partition_epoch = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(PartitionData(
+                partition_index, leader_epoch, new_isr, partition_epoch=partition_epoch, **tagged,
+            ))
+        else:
+            values.append(PartitionData(partition_index, leader_epoch, new_isr, partition_epoch=partition_epoch))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.new_isr_with_epochs != ():
-        raise ValueError("new_isr_with_epochs")
-    if o.leader_recovery_state != 0:
-        raise ValueError("leader_recovery_state")
-    out(pack_ii(o.partition_index, o.leader_epoch))
-    write_compact_numbers("i", o.new_isr, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.partition_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.partition_epoch))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.new_isr_with_epochs != ():
+            raise ValueError("new_isr_with_epochs")
+        if o.leader_recovery_state != 0:
+            raise ValueError("leader_recovery_state")
+        out(pack_ii(o.partition_index, o.leader_epoch))
+        write_compact_int32s(o.new_isr, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.partition_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.partition_epoch))
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v0, 14, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions=partitions, **tagged), p
-    return TopicData(topic_name, partitions=partitions), p + 1
+_rows_partition_data_v0 = shaped(
+    lambda rows, e1: [PartitionData(r[0], r[1], r[2:e1], partition_epoch=r[e1]) for r in rows],
+    _decode_items_partition_data_v0, "ii [i i", True,
+)
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v0, 14, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions=partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions=partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_request_v0(b: Buffer, p: int) -> tuple[AlterPartitionRequest, int]:
     broker_id, broker_epoch = unpack_iq(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v0, 3, b, p + 12)
+    topics, p = read_compact_array(_decode_items_topic_data_v0, 3, b, p + 12)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionRequest(broker_id, broker_epoch, topics, **tagged), p
@@ -297,66 +316,85 @@ def _decode_alter_partition_request_v0(b: Buffer, p: int) -> tuple[AlterPartitio
 
 def _encode_alter_partition_request_v0(o: AlterPartitionRequest, out: Append) -> None:
     out(pack_iq(o.broker_id, o.broker_epoch))
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, leader_epoch = unpack_ii(b, p)
-    new_isr, p = read_compact_int32s(b, p + 8)
-    leader_recovery_state, partition_epoch = unpack_bi(b, p)
-    if b[p + 5]:
-        tagged, p = read_tags({}, b, p + 5)
-        return PartitionData(
-            partition_index, leader_epoch, new_isr, leader_recovery_state=leader_recovery_state,
-            partition_epoch=partition_epoch, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, leader_epoch, new_isr, leader_recovery_state=leader_recovery_state,
-        partition_epoch=partition_epoch,
-    ), p + 6
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, leader_epoch = unpack_ii(b, p)
+        new_isr, p = read_compact_int32s(b, p + 8)
+        leader_recovery_state, partition_epoch = unpack_bi(b, p)
+        if b[p + 5]:
+            tagged, p = read_tags({}, b, p + 5)
+            values.append(PartitionData(
+                partition_index, leader_epoch, new_isr, leader_recovery_state=leader_recovery_state,
+                partition_epoch=partition_epoch, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, leader_epoch, new_isr, leader_recovery_state=leader_recovery_state,
+                partition_epoch=partition_epoch,
+            ))
+            p += 6
+    return tuple(values), p
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.new_isr_with_epochs != ():
-        raise ValueError("new_isr_with_epochs")
-    out(pack_ii(o.partition_index, o.leader_epoch))
-    write_compact_numbers("i", o.new_isr, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bi(o.leader_recovery_state, o.partition_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bix(o.leader_recovery_state, o.partition_epoch))
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.new_isr_with_epochs != ():
+            raise ValueError("new_isr_with_epochs")
+        out(pack_ii(o.partition_index, o.leader_epoch))
+        write_compact_int32s(o.new_isr, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_bi(o.leader_recovery_state, o.partition_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bix(o.leader_recovery_state, o.partition_epoch))
 
 
-def _decode_topic_data_v1(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v1, 15, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions=partitions, **tagged), p
-    return TopicData(topic_name, partitions=partitions), p + 1
+_rows_partition_data_v1 = shaped(
+    lambda rows,
+    e1: [PartitionData(r[0], r[1], r[2:e1], leader_recovery_state=r[e1], partition_epoch=r[e1 + 1]) for r in rows],
+    _decode_items_partition_data_v1, "ii [i bi", True,
+)
 
 
-def _encode_topic_data_v1(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v1, 15, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions=partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions=partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v1(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_request_v1(b: Buffer, p: int) -> tuple[AlterPartitionRequest, int]:
     broker_id, broker_epoch = unpack_iq(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v1, 3, b, p + 12)
+    topics, p = read_compact_array(_decode_items_topic_data_v1, 3, b, p + 12)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionRequest(broker_id, broker_epoch, topics, **tagged), p
@@ -365,36 +403,42 @@ def _decode_alter_partition_request_v1(b: Buffer, p: int) -> tuple[AlterPartitio
 
 def _encode_alter_partition_request_v1(o: AlterPartitionRequest, out: Append) -> None:
     out(pack_iq(o.broker_id, o.broker_epoch))
-    write_compact_array(_encode_topic_data_v1, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_topic_data_v2(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v1, 15, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_id=topic_id, partitions=partitions, **tagged), p
-    return TopicData(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_topic_data_v2(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_partition_data_v1, 15, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(TopicData(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v2(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v2(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_request_v2(b: Buffer, p: int) -> tuple[AlterPartitionRequest, int]:
     broker_id, broker_epoch = unpack_iq(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v2, 18, b, p + 12)
+    topics, p = read_compact_array(_decode_items_topic_data_v2, 18, b, p + 12)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionRequest(broker_id, broker_epoch, topics, **tagged), p
@@ -403,87 +447,105 @@ def _decode_alter_partition_request_v2(b: Buffer, p: int) -> tuple[AlterPartitio
 
 def _encode_alter_partition_request_v2(o: AlterPartitionRequest, out: Append) -> None:
     out(pack_iq(o.broker_id, o.broker_epoch))
-    write_compact_array(_encode_topic_data_v2, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_broker_state_v3(b: Buffer, p: int) -> tuple[BrokerState, int]:
-    broker_id, broker_epoch = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return BrokerState(broker_id, broker_epoch, **tagged), p
-    return BrokerState(broker_id, broker_epoch), p + 13
+def _decode_items_broker_state_v3(b: Buffer, p: int, n: int) -> tuple[tuple[BrokerState, ...], int]:
+    values = []
+    for _ in range(n):
+        broker_id, broker_epoch = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(BrokerState(broker_id, broker_epoch, **tagged))
+        else:
+            values.append(BrokerState(broker_id, broker_epoch))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_broker_state_v3(o: BrokerState, out: Append) -> None:
-    if o.__class__ is not BrokerState:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.broker_id, o.broker_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.broker_id, o.broker_epoch))
+def _encode_items_broker_state_v3(values: tuple[BrokerState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not BrokerState:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.broker_id, o.broker_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.broker_id, o.broker_epoch))
 
 
-_rows_broker_state_v3 = Rows(BrokerState, _decode_broker_state_v3, "iq", True)
+_rows_broker_state_v3 = rows(BrokerState, _decode_items_broker_state_v3, "iq", True)
 
 
-def _decode_partition_data_v3(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, leader_epoch = unpack_ii(b, p)
-    new_isr_with_epochs, p = read_compact_rows(_rows_broker_state_v3, b, p + 8)
-    leader_recovery_state, partition_epoch = unpack_bi(b, p)
-    if b[p + 5]:
-        tagged, p = read_tags({}, b, p + 5)
-        return PartitionData(
-            partition_index, leader_epoch, new_isr_with_epochs=new_isr_with_epochs,
-            leader_recovery_state=leader_recovery_state, partition_epoch=partition_epoch, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, leader_epoch, new_isr_with_epochs=new_isr_with_epochs,
-        leader_recovery_state=leader_recovery_state, partition_epoch=partition_epoch,
-    ), p + 6
+def _decode_items_partition_data_v3(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, leader_epoch = unpack_ii(b, p)
+        new_isr_with_epochs, p = read_compact_array(_rows_broker_state_v3, 13, b, p + 8)
+        leader_recovery_state, partition_epoch = unpack_bi(b, p)
+        if b[p + 5]:
+            tagged, p = read_tags({}, b, p + 5)
+            values.append(PartitionData(
+                partition_index, leader_epoch, new_isr_with_epochs=new_isr_with_epochs,
+                leader_recovery_state=leader_recovery_state, partition_epoch=partition_epoch, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, leader_epoch, new_isr_with_epochs=new_isr_with_epochs,
+                leader_recovery_state=leader_recovery_state, partition_epoch=partition_epoch,
+            ))
+            p += 6
+    return tuple(values), p
 
 
-def _encode_partition_data_v3(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.new_isr != ():
-        raise ValueError("new_isr")
-    out(pack_ii(o.partition_index, o.leader_epoch))
-    write_compact_array(_encode_broker_state_v3, o.new_isr_with_epochs, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bi(o.leader_recovery_state, o.partition_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bix(o.leader_recovery_state, o.partition_epoch))
+def _encode_items_partition_data_v3(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.new_isr != ():
+            raise ValueError("new_isr")
+        out(pack_ii(o.partition_index, o.leader_epoch))
+        write_compact_array(_encode_items_broker_state_v3, o.new_isr_with_epochs, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_bi(o.leader_recovery_state, o.partition_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bix(o.leader_recovery_state, o.partition_epoch))
 
 
-def _decode_topic_data_v3(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v3, 15, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_id=topic_id, partitions=partitions, **tagged), p
-    return TopicData(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_topic_data_v3(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_data_v3, 15, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(TopicData(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v3(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v3, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v3(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v3, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_request_v3(b: Buffer, p: int) -> tuple[AlterPartitionRequest, int]:
     broker_id, broker_epoch = unpack_iq(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v3, 18, b, p + 12)
+    topics, p = read_compact_array(_decode_items_topic_data_v3, 18, b, p + 12)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionRequest(broker_id, broker_epoch, topics, **tagged), p
@@ -492,7 +554,7 @@ def _decode_alter_partition_request_v3(b: Buffer, p: int) -> tuple[AlterPartitio
 
 def _encode_alter_partition_request_v3(o: AlterPartitionRequest, out: Append) -> None:
     out(pack_iq(o.broker_id, o.broker_epoch))
-    write_compact_array(_encode_topic_data_v3, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v3, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -504,31 +566,11 @@ AlterPartitionRequest.codec = Codec(
     TABLE,
     classes=(BrokerState, PartitionData, TopicData, AlterPartitionRequest),
     decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_alter_partition_request_v0,
-        _decode_partition_data_v1,
-        _decode_topic_data_v1,
-        _decode_alter_partition_request_v1,
-        _decode_topic_data_v2,
-        _decode_alter_partition_request_v2,
-        _decode_broker_state_v3,
-        _decode_partition_data_v3,
-        _decode_topic_data_v3,
+        _decode_alter_partition_request_v0, _decode_alter_partition_request_v1, _decode_alter_partition_request_v2,
         _decode_alter_partition_request_v3,
     ),
     encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_alter_partition_request_v0,
-        _encode_partition_data_v1,
-        _encode_topic_data_v1,
-        _encode_alter_partition_request_v1,
-        _encode_topic_data_v2,
-        _encode_alter_partition_request_v2,
-        _encode_broker_state_v3,
-        _encode_partition_data_v3,
-        _encode_topic_data_v3,
+        _encode_alter_partition_request_v0, _encode_alter_partition_request_v1, _encode_alter_partition_request_v2,
         _encode_alter_partition_request_v3,
     ),
 )

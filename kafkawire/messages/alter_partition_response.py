@@ -21,13 +21,14 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
     write_tags,
 )
@@ -189,55 +190,73 @@ unpack_ihii, pack_ihii = unpacker("ihii"), packer("ihii")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
-    isr, p = read_compact_int32s(b, p + 14)
-    partition_epoch = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return PartitionData(
-            partition_index, error_code, leader_id, leader_epoch, isr, partition_epoch=partition_epoch, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, leader_id, leader_epoch, isr, partition_epoch=partition_epoch,
-    ), p + 5
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
+        isr, p = read_compact_int32s(b, p + 14)
+        partition_epoch = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(PartitionData(
+                partition_index, error_code, leader_id, leader_epoch, isr, partition_epoch=partition_epoch, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, leader_id, leader_epoch, isr, partition_epoch=partition_epoch,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
-    write_compact_numbers("i", o.isr, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.partition_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.partition_epoch))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+        write_compact_int32s(o.isr, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.partition_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.partition_epoch))
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v0, 20, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions=partitions, **tagged), p
-    return TopicData(topic_name, partitions=partitions), p + 1
+_rows_partition_data_v0 = shaped(
+    lambda rows, e1: [PartitionData(r[0], r[1], r[2], r[3], r[4:e1], partition_epoch=r[e1]) for r in rows],
+    _decode_items_partition_data_v0, "ihii [i i", True,
+)
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v0, 20, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions=partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions=partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_response_v0(b: Buffer, p: int) -> tuple[AlterPartitionResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v0, 3, b, p + 6)
+    topics, p = read_compact_array(_decode_items_topic_data_v0, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionResponse(throttle_time_ms, error_code, topics, **tagged), p
@@ -246,63 +265,81 @@ def _decode_alter_partition_response_v0(b: Buffer, p: int) -> tuple[AlterPartiti
 
 def _encode_alter_partition_response_v0(o: AlterPartitionResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
-    isr, p = read_compact_int32s(b, p + 14)
-    leader_recovery_state, partition_epoch = unpack_bi(b, p)
-    if b[p + 5]:
-        tagged, p = read_tags({}, b, p + 5)
-        return PartitionData(
-            partition_index, error_code, leader_id, leader_epoch, isr, leader_recovery_state, partition_epoch,
-            **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, leader_id, leader_epoch, isr, leader_recovery_state, partition_epoch,
-    ), p + 6
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
+        isr, p = read_compact_int32s(b, p + 14)
+        leader_recovery_state, partition_epoch = unpack_bi(b, p)
+        if b[p + 5]:
+            tagged, p = read_tags({}, b, p + 5)
+            values.append(PartitionData(
+                partition_index, error_code, leader_id, leader_epoch, isr, leader_recovery_state, partition_epoch,
+                **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, leader_id, leader_epoch, isr, leader_recovery_state, partition_epoch,
+            ))
+            p += 6
+    return tuple(values), p
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
-    write_compact_numbers("i", o.isr, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bi(o.leader_recovery_state, o.partition_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bix(o.leader_recovery_state, o.partition_epoch))
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+        write_compact_int32s(o.isr, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_bi(o.leader_recovery_state, o.partition_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bix(o.leader_recovery_state, o.partition_epoch))
 
 
-def _decode_topic_data_v1(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v1, 21, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions=partitions, **tagged), p
-    return TopicData(topic_name, partitions=partitions), p + 1
+_rows_partition_data_v1 = shaped(
+    lambda rows, e1: [PartitionData(r[0], r[1], r[2], r[3], r[4:e1], r[e1], r[e1 + 1]) for r in rows],
+    _decode_items_partition_data_v1, "ihii [i bi", True,
+)
 
 
-def _encode_topic_data_v1(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v1, 21, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions=partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions=partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v1(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_response_v1(b: Buffer, p: int) -> tuple[AlterPartitionResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v1, 3, b, p + 6)
+    topics, p = read_compact_array(_decode_items_topic_data_v1, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionResponse(throttle_time_ms, error_code, topics, **tagged), p
@@ -311,36 +348,42 @@ def _decode_alter_partition_response_v1(b: Buffer, p: int) -> tuple[AlterPartiti
 
 def _encode_alter_partition_response_v1(o: AlterPartitionResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_topic_data_v1, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_topic_data_v2(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v1, 21, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_id=topic_id, partitions=partitions, **tagged), p
-    return TopicData(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_topic_data_v2(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_partition_data_v1, 21, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(TopicData(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v2(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v2(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_partition_response_v2(b: Buffer, p: int) -> tuple[AlterPartitionResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v2, 18, b, p + 6)
+    topics, p = read_compact_array(_decode_items_topic_data_v2, 18, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterPartitionResponse(throttle_time_ms, error_code, topics, **tagged), p
@@ -349,7 +392,7 @@ def _decode_alter_partition_response_v2(b: Buffer, p: int) -> tuple[AlterPartiti
 
 def _encode_alter_partition_response_v2(o: AlterPartitionResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_topic_data_v2, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -361,23 +404,11 @@ AlterPartitionResponse.codec = Codec(
     TABLE,
     classes=(PartitionData, TopicData, AlterPartitionResponse),
     decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_alter_partition_response_v0,
-        _decode_partition_data_v1,
-        _decode_topic_data_v1,
-        _decode_alter_partition_response_v1,
-        _decode_topic_data_v2,
+        _decode_alter_partition_response_v0, _decode_alter_partition_response_v1, _decode_alter_partition_response_v2,
         _decode_alter_partition_response_v2,
     ),
     encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_alter_partition_response_v0,
-        _encode_partition_data_v1,
-        _encode_topic_data_v1,
-        _encode_alter_partition_response_v1,
-        _encode_topic_data_v2,
+        _encode_alter_partition_response_v0, _encode_alter_partition_response_v1, _encode_alter_partition_response_v2,
         _encode_alter_partition_response_v2,
     ),
 )

@@ -27,9 +27,9 @@ from kafkawire.wire.write import (
     Append,
     write_array,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
-    write_numbers,
+    write_int32s,
     write_string,
     write_tags,
 )
@@ -146,89 +146,113 @@ TABLE = Table(
 )
 
 
-def _decode_alter_replica_log_dir_topic_v0(b: Buffer, p: int) -> tuple[AlterReplicaLogDirTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return AlterReplicaLogDirTopic(name, partitions), p
+def _decode_items_alter_replica_log_dir_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterReplicaLogDirTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(AlterReplicaLogDirTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_topic_v0(o: AlterReplicaLogDirTopic, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDirTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alter_replica_log_dir_topic_v0(values: tuple[AlterReplicaLogDirTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDirTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alter_replica_log_dir_v0(b: Buffer, p: int) -> tuple[AlterReplicaLogDir, int]:
-    path, p = read_string(b, p)
-    topics, p = read_array(_decode_alter_replica_log_dir_topic_v0, 6, b, p)
-    return AlterReplicaLogDir(path, topics), p
+def _decode_items_alter_replica_log_dir_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AlterReplicaLogDir, ...], int]:
+    values = []
+    for _ in range(n):
+        path, p = read_string(b, p)
+        topics, p = read_array(_decode_items_alter_replica_log_dir_topic_v0, 6, b, p)
+        values.append(AlterReplicaLogDir(path, topics))
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_v0(o: AlterReplicaLogDir, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDir:
-        raise TypeError
-    write_string(o.path, out)
-    write_array(_encode_alter_replica_log_dir_topic_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alter_replica_log_dir_v0(values: tuple[AlterReplicaLogDir, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDir:
+            raise TypeError
+        write_string(o.path, out)
+        write_array(_encode_items_alter_replica_log_dir_topic_v0, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_alter_replica_log_dirs_request_v0(b: Buffer, p: int) -> tuple[AlterReplicaLogDirsRequest, int]:
-    dirs, p = read_array(_decode_alter_replica_log_dir_v0, 6, b, p)
+    dirs, p = read_array(_decode_items_alter_replica_log_dir_v0, 6, b, p)
     return AlterReplicaLogDirsRequest(dirs), p
 
 
 def _encode_alter_replica_log_dirs_request_v0(o: AlterReplicaLogDirsRequest, out: Append) -> None:
-    write_array(_encode_alter_replica_log_dir_v0, o.dirs, out)
+    write_array(_encode_items_alter_replica_log_dir_v0, o.dirs, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alter_replica_log_dir_topic_v2(b: Buffer, p: int) -> tuple[AlterReplicaLogDirTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterReplicaLogDirTopic(name, partitions, **tagged), p
-    return AlterReplicaLogDirTopic(name, partitions), p + 1
+def _decode_items_alter_replica_log_dir_topic_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterReplicaLogDirTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterReplicaLogDirTopic(name, partitions, **tagged))
+        else:
+            values.append(AlterReplicaLogDirTopic(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_topic_v2(o: AlterReplicaLogDirTopic, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDirTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_replica_log_dir_topic_v2(values: tuple[AlterReplicaLogDirTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDirTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_alter_replica_log_dir_v2(b: Buffer, p: int) -> tuple[AlterReplicaLogDir, int]:
-    path, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_alter_replica_log_dir_topic_v2, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterReplicaLogDir(path, topics, **tagged), p
-    return AlterReplicaLogDir(path, topics), p + 1
+def _decode_items_alter_replica_log_dir_v2(b: Buffer, p: int, n: int) -> tuple[tuple[AlterReplicaLogDir, ...], int]:
+    values = []
+    for _ in range(n):
+        path, p = read_compact_string(b, p)
+        topics, p = read_compact_array(_decode_items_alter_replica_log_dir_topic_v2, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterReplicaLogDir(path, topics, **tagged))
+        else:
+            values.append(AlterReplicaLogDir(path, topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_v2(o: AlterReplicaLogDir, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDir:
-        raise TypeError
-    write_compact_string(o.path, out)
-    write_compact_array(_encode_alter_replica_log_dir_topic_v2, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_replica_log_dir_v2(values: tuple[AlterReplicaLogDir, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDir:
+            raise TypeError
+        write_compact_string(o.path, out)
+        write_compact_array(_encode_items_alter_replica_log_dir_topic_v2, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_replica_log_dirs_request_v2(b: Buffer, p: int) -> tuple[AlterReplicaLogDirsRequest, int]:
-    dirs, p = read_compact_array(_decode_alter_replica_log_dir_v2, 3, b, p)
+    dirs, p = read_compact_array(_decode_items_alter_replica_log_dir_v2, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterReplicaLogDirsRequest(dirs, **tagged), p
@@ -236,7 +260,7 @@ def _decode_alter_replica_log_dirs_request_v2(b: Buffer, p: int) -> tuple[AlterR
 
 
 def _encode_alter_replica_log_dirs_request_v2(o: AlterReplicaLogDirsRequest, out: Append) -> None:
-    write_compact_array(_encode_alter_replica_log_dir_v2, o.dirs, out)
+    write_compact_array(_encode_items_alter_replica_log_dir_v2, o.dirs, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -248,19 +272,11 @@ AlterReplicaLogDirsRequest.codec = Codec(
     TABLE,
     classes=(AlterReplicaLogDirTopic, AlterReplicaLogDir, AlterReplicaLogDirsRequest),
     decoders=(
-        _decode_alter_replica_log_dir_topic_v0,
-        _decode_alter_replica_log_dir_v0,
-        _decode_alter_replica_log_dirs_request_v0,
-        _decode_alter_replica_log_dir_topic_v2,
-        _decode_alter_replica_log_dir_v2,
+        _decode_alter_replica_log_dirs_request_v0, _decode_alter_replica_log_dirs_request_v0,
         _decode_alter_replica_log_dirs_request_v2,
     ),
     encoders=(
-        _encode_alter_replica_log_dir_topic_v0,
-        _encode_alter_replica_log_dir_v0,
-        _encode_alter_replica_log_dirs_request_v0,
-        _encode_alter_replica_log_dir_topic_v2,
-        _encode_alter_replica_log_dir_v2,
+        _encode_alter_replica_log_dirs_request_v0, _encode_alter_replica_log_dirs_request_v0,
         _encode_alter_replica_log_dirs_request_v2,
     ),
 )

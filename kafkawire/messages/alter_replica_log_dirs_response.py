@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -161,102 +152,135 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_alter_replica_log_dir_partition_result_v0(b: Buffer, p: int) -> tuple[
-    AlterReplicaLogDirPartitionResult, int,
+def _decode_items_alter_replica_log_dir_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterReplicaLogDirPartitionResult, ...], int,
 ]:
-    partition_index, error_code = unpack_ih(b, p)
-    return AlterReplicaLogDirPartitionResult(partition_index, error_code), p + 6
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        values.append(AlterReplicaLogDirPartitionResult(partition_index, error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_partition_result_v0(o: AlterReplicaLogDirPartitionResult, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDirPartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alter_replica_log_dir_partition_result_v0(
+    values: tuple[AlterReplicaLogDirPartitionResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDirPartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_alter_replica_log_dir_partition_result_v0 = Rows(
-    AlterReplicaLogDirPartitionResult, _decode_alter_replica_log_dir_partition_result_v0, "ih", False,
+_rows_alter_replica_log_dir_partition_result_v0 = rows(
+    AlterReplicaLogDirPartitionResult, _decode_items_alter_replica_log_dir_partition_result_v0, "ih", False,
 )
 
 
-def _decode_alter_replica_log_dir_topic_result_v0(b: Buffer, p: int) -> tuple[AlterReplicaLogDirTopicResult, int]:
-    topic_name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_alter_replica_log_dir_partition_result_v0, b, p)
-    return AlterReplicaLogDirTopicResult(topic_name, partitions), p
+def _decode_items_alter_replica_log_dir_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterReplicaLogDirTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partitions, p = read_array(_rows_alter_replica_log_dir_partition_result_v0, 6, b, p)
+        values.append(AlterReplicaLogDirTopicResult(topic_name, partitions))
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_topic_result_v0(o: AlterReplicaLogDirTopicResult, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDirTopicResult:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_array(_encode_alter_replica_log_dir_partition_result_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alter_replica_log_dir_topic_result_v0(
+    values: tuple[AlterReplicaLogDirTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDirTopicResult:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_array(_encode_items_alter_replica_log_dir_partition_result_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_alter_replica_log_dirs_response_v0(b: Buffer, p: int) -> tuple[AlterReplicaLogDirsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_alter_replica_log_dir_topic_result_v0, 6, b, p + 4)
+    results, p = read_array(_decode_items_alter_replica_log_dir_topic_result_v0, 6, b, p + 4)
     return AlterReplicaLogDirsResponse(throttle_time_ms, results), p
 
 
 def _encode_alter_replica_log_dirs_response_v0(o: AlterReplicaLogDirsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_alter_replica_log_dir_topic_result_v0, o.results, out)
+    write_array(_encode_items_alter_replica_log_dir_topic_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alter_replica_log_dir_partition_result_v2(b: Buffer, p: int) -> tuple[
-    AlterReplicaLogDirPartitionResult, int,
+def _decode_items_alter_replica_log_dir_partition_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterReplicaLogDirPartitionResult, ...], int,
 ]:
-    partition_index, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return AlterReplicaLogDirPartitionResult(partition_index, error_code, **tagged), p
-    return AlterReplicaLogDirPartitionResult(partition_index, error_code), p + 7
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(AlterReplicaLogDirPartitionResult(partition_index, error_code, **tagged))
+        else:
+            values.append(AlterReplicaLogDirPartitionResult(partition_index, error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_partition_result_v2(o: AlterReplicaLogDirPartitionResult, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDirPartitionResult:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.error_code))
+def _encode_items_alter_replica_log_dir_partition_result_v2(
+    values: tuple[AlterReplicaLogDirPartitionResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDirPartitionResult:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.error_code))
 
 
-_rows_alter_replica_log_dir_partition_result_v2 = Rows(
-    AlterReplicaLogDirPartitionResult, _decode_alter_replica_log_dir_partition_result_v2, "ih", True,
+_rows_alter_replica_log_dir_partition_result_v2 = rows(
+    AlterReplicaLogDirPartitionResult, _decode_items_alter_replica_log_dir_partition_result_v2, "ih", True,
 )
 
 
-def _decode_alter_replica_log_dir_topic_result_v2(b: Buffer, p: int) -> tuple[AlterReplicaLogDirTopicResult, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_alter_replica_log_dir_partition_result_v2, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterReplicaLogDirTopicResult(topic_name, partitions, **tagged), p
-    return AlterReplicaLogDirTopicResult(topic_name, partitions), p + 1
+def _decode_items_alter_replica_log_dir_topic_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterReplicaLogDirTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_alter_replica_log_dir_partition_result_v2, 7, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterReplicaLogDirTopicResult(topic_name, partitions, **tagged))
+        else:
+            values.append(AlterReplicaLogDirTopicResult(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_replica_log_dir_topic_result_v2(o: AlterReplicaLogDirTopicResult, out: Append) -> None:
-    if o.__class__ is not AlterReplicaLogDirTopicResult:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_alter_replica_log_dir_partition_result_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_replica_log_dir_topic_result_v2(
+    values: tuple[AlterReplicaLogDirTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterReplicaLogDirTopicResult:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_alter_replica_log_dir_partition_result_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_replica_log_dirs_response_v2(b: Buffer, p: int) -> tuple[AlterReplicaLogDirsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_alter_replica_log_dir_topic_result_v2, 3, b, p + 4)
+    results, p = read_compact_array(_decode_items_alter_replica_log_dir_topic_result_v2, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterReplicaLogDirsResponse(throttle_time_ms, results, **tagged), p
@@ -265,7 +289,7 @@ def _decode_alter_replica_log_dirs_response_v2(b: Buffer, p: int) -> tuple[Alter
 
 def _encode_alter_replica_log_dirs_response_v2(o: AlterReplicaLogDirsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_alter_replica_log_dir_topic_result_v2, o.results, out)
+    write_compact_array(_encode_items_alter_replica_log_dir_topic_result_v2, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -277,19 +301,11 @@ AlterReplicaLogDirsResponse.codec = Codec(
     TABLE,
     classes=(AlterReplicaLogDirPartitionResult, AlterReplicaLogDirTopicResult, AlterReplicaLogDirsResponse),
     decoders=(
-        _decode_alter_replica_log_dir_partition_result_v0,
-        _decode_alter_replica_log_dir_topic_result_v0,
-        _decode_alter_replica_log_dirs_response_v0,
-        _decode_alter_replica_log_dir_partition_result_v2,
-        _decode_alter_replica_log_dir_topic_result_v2,
+        _decode_alter_replica_log_dirs_response_v0, _decode_alter_replica_log_dirs_response_v0,
         _decode_alter_replica_log_dirs_response_v2,
     ),
     encoders=(
-        _encode_alter_replica_log_dir_partition_result_v0,
-        _encode_alter_replica_log_dir_topic_result_v0,
-        _encode_alter_replica_log_dirs_response_v0,
-        _encode_alter_replica_log_dir_partition_result_v2,
-        _encode_alter_replica_log_dir_topic_result_v2,
+        _encode_alter_replica_log_dirs_response_v0, _encode_alter_replica_log_dirs_response_v0,
         _encode_alter_replica_log_dirs_response_v2,
     ),
 )

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, read_compact_array, read_compact_rows, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
 
@@ -122,58 +123,72 @@ unpack_iq, pack_iq = unpacker("iq"), packer("iq")
 pack_iqx = packer("iqx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_alter_share_group_offsets_request_partition_v0(b: Buffer, p: int) -> tuple[
-    AlterShareGroupOffsetsRequestPartition, int,
+def _decode_items_alter_share_group_offsets_request_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterShareGroupOffsetsRequestPartition, ...], int,
 ]:
-    partition_index, start_offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return AlterShareGroupOffsetsRequestPartition(partition_index, start_offset, **tagged), p
-    return AlterShareGroupOffsetsRequestPartition(partition_index, start_offset), p + 13
+    values = []
+    for _ in range(n):
+        partition_index, start_offset = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(AlterShareGroupOffsetsRequestPartition(partition_index, start_offset, **tagged))
+        else:
+            values.append(AlterShareGroupOffsetsRequestPartition(partition_index, start_offset))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_alter_share_group_offsets_request_partition_v0(
-    o: AlterShareGroupOffsetsRequestPartition, out: Append,
+def _encode_items_alter_share_group_offsets_request_partition_v0(
+    values: tuple[AlterShareGroupOffsetsRequestPartition, ...], out: Append,
 ) -> None:
-    if o.__class__ is not AlterShareGroupOffsetsRequestPartition:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.partition_index, o.start_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.partition_index, o.start_offset))
+    for o in values:
+        if o.__class__ is not AlterShareGroupOffsetsRequestPartition:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.partition_index, o.start_offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.partition_index, o.start_offset))
 
 
-_rows_alter_share_group_offsets_request_partition_v0 = Rows(
-    AlterShareGroupOffsetsRequestPartition, _decode_alter_share_group_offsets_request_partition_v0, "iq", True,
+_rows_alter_share_group_offsets_request_partition_v0 = rows(
+    AlterShareGroupOffsetsRequestPartition, _decode_items_alter_share_group_offsets_request_partition_v0, "iq", True,
 )
 
 
-def _decode_alter_share_group_offsets_request_topic_v0(b: Buffer, p: int) -> tuple[
-    AlterShareGroupOffsetsRequestTopic, int,
+def _decode_items_alter_share_group_offsets_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterShareGroupOffsetsRequestTopic, ...], int,
 ]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_alter_share_group_offsets_request_partition_v0, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterShareGroupOffsetsRequestTopic(topic_name, partitions, **tagged), p
-    return AlterShareGroupOffsetsRequestTopic(topic_name, partitions), p + 1
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_alter_share_group_offsets_request_partition_v0, 13, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterShareGroupOffsetsRequestTopic(topic_name, partitions, **tagged))
+        else:
+            values.append(AlterShareGroupOffsetsRequestTopic(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_share_group_offsets_request_topic_v0(o: AlterShareGroupOffsetsRequestTopic, out: Append) -> None:
-    if o.__class__ is not AlterShareGroupOffsetsRequestTopic:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_alter_share_group_offsets_request_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_share_group_offsets_request_topic_v0(
+    values: tuple[AlterShareGroupOffsetsRequestTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterShareGroupOffsetsRequestTopic:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_alter_share_group_offsets_request_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_share_group_offsets_request_v0(b: Buffer, p: int) -> tuple[AlterShareGroupOffsetsRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_alter_share_group_offsets_request_topic_v0, 3, b, p)
+    topics, p = read_compact_array(_decode_items_alter_share_group_offsets_request_topic_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterShareGroupOffsetsRequest(group_id, topics, **tagged), p
@@ -182,7 +197,7 @@ def _decode_alter_share_group_offsets_request_v0(b: Buffer, p: int) -> tuple[Alt
 
 def _encode_alter_share_group_offsets_request_v0(o: AlterShareGroupOffsetsRequest, out: Append) -> None:
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_alter_share_group_offsets_request_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_alter_share_group_offsets_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -195,14 +210,6 @@ AlterShareGroupOffsetsRequest.codec = Codec(
     classes=(
         AlterShareGroupOffsetsRequestPartition, AlterShareGroupOffsetsRequestTopic, AlterShareGroupOffsetsRequest,
     ),
-    decoders=(
-        _decode_alter_share_group_offsets_request_partition_v0,
-        _decode_alter_share_group_offsets_request_topic_v0,
-        _decode_alter_share_group_offsets_request_v0,
-    ),
-    encoders=(
-        _encode_alter_share_group_offsets_request_partition_v0,
-        _encode_alter_share_group_offsets_request_topic_v0,
-        _encode_alter_share_group_offsets_request_v0,
-    ),
+    decoders=(_decode_alter_share_group_offsets_request_v0,),
+    encoders=(_encode_alter_share_group_offsets_request_v0,),
 )

@@ -147,58 +147,72 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_alter_share_group_offsets_response_partition_v0(b: Buffer, p: int) -> tuple[
-    AlterShareGroupOffsetsResponsePartition, int,
+def _decode_items_alter_share_group_offsets_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterShareGroupOffsetsResponsePartition, ...], int,
 ]:
-    partition_index, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterShareGroupOffsetsResponsePartition(partition_index, error_code, error_message, **tagged), p
-    return AlterShareGroupOffsetsResponsePartition(partition_index, error_code, error_message), p + 1
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterShareGroupOffsetsResponsePartition(partition_index, error_code, error_message, **tagged))
+        else:
+            values.append(AlterShareGroupOffsetsResponsePartition(partition_index, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_share_group_offsets_response_partition_v0(
-    o: AlterShareGroupOffsetsResponsePartition, out: Append,
+def _encode_items_alter_share_group_offsets_response_partition_v0(
+    values: tuple[AlterShareGroupOffsetsResponsePartition, ...], out: Append,
 ) -> None:
-    if o.__class__ is not AlterShareGroupOffsetsResponsePartition:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not AlterShareGroupOffsetsResponsePartition:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_alter_share_group_offsets_response_topic_v0(b: Buffer, p: int) -> tuple[
-    AlterShareGroupOffsetsResponseTopic, int,
+def _decode_items_alter_share_group_offsets_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterShareGroupOffsetsResponseTopic, ...], int,
 ]:
-    topic_name, p = read_compact_string(b, p)
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_alter_share_group_offsets_response_partition_v0, 8, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions, **tagged), p
-    return AlterShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions), p + 1
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_alter_share_group_offsets_response_partition_v0, 8, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions, **tagged))
+        else:
+            values.append(AlterShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_share_group_offsets_response_topic_v0(o: AlterShareGroupOffsetsResponseTopic, out: Append) -> None:
-    if o.__class__ is not AlterShareGroupOffsetsResponseTopic:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_alter_share_group_offsets_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_share_group_offsets_response_topic_v0(
+    values: tuple[AlterShareGroupOffsetsResponseTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterShareGroupOffsetsResponseTopic:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_alter_share_group_offsets_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_share_group_offsets_response_v0(b: Buffer, p: int) -> tuple[AlterShareGroupOffsetsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    responses, p = read_compact_array(_decode_alter_share_group_offsets_response_topic_v0, 19, b, p)
+    responses, p = read_compact_array(_decode_items_alter_share_group_offsets_response_topic_v0, 19, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterShareGroupOffsetsResponse(throttle_time_ms, error_code, error_message, responses, **tagged), p
@@ -208,7 +222,7 @@ def _decode_alter_share_group_offsets_response_v0(b: Buffer, p: int) -> tuple[Al
 def _encode_alter_share_group_offsets_response_v0(o: AlterShareGroupOffsetsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_alter_share_group_offsets_response_topic_v0, o.responses, out)
+    write_compact_array(_encode_items_alter_share_group_offsets_response_topic_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -221,14 +235,6 @@ AlterShareGroupOffsetsResponse.codec = Codec(
     classes=(
         AlterShareGroupOffsetsResponsePartition, AlterShareGroupOffsetsResponseTopic, AlterShareGroupOffsetsResponse,
     ),
-    decoders=(
-        _decode_alter_share_group_offsets_response_partition_v0,
-        _decode_alter_share_group_offsets_response_topic_v0,
-        _decode_alter_share_group_offsets_response_v0,
-    ),
-    encoders=(
-        _encode_alter_share_group_offsets_response_partition_v0,
-        _encode_alter_share_group_offsets_response_topic_v0,
-        _encode_alter_share_group_offsets_response_v0,
-    ),
+    decoders=(_decode_alter_share_group_offsets_response_v0,),
+    encoders=(_encode_alter_share_group_offsets_response_v0,),
 )

@@ -136,53 +136,69 @@ pack_bx = packer("bx")  # with the count of tagged fields behind it: 0
 unpack_bi, pack_bi = unpacker("bi"), packer("bi")
 
 
-def _decode_scram_credential_deletion_v0(b: Buffer, p: int) -> tuple[ScramCredentialDeletion, int]:
-    name, p = read_compact_string(b, p)
-    mechanism = unpack_b(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return ScramCredentialDeletion(name, mechanism, **tagged), p
-    return ScramCredentialDeletion(name, mechanism), p + 2
+def _decode_items_scram_credential_deletion_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ScramCredentialDeletion, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        mechanism = unpack_b(b, p)[0]
+        if b[p + 1]:
+            tagged, p = read_tags({}, b, p + 1)
+            values.append(ScramCredentialDeletion(name, mechanism, **tagged))
+        else:
+            values.append(ScramCredentialDeletion(name, mechanism))
+            p += 2
+    return tuple(values), p
 
 
-def _encode_scram_credential_deletion_v0(o: ScramCredentialDeletion, out: Append) -> None:
-    if o.__class__ is not ScramCredentialDeletion:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_b(o.mechanism))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bx(o.mechanism))
+def _encode_items_scram_credential_deletion_v0(values: tuple[ScramCredentialDeletion, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ScramCredentialDeletion:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_b(o.mechanism))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bx(o.mechanism))
 
 
-def _decode_scram_credential_upsertion_v0(b: Buffer, p: int) -> tuple[ScramCredentialUpsertion, int]:
-    name, p = read_compact_string(b, p)
-    mechanism, iterations = unpack_bi(b, p)
-    salt, p = read_compact_bytes(b, p + 5)
-    salted_password, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ScramCredentialUpsertion(name, mechanism, iterations, salt, salted_password, **tagged), p
-    return ScramCredentialUpsertion(name, mechanism, iterations, salt, salted_password), p + 1
+def _decode_items_scram_credential_upsertion_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ScramCredentialUpsertion, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        mechanism, iterations = unpack_bi(b, p)
+        salt, p = read_compact_bytes(b, p + 5)
+        salted_password, p = read_compact_bytes(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ScramCredentialUpsertion(name, mechanism, iterations, salt, salted_password, **tagged))
+        else:
+            values.append(ScramCredentialUpsertion(name, mechanism, iterations, salt, salted_password))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_scram_credential_upsertion_v0(o: ScramCredentialUpsertion, out: Append) -> None:
-    if o.__class__ is not ScramCredentialUpsertion:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_bi(o.mechanism, o.iterations))
-    write_compact_bytes(o.salt, out)
-    write_compact_bytes(o.salted_password, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_scram_credential_upsertion_v0(values: tuple[ScramCredentialUpsertion, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ScramCredentialUpsertion:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_bi(o.mechanism, o.iterations))
+        write_compact_bytes(o.salt, out)
+        write_compact_bytes(o.salted_password, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_user_scram_credentials_request_v0(b: Buffer, p: int) -> tuple[AlterUserScramCredentialsRequest, int]:
-    deletions, p = read_compact_array(_decode_scram_credential_deletion_v0, 3, b, p)
-    upsertions, p = read_compact_array(_decode_scram_credential_upsertion_v0, 9, b, p)
+    deletions, p = read_compact_array(_decode_items_scram_credential_deletion_v0, 3, b, p)
+    upsertions, p = read_compact_array(_decode_items_scram_credential_upsertion_v0, 9, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterUserScramCredentialsRequest(deletions, upsertions, **tagged), p
@@ -190,8 +206,8 @@ def _decode_alter_user_scram_credentials_request_v0(b: Buffer, p: int) -> tuple[
 
 
 def _encode_alter_user_scram_credentials_request_v0(o: AlterUserScramCredentialsRequest, out: Append) -> None:
-    write_compact_array(_encode_scram_credential_deletion_v0, o.deletions, out)
-    write_compact_array(_encode_scram_credential_upsertion_v0, o.upsertions, out)
+    write_compact_array(_encode_items_scram_credential_deletion_v0, o.deletions, out)
+    write_compact_array(_encode_items_scram_credential_upsertion_v0, o.upsertions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -202,14 +218,6 @@ AlterUserScramCredentialsRequest.codec = Codec(
     AlterUserScramCredentialsRequest,
     TABLE,
     classes=(ScramCredentialDeletion, ScramCredentialUpsertion, AlterUserScramCredentialsRequest),
-    decoders=(
-        _decode_scram_credential_deletion_v0,
-        _decode_scram_credential_upsertion_v0,
-        _decode_alter_user_scram_credentials_request_v0,
-    ),
-    encoders=(
-        _encode_scram_credential_deletion_v0,
-        _encode_scram_credential_upsertion_v0,
-        _encode_alter_user_scram_credentials_request_v0,
-    ),
+    decoders=(_decode_alter_user_scram_credentials_request_v0,),
+    encoders=(_encode_alter_user_scram_credentials_request_v0,),
 )

@@ -104,33 +104,43 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_alter_user_scram_credentials_result_v0(b: Buffer, p: int) -> tuple[AlterUserScramCredentialsResult, int]:
-    user, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterUserScramCredentialsResult(user, error_code, error_message, **tagged), p
-    return AlterUserScramCredentialsResult(user, error_code, error_message), p + 1
+def _decode_items_alter_user_scram_credentials_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterUserScramCredentialsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        user, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterUserScramCredentialsResult(user, error_code, error_message, **tagged))
+        else:
+            values.append(AlterUserScramCredentialsResult(user, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_user_scram_credentials_result_v0(o: AlterUserScramCredentialsResult, out: Append) -> None:
-    if o.__class__ is not AlterUserScramCredentialsResult:
-        raise TypeError
-    write_compact_string(o.user, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_user_scram_credentials_result_v0(
+    values: tuple[AlterUserScramCredentialsResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterUserScramCredentialsResult:
+            raise TypeError
+        write_compact_string(o.user, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_alter_user_scram_credentials_response_v0(b: Buffer, p: int) -> tuple[
     AlterUserScramCredentialsResponse, int,
 ]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_alter_user_scram_credentials_result_v0, 5, b, p + 4)
+    results, p = read_compact_array(_decode_items_alter_user_scram_credentials_result_v0, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AlterUserScramCredentialsResponse(throttle_time_ms, results, **tagged), p
@@ -139,7 +149,7 @@ def _decode_alter_user_scram_credentials_response_v0(b: Buffer, p: int) -> tuple
 
 def _encode_alter_user_scram_credentials_response_v0(o: AlterUserScramCredentialsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_alter_user_scram_credentials_result_v0, o.results, out)
+    write_compact_array(_encode_items_alter_user_scram_credentials_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -150,12 +160,6 @@ AlterUserScramCredentialsResponse.codec = Codec(
     AlterUserScramCredentialsResponse,
     TABLE,
     classes=(AlterUserScramCredentialsResult, AlterUserScramCredentialsResponse),
-    decoders=(
-        _decode_alter_user_scram_credentials_result_v0,
-        _decode_alter_user_scram_credentials_response_v0,
-    ),
-    encoders=(
-        _encode_alter_user_scram_credentials_result_v0,
-        _encode_alter_user_scram_credentials_response_v0,
-    ),
+    decoders=(_decode_alter_user_scram_credentials_response_v0,),
+    encoders=(_encode_alter_user_scram_credentials_response_v0,),
 )

@@ -147,13 +147,11 @@ ApiVersionsRequest.codec = Codec(
     TABLE,
     classes=(ApiVersionsRequest,),
     decoders=(
-        _decode_api_versions_request_v0,
-        _decode_api_versions_request_v3,
-        _decode_api_versions_request_v5,
+        _decode_api_versions_request_v0, _decode_api_versions_request_v0, _decode_api_versions_request_v0,
+        _decode_api_versions_request_v3, _decode_api_versions_request_v3, _decode_api_versions_request_v5,
     ),
     encoders=(
-        _encode_api_versions_request_v0,
-        _encode_api_versions_request_v3,
-        _encode_api_versions_request_v5,
+        _encode_api_versions_request_v0, _encode_api_versions_request_v0, _encode_api_versions_request_v0,
+        _encode_api_versions_request_v3, _encode_api_versions_request_v3, _encode_api_versions_request_v5,
     ),
 )

@@ -14,17 +14,16 @@ from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, INT16, INT32, INT64, STR
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
+    read_array,
     read_bool,
     read_compact_array,
-    read_compact_rows,
     read_compact_string,
     read_int64,
-    read_rows,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     Append,
@@ -232,114 +231,137 @@ pack_hhhx = packer("hhhx")  # with the count of tagged fields behind it: 0
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_api_version_v0(b: Buffer, p: int) -> tuple[ApiVersion, int]:
-    api_key, min_version, max_version = unpack_hhh(b, p)
-    return ApiVersion(api_key, min_version, max_version), p + 6
+def _decode_items_api_version_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ApiVersion, ...], int]:
+    values = []
+    for _ in range(n):
+        api_key, min_version, max_version = unpack_hhh(b, p)
+        values.append(ApiVersion(api_key, min_version, max_version))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_api_version_v0(o: ApiVersion, out: Append) -> None:
-    if o.__class__ is not ApiVersion:
-        raise TypeError
-    out(pack_hhh(o.api_key, o.min_version, o.max_version))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_api_version_v0(values: tuple[ApiVersion, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ApiVersion:
+            raise TypeError
+        out(pack_hhh(o.api_key, o.min_version, o.max_version))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_api_version_v0 = Rows(ApiVersion, _decode_api_version_v0, "hhh", False)
+_rows_api_version_v0 = rows(ApiVersion, _decode_items_api_version_v0, "hhh", False)
 
 
 def _decode_api_versions_response_v0(b: Buffer, p: int) -> tuple[ApiVersionsResponse, int]:
     error_code = unpack_h(b, p)[0]
-    api_keys, p = read_rows(_rows_api_version_v0, b, p + 2)
+    api_keys, p = read_array(_rows_api_version_v0, 6, b, p + 2)
     return ApiVersionsResponse(error_code, api_keys), p
 
 
 def _encode_api_versions_response_v0(o: ApiVersionsResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_array(_encode_api_version_v0, o.api_keys, out)
+    write_array(_encode_items_api_version_v0, o.api_keys, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_api_versions_response_v1(b: Buffer, p: int) -> tuple[ApiVersionsResponse, int]:
     error_code = unpack_h(b, p)[0]
-    api_keys, p = read_rows(_rows_api_version_v0, b, p + 2)
+    api_keys, p = read_array(_rows_api_version_v0, 6, b, p + 2)
     throttle_time_ms = unpack_i(b, p)[0]
     return ApiVersionsResponse(error_code, api_keys, throttle_time_ms), p + 4
 
 
 def _encode_api_versions_response_v1(o: ApiVersionsResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_array(_encode_api_version_v0, o.api_keys, out)
+    write_array(_encode_items_api_version_v0, o.api_keys, out)
     out(pack_i(o.throttle_time_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_api_version_v3(b: Buffer, p: int) -> tuple[ApiVersion, int]:
-    api_key, min_version, max_version = unpack_hhh(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return ApiVersion(api_key, min_version, max_version, **tagged), p
-    return ApiVersion(api_key, min_version, max_version), p + 7
+def _decode_items_api_version_v3(b: Buffer, p: int, n: int) -> tuple[tuple[ApiVersion, ...], int]:
+    values = []
+    for _ in range(n):
+        api_key, min_version, max_version = unpack_hhh(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(ApiVersion(api_key, min_version, max_version, **tagged))
+        else:
+            values.append(ApiVersion(api_key, min_version, max_version))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_api_version_v3(o: ApiVersion, out: Append) -> None:
-    if o.__class__ is not ApiVersion:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_hhh(o.api_key, o.min_version, o.max_version))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hhhx(o.api_key, o.min_version, o.max_version))
+def _encode_items_api_version_v3(values: tuple[ApiVersion, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ApiVersion:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_hhh(o.api_key, o.min_version, o.max_version))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hhhx(o.api_key, o.min_version, o.max_version))
 
 
-_rows_api_version_v3 = Rows(ApiVersion, _decode_api_version_v3, "hhh", True)
+_rows_api_version_v3 = rows(ApiVersion, _decode_items_api_version_v3, "hhh", True)
 
 
-def _decode_supported_feature_key_v3(b: Buffer, p: int) -> tuple[SupportedFeatureKey, int]:
-    name, p = read_compact_string(b, p)
-    min_version, max_version = unpack_hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return SupportedFeatureKey(name, min_version, max_version, **tagged), p
-    return SupportedFeatureKey(name, min_version, max_version), p + 5
+def _decode_items_supported_feature_key_v3(b: Buffer, p: int, n: int) -> tuple[tuple[SupportedFeatureKey, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        min_version, max_version = unpack_hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(SupportedFeatureKey(name, min_version, max_version, **tagged))
+        else:
+            values.append(SupportedFeatureKey(name, min_version, max_version))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_supported_feature_key_v3(o: SupportedFeatureKey, out: Append) -> None:
-    if o.__class__ is not SupportedFeatureKey:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_hh(o.min_version, o.max_version))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hhx(o.min_version, o.max_version))
+def _encode_items_supported_feature_key_v3(values: tuple[SupportedFeatureKey, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not SupportedFeatureKey:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_hh(o.min_version, o.max_version))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hhx(o.min_version, o.max_version))
 
 
-def _decode_finalized_feature_key_v3(b: Buffer, p: int) -> tuple[FinalizedFeatureKey, int]:
-    name, p = read_compact_string(b, p)
-    max_version_level, min_version_level = unpack_hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return FinalizedFeatureKey(name, max_version_level, min_version_level, **tagged), p
-    return FinalizedFeatureKey(name, max_version_level, min_version_level), p + 5
+def _decode_items_finalized_feature_key_v3(b: Buffer, p: int, n: int) -> tuple[tuple[FinalizedFeatureKey, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        max_version_level, min_version_level = unpack_hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(FinalizedFeatureKey(name, max_version_level, min_version_level, **tagged))
+        else:
+            values.append(FinalizedFeatureKey(name, max_version_level, min_version_level))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_finalized_feature_key_v3(o: FinalizedFeatureKey, out: Append) -> None:
-    if o.__class__ is not FinalizedFeatureKey:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_hh(o.max_version_level, o.min_version_level))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hhx(o.max_version_level, o.min_version_level))
+def _encode_items_finalized_feature_key_v3(values: tuple[FinalizedFeatureKey, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FinalizedFeatureKey:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_hh(o.max_version_level, o.min_version_level))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hhx(o.max_version_level, o.min_version_level))
 
 
 def _decode_api_versions_response_v3(b: Buffer, p: int) -> tuple[ApiVersionsResponse, int]:
     error_code = unpack_h(b, p)[0]
-    api_keys, p = read_compact_rows(_rows_api_version_v3, b, p + 2)
+    api_keys, p = read_compact_array(_rows_api_version_v3, 7, b, p + 2)
     throttle_time_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags(_TAGS_API_VERSIONS_RESPONSE_V3, b, p + 4)
@@ -349,21 +371,21 @@ def _decode_api_versions_response_v3(b: Buffer, p: int) -> tuple[ApiVersionsResp
 
 def _encode_api_versions_response_v3(o: ApiVersionsResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_compact_array(_encode_api_version_v3, o.api_keys, out)
+    write_compact_array(_encode_items_api_version_v3, o.api_keys, out)
     out(pack_i(o.throttle_time_ms))
     write_tags(_TAGGED_API_VERSIONS_RESPONSE_V3, _TAGS_API_VERSIONS_RESPONSE_V3, o, out)
 
 
 _TAGS_API_VERSIONS_RESPONSE_V3: ReadTags = {
-    0: ("supported_features", partial(read_compact_array, _decode_supported_feature_key_v3, 6)),
+    0: ("supported_features", partial(read_compact_array, _decode_items_supported_feature_key_v3, 6)),
     1: ("finalized_features_epoch", read_int64),
-    2: ("finalized_features", partial(read_compact_array, _decode_finalized_feature_key_v3, 6)),
+    2: ("finalized_features", partial(read_compact_array, _decode_items_finalized_feature_key_v3, 6)),
     3: ("zk_migration_ready", read_bool),
 }
 _TAGGED_API_VERSIONS_RESPONSE_V3: WriteTags = (
-    (0, "supported_features", (), partial(write_compact_array, _encode_supported_feature_key_v3)),
+    (0, "supported_features", (), partial(write_compact_array, _encode_items_supported_feature_key_v3)),
     (1, "finalized_features_epoch", -1, write_int64),
-    (2, "finalized_features", (), partial(write_compact_array, _encode_finalized_feature_key_v3)),
+    (2, "finalized_features", (), partial(write_compact_array, _encode_items_finalized_feature_key_v3)),
     (3, "zk_migration_ready", False, write_bool),
 )
 
@@ -373,21 +395,11 @@ ApiVersionsResponse.codec = Codec(
     TABLE,
     classes=(ApiVersion, SupportedFeatureKey, FinalizedFeatureKey, ApiVersionsResponse),
     decoders=(
-        _decode_api_version_v0,
-        _decode_api_versions_response_v0,
-        _decode_api_versions_response_v1,
-        _decode_api_version_v3,
-        _decode_supported_feature_key_v3,
-        _decode_finalized_feature_key_v3,
-        _decode_api_versions_response_v3,
+        _decode_api_versions_response_v0, _decode_api_versions_response_v1, _decode_api_versions_response_v1,
+        _decode_api_versions_response_v3, _decode_api_versions_response_v3, _decode_api_versions_response_v3,
     ),
     encoders=(
-        _encode_api_version_v0,
-        _encode_api_versions_response_v0,
-        _encode_api_versions_response_v1,
-        _encode_api_version_v3,
-        _encode_supported_feature_key_v3,
-        _encode_finalized_feature_key_v3,
-        _encode_api_versions_response_v3,
+        _encode_api_versions_response_v0, _encode_api_versions_response_v1, _encode_api_versions_response_v1,
+        _encode_api_versions_response_v3, _encode_api_versions_response_v3, _encode_api_versions_response_v3,
     ),
 )

@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, INT64, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, make_uuid, read_compact_array, read_compact_rows, read_tags, unpacker
+from kafkawire.wire.read import make_uuid, read_compact_array, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_tags
 
@@ -131,70 +132,88 @@ unpack_iq, pack_iq = unpacker("iq"), packer("iq")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return PartitionData(partition_index, **tagged), p
-    return PartitionData(partition_index), p + 5
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(PartitionData(partition_index, **tagged))
+        else:
+            values.append(PartitionData(partition_index))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.partition_index))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.partition_index))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.partition_index))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.partition_index))
 
 
-_rows_partition_data_v0 = Rows(PartitionData, _decode_partition_data_v0, "i", True)
+_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "i", True)
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_partition_data_v0, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_id, partitions, **tagged), p
-    return TopicData(topic_id, partitions), p + 1
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_partition_data_v0, 5, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_id, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_directory_data_v0(b: Buffer, p: int) -> tuple[DirectoryData, int]:
-    id = make_uuid(unpack_u(b, p)[0])
-    topics, p = read_compact_array(_decode_topic_data_v0, 18, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DirectoryData(id, topics, **tagged), p
-    return DirectoryData(id, topics), p + 1
+def _decode_items_directory_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DirectoryData, ...], int]:
+    values = []
+    for _ in range(n):
+        id = make_uuid(unpack_u(b, p)[0])
+        topics, p = read_compact_array(_decode_items_topic_data_v0, 18, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DirectoryData(id, topics, **tagged))
+        else:
+            values.append(DirectoryData(id, topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_directory_data_v0(o: DirectoryData, out: Append) -> None:
-    if o.__class__ is not DirectoryData:
-        raise TypeError
-    out(pack_u(o.id.bytes))
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_directory_data_v0(values: tuple[DirectoryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DirectoryData:
+            raise TypeError
+        out(pack_u(o.id.bytes))
+        write_compact_array(_encode_items_topic_data_v0, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_assign_replicas_to_dirs_request_v0(b: Buffer, p: int) -> tuple[AssignReplicasToDirsRequest, int]:
     broker_id, broker_epoch = unpack_iq(b, p)
-    directories, p = read_compact_array(_decode_directory_data_v0, 18, b, p + 12)
+    directories, p = read_compact_array(_decode_items_directory_data_v0, 18, b, p + 12)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return AssignReplicasToDirsRequest(broker_id, broker_epoch, directories, **tagged), p
@@ -203,7 +222,7 @@ def _decode_assign_replicas_to_dirs_request_v0(b: Buffer, p: int) -> tuple[Assig
 
 def _encode_assign_replicas_to_dirs_request_v0(o: AssignReplicasToDirsRequest, out: Append) -> None:
     out(pack_iq(o.broker_id, o.broker_epoch))
-    write_compact_array(_encode_directory_data_v0, o.directories, out)
+    write_compact_array(_encode_items_directory_data_v0, o.directories, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -214,16 +233,6 @@ AssignReplicasToDirsRequest.codec = Codec(
     AssignReplicasToDirsRequest,
     TABLE,
     classes=(PartitionData, TopicData, DirectoryData, AssignReplicasToDirsRequest),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_directory_data_v0,
-        _decode_assign_replicas_to_dirs_request_v0,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_directory_data_v0,
-        _encode_assign_replicas_to_dirs_request_v0,
-    ),
+    decoders=(_decode_assign_replicas_to_dirs_request_v0,),
+    encoders=(_encode_assign_replicas_to_dirs_request_v0,),
 )

@@ -24,6 +24,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -196,113 +197,152 @@ unpack_iuii, pack_iuii = unpacker("i16sii"), packer("i16sii")
 pack_iuiix = packer("i16siix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, leader_id, leader_epoch = unpack_iii(b, p)
-    return PartitionData(partition_index, leader_id=leader_id, leader_epoch=leader_epoch), p + 12
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, leader_id, leader_epoch = unpack_iii(b, p)
+        values.append(PartitionData(partition_index, leader_id=leader_id, leader_epoch=leader_epoch))
+        p += 12
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_string(b, p)
-    partitions, p = read_array(_decode_partition_data_v0, 12, b, p)
-    return TopicData(topic_name, partitions), p
+_rows_partition_data_v0 = shaped(
+    lambda rows: [PartitionData(r[0], leader_id=r[1], leader_epoch=r[2]) for r in rows],
+    _decode_items_partition_data_v0, "iii", False,
+)
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partitions, p = read_array(_rows_partition_data_v0, 12, b, p)
+        values.append(TopicData(topic_name, partitions))
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_begin_quorum_epoch_request_v0(b: Buffer, p: int) -> tuple[BeginQuorumEpochRequest, int]:
     cluster_id, p = read_nullable_string(b, p)
-    topics, p = read_array(_decode_topic_data_v0, 6, b, p)
+    topics, p = read_array(_decode_items_topic_data_v0, 6, b, p)
     return BeginQuorumEpochRequest(cluster_id, topics=topics), p
 
 
 def _encode_begin_quorum_epoch_request_v0(o: BeginQuorumEpochRequest, out: Append) -> None:
     write_nullable_string(o.cluster_id, out)
-    write_array(_encode_topic_data_v0, o.topics, out)
+    write_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, voter_directory_id, leader_id, leader_epoch = unpack_iuii(b, p)
-    voter_directory_id = make_uuid(voter_directory_id)
-    if b[p + 28]:
-        tagged, p = read_tags({}, b, p + 28)
-        return PartitionData(partition_index, voter_directory_id, leader_id, leader_epoch, **tagged), p
-    return PartitionData(partition_index, voter_directory_id, leader_id, leader_epoch), p + 29
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, voter_directory_id, leader_id, leader_epoch = unpack_iuii(b, p)
+        voter_directory_id = make_uuid(voter_directory_id)
+        if b[p + 28]:
+            tagged, p = read_tags({}, b, p + 28)
+            values.append(PartitionData(partition_index, voter_directory_id, leader_id, leader_epoch, **tagged))
+        else:
+            values.append(PartitionData(partition_index, voter_directory_id, leader_id, leader_epoch))
+            p += 29
+    return tuple(values), p
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iuii(o.partition_index, o.voter_directory_id.bytes, o.leader_id, o.leader_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iuiix(o.partition_index, o.voter_directory_id.bytes, o.leader_id, o.leader_epoch))
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iuii(o.partition_index, o.voter_directory_id.bytes, o.leader_id, o.leader_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iuiix(o.partition_index, o.voter_directory_id.bytes, o.leader_id, o.leader_epoch))
 
 
-def _decode_topic_data_v1(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v1, 29, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+_rows_partition_data_v1 = shaped(
+    lambda rows: [PartitionData(r[0], make_uuid(r[1]), r[2], r[3]) for r in rows], _decode_items_partition_data_v1,
+    "i16sii", True,
+)
 
 
-def _encode_topic_data_v1(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v1, 29, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_leader_endpoint_v1(b: Buffer, p: int) -> tuple[LeaderEndpoint, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return LeaderEndpoint(name, host, port, **tagged), p
-    return LeaderEndpoint(name, host, port), p + 3
+def _encode_items_topic_data_v1(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_leader_endpoint_v1(o: LeaderEndpoint, out: Append) -> None:
-    if o.__class__ is not LeaderEndpoint:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _decode_items_leader_endpoint_v1(b: Buffer, p: int, n: int) -> tuple[tuple[LeaderEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(LeaderEndpoint(name, host, port, **tagged))
+        else:
+            values.append(LeaderEndpoint(name, host, port))
+            p += 3
+    return tuple(values), p
+
+
+def _encode_items_leader_endpoint_v1(values: tuple[LeaderEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderEndpoint:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_begin_quorum_epoch_request_v1(b: Buffer, p: int) -> tuple[BeginQuorumEpochRequest, int]:
     cluster_id, p = read_compact_nullable_string(b, p)
     voter_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v1, 3, b, p + 4)
-    leader_endpoints, p = read_compact_array(_decode_leader_endpoint_v1, 5, b, p)
+    topics, p = read_compact_array(_decode_items_topic_data_v1, 3, b, p + 4)
+    leader_endpoints, p = read_compact_array(_decode_items_leader_endpoint_v1, 5, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return BeginQuorumEpochRequest(cluster_id, voter_id, topics, leader_endpoints, **tagged), p
@@ -312,8 +352,8 @@ def _decode_begin_quorum_epoch_request_v1(b: Buffer, p: int) -> tuple[BeginQuoru
 def _encode_begin_quorum_epoch_request_v1(o: BeginQuorumEpochRequest, out: Append) -> None:
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.voter_id))
-    write_compact_array(_encode_topic_data_v1, o.topics, out)
-    write_compact_array(_encode_leader_endpoint_v1, o.leader_endpoints, out)
+    write_compact_array(_encode_items_topic_data_v1, o.topics, out)
+    write_compact_array(_encode_items_leader_endpoint_v1, o.leader_endpoints, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -324,22 +364,6 @@ BeginQuorumEpochRequest.codec = Codec(
     BeginQuorumEpochRequest,
     TABLE,
     classes=(PartitionData, TopicData, LeaderEndpoint, BeginQuorumEpochRequest),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_begin_quorum_epoch_request_v0,
-        _decode_partition_data_v1,
-        _decode_topic_data_v1,
-        _decode_leader_endpoint_v1,
-        _decode_begin_quorum_epoch_request_v1,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_begin_quorum_epoch_request_v0,
-        _encode_partition_data_v1,
-        _encode_topic_data_v1,
-        _encode_leader_endpoint_v1,
-        _encode_begin_quorum_epoch_request_v1,
-    ),
+    decoders=(_decode_begin_quorum_epoch_request_v0, _decode_begin_quorum_epoch_request_v1),
+    encoders=(_encode_begin_quorum_epoch_request_v0, _encode_begin_quorum_epoch_request_v1),
 )

@@ -14,17 +14,15 @@ from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRING, STRUCT, 
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
     read_array,
     read_compact_array,
-    read_compact_rows,
     read_compact_string,
-    read_rows,
     read_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -193,40 +191,49 @@ unpack_ihii, pack_ihii = unpacker("ihii"), packer("ihii")
 pack_ihiix = packer("ihiix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
-    return PartitionData(partition_index, error_code, leader_id, leader_epoch), p + 14
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
+        values.append(PartitionData(partition_index, error_code, leader_id, leader_epoch))
+        p += 14
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_partition_data_v0 = Rows(PartitionData, _decode_partition_data_v0, "ihii", False)
+_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "ihii", False)
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_partition_data_v0, b, p)
-    return TopicData(topic_name, partitions), p
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partitions, p = read_array(_rows_partition_data_v0, 14, b, p)
+        values.append(TopicData(topic_name, partitions))
+    return tuple(values), p
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_begin_quorum_epoch_response_v0(b: Buffer, p: int) -> tuple[BeginQuorumEpochResponse, int]:
     error_code = unpack_h(b, p)[0]
-    topics, p = read_array(_decode_topic_data_v0, 6, b, p + 2)
+    topics, p = read_array(_decode_items_topic_data_v0, 6, b, p + 2)
     return BeginQuorumEpochResponse(error_code, topics), p
 
 
@@ -234,77 +241,95 @@ def _encode_begin_quorum_epoch_response_v0(o: BeginQuorumEpochResponse, out: App
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_h(o.error_code))
-    write_array(_encode_topic_data_v0, o.topics, out)
+    write_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
-    if b[p + 14]:
-        tagged, p = read_tags({}, b, p + 14)
-        return PartitionData(partition_index, error_code, leader_id, leader_epoch, **tagged), p
-    return PartitionData(partition_index, error_code, leader_id, leader_epoch), p + 15
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, leader_id, leader_epoch = unpack_ihii(b, p)
+        if b[p + 14]:
+            tagged, p = read_tags({}, b, p + 14)
+            values.append(PartitionData(partition_index, error_code, leader_id, leader_epoch, **tagged))
+        else:
+            values.append(PartitionData(partition_index, error_code, leader_id, leader_epoch))
+            p += 15
+    return tuple(values), p
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
 
 
-_rows_partition_data_v1 = Rows(PartitionData, _decode_partition_data_v1, "ihii", True)
+_rows_partition_data_v1 = rows(PartitionData, _decode_items_partition_data_v1, "ihii", True)
 
 
-def _decode_topic_data_v1(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_partition_data_v1, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+def _decode_items_topic_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v1, 15, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v1(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v1(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_node_endpoint_v1(b: Buffer, p: int) -> tuple[NodeEndpoint, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return NodeEndpoint(node_id, host, port, **tagged), p
-    return NodeEndpoint(node_id, host, port), p + 3
+def _decode_items_node_endpoint_v1(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(NodeEndpoint(node_id, host, port, **tagged))
+        else:
+            values.append(NodeEndpoint(node_id, host, port))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_node_endpoint_v1(o: NodeEndpoint, out: Append) -> None:
-    if o.__class__ is not NodeEndpoint:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _encode_items_node_endpoint_v1(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not NodeEndpoint:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_begin_quorum_epoch_response_v1(b: Buffer, p: int) -> tuple[BeginQuorumEpochResponse, int]:
     error_code = unpack_h(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v1, 3, b, p + 2)
+    topics, p = read_compact_array(_decode_items_topic_data_v1, 3, b, p + 2)
     if b[p]:
         tagged, p = read_tags(_TAGS_BEGIN_QUORUM_EPOCH_RESPONSE_V1, b, p)
         return BeginQuorumEpochResponse(error_code, topics, **tagged), p
@@ -313,15 +338,15 @@ def _decode_begin_quorum_epoch_response_v1(b: Buffer, p: int) -> tuple[BeginQuor
 
 def _encode_begin_quorum_epoch_response_v1(o: BeginQuorumEpochResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_compact_array(_encode_topic_data_v1, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v1, o.topics, out)
     write_tags(_TAGGED_BEGIN_QUORUM_EPOCH_RESPONSE_V1, _TAGS_BEGIN_QUORUM_EPOCH_RESPONSE_V1, o, out)
 
 
 _TAGS_BEGIN_QUORUM_EPOCH_RESPONSE_V1: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_node_endpoint_v1, 8)),
+    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v1, 8)),
 }
 _TAGGED_BEGIN_QUORUM_EPOCH_RESPONSE_V1: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_node_endpoint_v1)),
+    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v1)),
 )
 
 
@@ -329,22 +354,6 @@ BeginQuorumEpochResponse.codec = Codec(
     BeginQuorumEpochResponse,
     TABLE,
     classes=(PartitionData, TopicData, NodeEndpoint, BeginQuorumEpochResponse),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_begin_quorum_epoch_response_v0,
-        _decode_partition_data_v1,
-        _decode_topic_data_v1,
-        _decode_node_endpoint_v1,
-        _decode_begin_quorum_epoch_response_v1,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_begin_quorum_epoch_response_v0,
-        _encode_partition_data_v1,
-        _encode_topic_data_v1,
-        _encode_node_endpoint_v1,
-        _encode_begin_quorum_epoch_response_v1,
-    ),
+    decoders=(_decode_begin_quorum_epoch_response_v0, _decode_begin_quorum_epoch_response_v1),
+    encoders=(_encode_begin_quorum_epoch_response_v0, _encode_begin_quorum_epoch_response_v1),
 )

@@ -77,10 +77,6 @@ BeginTransactionRecord.codec = Codec(
     BeginTransactionRecord,
     TABLE,
     classes=(BeginTransactionRecord,),
-    decoders=(
-        _decode_begin_transaction_record_v0,
-    ),
-    encoders=(
-        _encode_begin_transaction_record_v0,
-    ),
+    decoders=(_decode_begin_transaction_record_v0,),
+    encoders=(_encode_begin_transaction_record_v0,),
 )

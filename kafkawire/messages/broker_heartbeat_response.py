@@ -91,9 +91,11 @@ BrokerHeartbeatResponse.codec = Codec(
     TABLE,
     classes=(BrokerHeartbeatResponse,),
     decoders=(
+        _decode_broker_heartbeat_response_v0, _decode_broker_heartbeat_response_v0,
         _decode_broker_heartbeat_response_v0,
     ),
     encoders=(
+        _encode_broker_heartbeat_response_v0, _encode_broker_heartbeat_response_v0,
         _encode_broker_heartbeat_response_v0,
     ),
 )

@@ -32,8 +32,8 @@ from kafkawire.wire.read import (
     read_compact_array,
     read_compact_nullable_string,
     read_compact_string,
+    read_compact_uuids,
     read_tags,
-    read_uuid,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
@@ -45,8 +45,8 @@ from kafkawire.wire.write import (
     write_compact_array,
     write_compact_nullable_string,
     write_compact_string,
+    write_compact_uuids,
     write_tags,
-    write_uuid,
 )
 
 
@@ -202,54 +202,66 @@ pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_listener_v0(b: Buffer, p: int) -> tuple[Listener, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port, security_protocol = unpack_Hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return Listener(name, host, port, security_protocol, **tagged), p
-    return Listener(name, host, port, security_protocol), p + 5
+def _decode_items_listener_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Listener, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port, security_protocol = unpack_Hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(Listener(name, host, port, security_protocol, **tagged))
+        else:
+            values.append(Listener(name, host, port, security_protocol))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_listener_v0(o: Listener, out: Append) -> None:
-    if o.__class__ is not Listener:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_Hh(o.port, o.security_protocol))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hhx(o.port, o.security_protocol))
+def _encode_items_listener_v0(values: tuple[Listener, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Listener:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_Hh(o.port, o.security_protocol))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hhx(o.port, o.security_protocol))
 
 
-def _decode_feature_v0(b: Buffer, p: int) -> tuple[Feature, int]:
-    name, p = read_compact_string(b, p)
-    min_supported_version, max_supported_version = unpack_hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return Feature(name, min_supported_version, max_supported_version, **tagged), p
-    return Feature(name, min_supported_version, max_supported_version), p + 5
+def _decode_items_feature_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Feature, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        min_supported_version, max_supported_version = unpack_hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(Feature(name, min_supported_version, max_supported_version, **tagged))
+        else:
+            values.append(Feature(name, min_supported_version, max_supported_version))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_feature_v0(o: Feature, out: Append) -> None:
-    if o.__class__ is not Feature:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_hh(o.min_supported_version, o.max_supported_version))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hhx(o.min_supported_version, o.max_supported_version))
+def _encode_items_feature_v0(values: tuple[Feature, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Feature:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_hh(o.min_supported_version, o.max_supported_version))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
 def _decode_broker_registration_request_v0(b: Buffer, p: int) -> tuple[BrokerRegistrationRequest, int]:
     broker_id = unpack_i(b, p)[0]
     cluster_id, p = read_compact_string(b, p + 4)
     incarnation_id = make_uuid(unpack_u(b, p)[0])
-    listeners, p = read_compact_array(_decode_listener_v0, 7, b, p + 16)
-    features, p = read_compact_array(_decode_feature_v0, 6, b, p)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 7, b, p + 16)
+    features, p = read_compact_array(_decode_items_feature_v0, 6, b, p)
     rack, p = read_compact_nullable_string(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
@@ -263,8 +275,8 @@ def _encode_broker_registration_request_v0(o: BrokerRegistrationRequest, out: Ap
     out(pack_i(o.broker_id))
     write_compact_string(o.cluster_id, out)
     out(pack_u(o.incarnation_id.bytes))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
-    write_compact_array(_encode_feature_v0, o.features, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_feature_v0, o.features, out)
     write_compact_nullable_string(o.rack, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
@@ -276,8 +288,8 @@ def _decode_broker_registration_request_v1(b: Buffer, p: int) -> tuple[BrokerReg
     broker_id = unpack_i(b, p)[0]
     cluster_id, p = read_compact_string(b, p + 4)
     incarnation_id = make_uuid(unpack_u(b, p)[0])
-    listeners, p = read_compact_array(_decode_listener_v0, 7, b, p + 16)
-    features, p = read_compact_array(_decode_feature_v0, 6, b, p)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 7, b, p + 16)
+    features, p = read_compact_array(_decode_items_feature_v0, 6, b, p)
     rack, p = read_compact_nullable_string(b, p)
     is_migrating_zk_broker = unpack_t(b, p)[0]
     if b[p + 1]:
@@ -294,8 +306,8 @@ def _encode_broker_registration_request_v1(o: BrokerRegistrationRequest, out: Ap
     out(pack_i(o.broker_id))
     write_compact_string(o.cluster_id, out)
     out(pack_u(o.incarnation_id.bytes))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
-    write_compact_array(_encode_feature_v0, o.features, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_feature_v0, o.features, out)
     write_compact_nullable_string(o.rack, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.is_migrating_zk_broker]))
@@ -308,11 +320,11 @@ def _decode_broker_registration_request_v2(b: Buffer, p: int) -> tuple[BrokerReg
     broker_id = unpack_i(b, p)[0]
     cluster_id, p = read_compact_string(b, p + 4)
     incarnation_id = make_uuid(unpack_u(b, p)[0])
-    listeners, p = read_compact_array(_decode_listener_v0, 7, b, p + 16)
-    features, p = read_compact_array(_decode_feature_v0, 6, b, p)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 7, b, p + 16)
+    features, p = read_compact_array(_decode_items_feature_v0, 6, b, p)
     rack, p = read_compact_nullable_string(b, p)
     is_migrating_zk_broker = unpack_t(b, p)[0]
-    log_dirs, p = read_compact_array(read_uuid, 16, b, p + 1)
+    log_dirs, p = read_compact_uuids(b, p + 1)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return BrokerRegistrationRequest(
@@ -328,11 +340,11 @@ def _encode_broker_registration_request_v2(o: BrokerRegistrationRequest, out: Ap
     out(pack_i(o.broker_id))
     write_compact_string(o.cluster_id, out)
     out(pack_u(o.incarnation_id.bytes))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
-    write_compact_array(_encode_feature_v0, o.features, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_feature_v0, o.features, out)
     write_compact_nullable_string(o.rack, out)
     out(pack_t(BOOLS[o.is_migrating_zk_broker]))
-    write_compact_array(write_uuid, o.log_dirs, out)
+    write_compact_uuids(o.log_dirs, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -343,11 +355,11 @@ def _decode_broker_registration_request_v3(b: Buffer, p: int) -> tuple[BrokerReg
     broker_id = unpack_i(b, p)[0]
     cluster_id, p = read_compact_string(b, p + 4)
     incarnation_id = make_uuid(unpack_u(b, p)[0])
-    listeners, p = read_compact_array(_decode_listener_v0, 7, b, p + 16)
-    features, p = read_compact_array(_decode_feature_v0, 6, b, p)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 7, b, p + 16)
+    features, p = read_compact_array(_decode_items_feature_v0, 6, b, p)
     rack, p = read_compact_nullable_string(b, p)
     is_migrating_zk_broker = unpack_t(b, p)[0]
-    log_dirs, p = read_compact_array(read_uuid, 16, b, p + 1)
+    log_dirs, p = read_compact_uuids(b, p + 1)
     previous_broker_epoch = unpack_q(b, p)[0]
     if b[p + 8]:
         tagged, p = read_tags({}, b, p + 8)
@@ -365,11 +377,11 @@ def _encode_broker_registration_request_v3(o: BrokerRegistrationRequest, out: Ap
     out(pack_i(o.broker_id))
     write_compact_string(o.cluster_id, out)
     out(pack_u(o.incarnation_id.bytes))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
-    write_compact_array(_encode_feature_v0, o.features, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_feature_v0, o.features, out)
     write_compact_nullable_string(o.rack, out)
     out(pack_t(BOOLS[o.is_migrating_zk_broker]))
-    write_compact_array(write_uuid, o.log_dirs, out)
+    write_compact_uuids(o.log_dirs, out)
     if o.unknown_tagged_fields != ():
         out(pack_q(o.previous_broker_epoch))
         write_tags((), {}, o, out)
@@ -382,19 +394,13 @@ BrokerRegistrationRequest.codec = Codec(
     TABLE,
     classes=(Listener, Feature, BrokerRegistrationRequest),
     decoders=(
-        _decode_listener_v0,
-        _decode_feature_v0,
-        _decode_broker_registration_request_v0,
-        _decode_broker_registration_request_v1,
-        _decode_broker_registration_request_v2,
+        _decode_broker_registration_request_v0, _decode_broker_registration_request_v1,
+        _decode_broker_registration_request_v2, _decode_broker_registration_request_v3,
         _decode_broker_registration_request_v3,
     ),
     encoders=(
-        _encode_listener_v0,
-        _encode_feature_v0,
-        _encode_broker_registration_request_v0,
-        _encode_broker_registration_request_v1,
-        _encode_broker_registration_request_v2,
+        _encode_broker_registration_request_v0, _encode_broker_registration_request_v1,
+        _encode_broker_registration_request_v2, _encode_broker_registration_request_v3,
         _encode_broker_registration_request_v3,
     ),
 )

@@ -81,9 +81,13 @@ BrokerRegistrationResponse.codec = Codec(
     TABLE,
     classes=(BrokerRegistrationResponse,),
     decoders=(
+        _decode_broker_registration_response_v0, _decode_broker_registration_response_v0,
+        _decode_broker_registration_response_v0, _decode_broker_registration_response_v0,
         _decode_broker_registration_response_v0,
     ),
     encoders=(
+        _encode_broker_registration_response_v0, _encode_broker_registration_response_v0,
+        _encode_broker_registration_response_v0, _encode_broker_registration_response_v0,
         _encode_broker_registration_response_v0,
     ),
 )

@@ -73,10 +73,6 @@ ClearElrRecord.codec = Codec(
     ClearElrRecord,
     TABLE,
     classes=(ClearElrRecord,),
-    decoders=(
-        _decode_clear_elr_record_v0,
-    ),
-    encoders=(
-        _encode_clear_elr_record_v0,
-    ),
+    decoders=(_decode_clear_elr_record_v0,),
+    encoders=(_encode_clear_elr_record_v0,),
 )

@@ -99,28 +99,34 @@ unpack_dt, pack_dt = unpacker("d?"), packer("d?")
 pack_dtx = packer("d?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_entity_data_v0(b: Buffer, p: int) -> tuple[EntityData, int]:
-    entity_type, p = read_compact_string(b, p)
-    entity_name, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EntityData(entity_type, entity_name, **tagged), p
-    return EntityData(entity_type, entity_name), p + 1
+def _decode_items_entity_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EntityData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_compact_string(b, p)
+        entity_name, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EntityData(entity_type, entity_name, **tagged))
+        else:
+            values.append(EntityData(entity_type, entity_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_entity_data_v0(o: EntityData, out: Append) -> None:
-    if o.__class__ is not EntityData:
-        raise TypeError
-    write_compact_string(o.entity_type, out)
-    write_compact_nullable_string(o.entity_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_entity_data_v0(values: tuple[EntityData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntityData:
+            raise TypeError
+        write_compact_string(o.entity_type, out)
+        write_compact_nullable_string(o.entity_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_client_quota_record_v0(b: Buffer, p: int) -> tuple[ClientQuotaRecord, int]:
-    entity, p = read_compact_array(_decode_entity_data_v0, 3, b, p)
+    entity, p = read_compact_array(_decode_items_entity_data_v0, 3, b, p)
     key, p = read_compact_string(b, p)
     value, remove = unpack_dt(b, p)
     if b[p + 9]:
@@ -130,7 +136,7 @@ def _decode_client_quota_record_v0(b: Buffer, p: int) -> tuple[ClientQuotaRecord
 
 
 def _encode_client_quota_record_v0(o: ClientQuotaRecord, out: Append) -> None:
-    write_compact_array(_encode_entity_data_v0, o.entity, out)
+    write_compact_array(_encode_items_entity_data_v0, o.entity, out)
     write_compact_string(o.key, out)
     if o.unknown_tagged_fields != ():
         out(pack_dt(o.value, BOOLS[o.remove]))
@@ -143,12 +149,6 @@ ClientQuotaRecord.codec = Codec(
     ClientQuotaRecord,
     TABLE,
     classes=(EntityData, ClientQuotaRecord),
-    decoders=(
-        _decode_entity_data_v0,
-        _decode_client_quota_record_v0,
-    ),
-    encoders=(
-        _encode_entity_data_v0,
-        _encode_client_quota_record_v0,
-    ),
+    decoders=(_decode_client_quota_record_v0,),
+    encoders=(_encode_client_quota_record_v0,),
 )

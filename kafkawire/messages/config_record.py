@@ -96,10 +96,6 @@ ConfigRecord.codec = Codec(
     ConfigRecord,
     TABLE,
     classes=(ConfigRecord,),
-    decoders=(
-        _decode_config_record_v0,
-    ),
-    encoders=(
-        _encode_config_record_v0,
-    ),
+    decoders=(_decode_config_record_v0,),
+    encoders=(_encode_config_record_v0,),
 )

@@ -75,10 +75,6 @@ ConsumerGroupCurrentMemberAssignmentKey.codec = Codec(
     ConsumerGroupCurrentMemberAssignmentKey,
     TABLE,
     classes=(ConsumerGroupCurrentMemberAssignmentKey,),
-    decoders=(
-        _decode_consumer_group_current_member_assignment_key_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_current_member_assignment_key_v0,
-    ),
+    decoders=(_decode_consumer_group_current_member_assignment_key_v0,),
+    encoders=(_encode_consumer_group_current_member_assignment_key_v0,),
 )

@@ -18,6 +18,7 @@ from kafkawire.wire.read import (
     read_compact_int32s,
     read_compact_nullable_string,
     read_compact_string,
+    read_compact_strings,
     read_tags,
     unpacker,
 )
@@ -28,9 +29,10 @@ from kafkawire.wire.write import (
     Append,
     packer,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
+    write_compact_strings,
     write_tags,
 )
 
@@ -261,30 +263,36 @@ unpack_ii, pack_ii = unpacker("ii"), packer("ii")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_topic_partitions_v0(b: Buffer, p: int) -> tuple[TopicPartitions, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    topic_name, p = read_compact_string(b, p + 16)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartitions(topic_id, topic_name, partitions, **tagged), p
-    return TopicPartitions(topic_id, topic_name, partitions), p + 1
+def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        topic_name, p = read_compact_string(b, p + 16)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartitions(topic_id, topic_name, partitions, **tagged))
+        else:
+            values.append(TopicPartitions(topic_id, topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partitions_v0(o: TopicPartitions, out: Append) -> None:
-    if o.__class__ is not TopicPartitions:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_string(o.topic_name, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitions:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_string(o.topic_name, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_assignment_v0(b: Buffer, p: int) -> tuple[Assignment, int]:
-    topic_partitions, p = read_compact_array(_decode_topic_partitions_v0, 19, b, p)
+    topic_partitions, p = read_compact_array(_decode_items_topic_partitions_v0, 19, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return Assignment(topic_partitions, **tagged), p
@@ -294,96 +302,108 @@ def _decode_assignment_v0(b: Buffer, p: int) -> tuple[Assignment, int]:
 def _encode_assignment_v0(o: Assignment, out: Append) -> None:
     if o.__class__ is not Assignment:
         raise TypeError
-    write_compact_array(_encode_topic_partitions_v0, o.topic_partitions, out)
+    write_compact_array(_encode_items_topic_partitions_v0, o.topic_partitions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_member_v0(b: Buffer, p: int) -> tuple[Member, int]:
-    member_id, p = read_compact_string(b, p)
-    instance_id, p = read_compact_nullable_string(b, p)
-    rack_id, p = read_compact_nullable_string(b, p)
-    member_epoch = unpack_i(b, p)[0]
-    client_id, p = read_compact_string(b, p + 4)
-    client_host, p = read_compact_string(b, p)
-    subscribed_topic_names, p = read_compact_array(read_compact_string, 1, b, p)
-    subscribed_topic_regex, p = read_compact_nullable_string(b, p)
-    assignment, p = _decode_assignment_v0(b, p)
-    target_assignment, p = _decode_assignment_v0(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Member(
-            member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
-            subscribed_topic_regex, assignment, target_assignment, **tagged,
-        ), p
-    return Member(
-        member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
-        subscribed_topic_regex, assignment, target_assignment,
-    ), p + 1
+def _decode_items_member_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Member, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        instance_id, p = read_compact_nullable_string(b, p)
+        rack_id, p = read_compact_nullable_string(b, p)
+        member_epoch = unpack_i(b, p)[0]
+        client_id, p = read_compact_string(b, p + 4)
+        client_host, p = read_compact_string(b, p)
+        subscribed_topic_names, p = read_compact_strings(b, p)
+        subscribed_topic_regex, p = read_compact_nullable_string(b, p)
+        assignment, p = _decode_assignment_v0(b, p)
+        target_assignment, p = _decode_assignment_v0(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Member(
+                member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
+                subscribed_topic_regex, assignment, target_assignment, **tagged,
+            ))
+        else:
+            values.append(Member(
+                member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
+                subscribed_topic_regex, assignment, target_assignment,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_member_v0(o: Member, out: Append) -> None:
-    if o.__class__ is not Member:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.instance_id, out)
-    write_compact_nullable_string(o.rack_id, out)
-    out(pack_i(o.member_epoch))
-    write_compact_string(o.client_id, out)
-    write_compact_string(o.client_host, out)
-    write_compact_array(write_compact_string, o.subscribed_topic_names, out)
-    write_compact_nullable_string(o.subscribed_topic_regex, out)
-    _encode_assignment_v0(o.assignment, out)
-    _encode_assignment_v0(o.target_assignment, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_member_v0(values: tuple[Member, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Member:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.instance_id, out)
+        write_compact_nullable_string(o.rack_id, out)
+        out(pack_i(o.member_epoch))
+        write_compact_string(o.client_id, out)
+        write_compact_string(o.client_host, out)
+        write_compact_strings(o.subscribed_topic_names, out)
+        write_compact_nullable_string(o.subscribed_topic_regex, out)
+        _encode_assignment_v0(o.assignment, out)
+        _encode_assignment_v0(o.target_assignment, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_described_group_v0(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    group_id, p = read_compact_string(b, p)
-    group_state, p = read_compact_string(b, p)
-    group_epoch, assignment_epoch = unpack_ii(b, p)
-    assignor_name, p = read_compact_string(b, p + 8)
-    members, p = read_compact_array(_decode_member_v0, 16, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return DescribedGroup(
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
-            authorized_operations, **tagged,
-        ), p
-    return DescribedGroup(
-        error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
-        authorized_operations,
-    ), p + 5
+def _decode_items_described_group_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        group_id, p = read_compact_string(b, p)
+        group_state, p = read_compact_string(b, p)
+        group_epoch, assignment_epoch = unpack_ii(b, p)
+        assignor_name, p = read_compact_string(b, p + 8)
+        members, p = read_compact_array(_decode_items_member_v0, 16, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name,
+                members, authorized_operations, **tagged,
+            ))
+        else:
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name,
+                members, authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_described_group_v0(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.group_state, out)
-    out(pack_ii(o.group_epoch, o.assignment_epoch))
-    write_compact_string(o.assignor_name, out)
-    write_compact_array(_encode_member_v0, o.members, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.authorized_operations))
+def _encode_items_described_group_v0(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.group_state, out)
+        out(pack_ii(o.group_epoch, o.assignment_epoch))
+        write_compact_string(o.assignor_name, out)
+        write_compact_array(_encode_items_member_v0, o.members, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.authorized_operations))
 
 
 def _decode_consumer_group_describe_response_v0(b: Buffer, p: int) -> tuple[ConsumerGroupDescribeResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_described_group_v0, 20, b, p + 4)
+    groups, p = read_compact_array(_decode_items_described_group_v0, 20, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ConsumerGroupDescribeResponse(throttle_time_ms, groups, **tagged), p
@@ -392,98 +412,110 @@ def _decode_consumer_group_describe_response_v0(b: Buffer, p: int) -> tuple[Cons
 
 def _encode_consumer_group_describe_response_v0(o: ConsumerGroupDescribeResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_described_group_v0, o.groups, out)
+    write_compact_array(_encode_items_described_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_member_v1(b: Buffer, p: int) -> tuple[Member, int]:
-    member_id, p = read_compact_string(b, p)
-    instance_id, p = read_compact_nullable_string(b, p)
-    rack_id, p = read_compact_nullable_string(b, p)
-    member_epoch = unpack_i(b, p)[0]
-    client_id, p = read_compact_string(b, p + 4)
-    client_host, p = read_compact_string(b, p)
-    subscribed_topic_names, p = read_compact_array(read_compact_string, 1, b, p)
-    subscribed_topic_regex, p = read_compact_nullable_string(b, p)
-    assignment, p = _decode_assignment_v0(b, p)
-    target_assignment, p = _decode_assignment_v0(b, p)
-    member_type = unpack_b(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return Member(
-            member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
-            subscribed_topic_regex, assignment, target_assignment, member_type, **tagged,
-        ), p
-    return Member(
-        member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
-        subscribed_topic_regex, assignment, target_assignment, member_type,
-    ), p + 2
+def _decode_items_member_v1(b: Buffer, p: int, n: int) -> tuple[tuple[Member, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        instance_id, p = read_compact_nullable_string(b, p)
+        rack_id, p = read_compact_nullable_string(b, p)
+        member_epoch = unpack_i(b, p)[0]
+        client_id, p = read_compact_string(b, p + 4)
+        client_host, p = read_compact_string(b, p)
+        subscribed_topic_names, p = read_compact_strings(b, p)
+        subscribed_topic_regex, p = read_compact_nullable_string(b, p)
+        assignment, p = _decode_assignment_v0(b, p)
+        target_assignment, p = _decode_assignment_v0(b, p)
+        member_type = unpack_b(b, p)[0]
+        if b[p + 1]:
+            tagged, p = read_tags({}, b, p + 1)
+            values.append(Member(
+                member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
+                subscribed_topic_regex, assignment, target_assignment, member_type, **tagged,
+            ))
+        else:
+            values.append(Member(
+                member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
+                subscribed_topic_regex, assignment, target_assignment, member_type,
+            ))
+            p += 2
+    return tuple(values), p
 
 
-def _encode_member_v1(o: Member, out: Append) -> None:
-    if o.__class__ is not Member:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.instance_id, out)
-    write_compact_nullable_string(o.rack_id, out)
-    out(pack_i(o.member_epoch))
-    write_compact_string(o.client_id, out)
-    write_compact_string(o.client_host, out)
-    write_compact_array(write_compact_string, o.subscribed_topic_names, out)
-    write_compact_nullable_string(o.subscribed_topic_regex, out)
-    _encode_assignment_v0(o.assignment, out)
-    _encode_assignment_v0(o.target_assignment, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_b(o.member_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bx(o.member_type))
+def _encode_items_member_v1(values: tuple[Member, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Member:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.instance_id, out)
+        write_compact_nullable_string(o.rack_id, out)
+        out(pack_i(o.member_epoch))
+        write_compact_string(o.client_id, out)
+        write_compact_string(o.client_host, out)
+        write_compact_strings(o.subscribed_topic_names, out)
+        write_compact_nullable_string(o.subscribed_topic_regex, out)
+        _encode_assignment_v0(o.assignment, out)
+        _encode_assignment_v0(o.target_assignment, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_b(o.member_type))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bx(o.member_type))
 
 
-def _decode_described_group_v1(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    group_id, p = read_compact_string(b, p)
-    group_state, p = read_compact_string(b, p)
-    group_epoch, assignment_epoch = unpack_ii(b, p)
-    assignor_name, p = read_compact_string(b, p + 8)
-    members, p = read_compact_array(_decode_member_v1, 17, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return DescribedGroup(
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
-            authorized_operations, **tagged,
-        ), p
-    return DescribedGroup(
-        error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
-        authorized_operations,
-    ), p + 5
+def _decode_items_described_group_v1(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        group_id, p = read_compact_string(b, p)
+        group_state, p = read_compact_string(b, p)
+        group_epoch, assignment_epoch = unpack_ii(b, p)
+        assignor_name, p = read_compact_string(b, p + 8)
+        members, p = read_compact_array(_decode_items_member_v1, 17, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name,
+                members, authorized_operations, **tagged,
+            ))
+        else:
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name,
+                members, authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_described_group_v1(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.group_state, out)
-    out(pack_ii(o.group_epoch, o.assignment_epoch))
-    write_compact_string(o.assignor_name, out)
-    write_compact_array(_encode_member_v1, o.members, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.authorized_operations))
+def _encode_items_described_group_v1(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.group_state, out)
+        out(pack_ii(o.group_epoch, o.assignment_epoch))
+        write_compact_string(o.assignor_name, out)
+        write_compact_array(_encode_items_member_v1, o.members, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.authorized_operations))
 
 
 def _decode_consumer_group_describe_response_v1(b: Buffer, p: int) -> tuple[ConsumerGroupDescribeResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_described_group_v1, 20, b, p + 4)
+    groups, p = read_compact_array(_decode_items_described_group_v1, 20, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ConsumerGroupDescribeResponse(throttle_time_ms, groups, **tagged), p
@@ -492,7 +524,7 @@ def _decode_consumer_group_describe_response_v1(b: Buffer, p: int) -> tuple[Cons
 
 def _encode_consumer_group_describe_response_v1(o: ConsumerGroupDescribeResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_described_group_v1, o.groups, out)
+    write_compact_array(_encode_items_described_group_v1, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -503,24 +535,6 @@ ConsumerGroupDescribeResponse.codec = Codec(
     ConsumerGroupDescribeResponse,
     TABLE,
     classes=(TopicPartitions, Assignment, Member, DescribedGroup, ConsumerGroupDescribeResponse),
-    decoders=(
-        _decode_topic_partitions_v0,
-        _decode_assignment_v0,
-        _decode_member_v0,
-        _decode_described_group_v0,
-        _decode_consumer_group_describe_response_v0,
-        _decode_member_v1,
-        _decode_described_group_v1,
-        _decode_consumer_group_describe_response_v1,
-    ),
-    encoders=(
-        _encode_topic_partitions_v0,
-        _encode_assignment_v0,
-        _encode_member_v0,
-        _encode_described_group_v0,
-        _encode_consumer_group_describe_response_v0,
-        _encode_member_v1,
-        _encode_described_group_v1,
-        _encode_consumer_group_describe_response_v1,
-    ),
+    decoders=(_decode_consumer_group_describe_response_v0, _decode_consumer_group_describe_response_v1),
+    encoders=(_encode_consumer_group_describe_response_v0, _encode_consumer_group_describe_response_v1),
 )

@@ -17,19 +17,22 @@ from kafkawire.wire.read import (
     read_compact_int32s,
     read_compact_nullable_array,
     read_compact_nullable_string,
+    read_compact_nullable_strings,
     read_compact_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
+    write_compact_int32s,
     write_compact_nullable_array,
     write_compact_nullable_string,
-    write_compact_numbers,
+    write_compact_nullable_strings,
     write_compact_string,
     write_tags,
 )
@@ -153,24 +156,36 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_topic_partitions_v0(b: Buffer, p: int) -> tuple[TopicPartitions, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_int32s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartitions(topic_id, partitions, **tagged), p
-    return TopicPartitions(topic_id, partitions), p + 1
+def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_int32s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartitions(topic_id, partitions, **tagged))
+        else:
+            values.append(TopicPartitions(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partitions_v0(o: TopicPartitions, out: Append) -> None:
-    if o.__class__ is not TopicPartitions:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitions:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
+
+
+_rows_topic_partitions_v0 = shaped(
+    lambda rows, e1: [TopicPartitions(make_uuid(r[0]), r[1:e1]) for r in rows], _decode_items_topic_partitions_v0,
+    "16s [i ", True,
+)
 
 
 def _decode_consumer_group_heartbeat_request_v0(b: Buffer, p: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
@@ -180,9 +195,9 @@ def _decode_consumer_group_heartbeat_request_v0(b: Buffer, p: int) -> tuple[Cons
     instance_id, p = read_compact_nullable_string(b, p + 4)
     rack_id, p = read_compact_nullable_string(b, p)
     rebalance_timeout_ms = unpack_i(b, p)[0]
-    subscribed_topic_names, p = read_compact_nullable_array(read_compact_string, 1, b, p + 4)
+    subscribed_topic_names, p = read_compact_nullable_strings(b, p + 4)
     server_assignor, p = read_compact_nullable_string(b, p)
-    topic_partitions, p = read_compact_nullable_array(_decode_topic_partitions_v0, 18, b, p)
+    topic_partitions, p = read_compact_nullable_array(_rows_topic_partitions_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ConsumerGroupHeartbeatRequest(
@@ -204,9 +219,9 @@ def _encode_consumer_group_heartbeat_request_v0(o: ConsumerGroupHeartbeatRequest
     write_compact_nullable_string(o.instance_id, out)
     write_compact_nullable_string(o.rack_id, out)
     out(pack_i(o.rebalance_timeout_ms))
-    write_compact_nullable_array(write_compact_string, o.subscribed_topic_names, out)
+    write_compact_nullable_strings(o.subscribed_topic_names, out)
     write_compact_nullable_string(o.server_assignor, out)
-    write_compact_nullable_array(_encode_topic_partitions_v0, o.topic_partitions, out)
+    write_compact_nullable_array(_encode_items_topic_partitions_v0, o.topic_partitions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -220,10 +235,10 @@ def _decode_consumer_group_heartbeat_request_v1(b: Buffer, p: int) -> tuple[Cons
     instance_id, p = read_compact_nullable_string(b, p + 4)
     rack_id, p = read_compact_nullable_string(b, p)
     rebalance_timeout_ms = unpack_i(b, p)[0]
-    subscribed_topic_names, p = read_compact_nullable_array(read_compact_string, 1, b, p + 4)
+    subscribed_topic_names, p = read_compact_nullable_strings(b, p + 4)
     subscribed_topic_regex, p = read_compact_nullable_string(b, p)
     server_assignor, p = read_compact_nullable_string(b, p)
-    topic_partitions, p = read_compact_nullable_array(_decode_topic_partitions_v0, 18, b, p)
+    topic_partitions, p = read_compact_nullable_array(_rows_topic_partitions_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ConsumerGroupHeartbeatRequest(
@@ -243,10 +258,10 @@ def _encode_consumer_group_heartbeat_request_v1(o: ConsumerGroupHeartbeatRequest
     write_compact_nullable_string(o.instance_id, out)
     write_compact_nullable_string(o.rack_id, out)
     out(pack_i(o.rebalance_timeout_ms))
-    write_compact_nullable_array(write_compact_string, o.subscribed_topic_names, out)
+    write_compact_nullable_strings(o.subscribed_topic_names, out)
     write_compact_nullable_string(o.subscribed_topic_regex, out)
     write_compact_nullable_string(o.server_assignor, out)
-    write_compact_nullable_array(_encode_topic_partitions_v0, o.topic_partitions, out)
+    write_compact_nullable_array(_encode_items_topic_partitions_v0, o.topic_partitions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -257,14 +272,6 @@ ConsumerGroupHeartbeatRequest.codec = Codec(
     ConsumerGroupHeartbeatRequest,
     TABLE,
     classes=(TopicPartitions, ConsumerGroupHeartbeatRequest),
-    decoders=(
-        _decode_topic_partitions_v0,
-        _decode_consumer_group_heartbeat_request_v0,
-        _decode_consumer_group_heartbeat_request_v1,
-    ),
-    encoders=(
-        _encode_topic_partitions_v0,
-        _encode_consumer_group_heartbeat_request_v0,
-        _encode_consumer_group_heartbeat_request_v1,
-    ),
+    decoders=(_decode_consumer_group_heartbeat_request_v0, _decode_consumer_group_heartbeat_request_v1),
+    encoders=(_encode_consumer_group_heartbeat_request_v0, _encode_consumer_group_heartbeat_request_v1),
 )

@@ -22,14 +22,15 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_nullable_struct,
     write_tags,
 )
@@ -141,28 +142,40 @@ unpack_ii, pack_ii = unpacker("ii"), packer("ii")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_topic_partitions_v0(b: Buffer, p: int) -> tuple[TopicPartitions, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_int32s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartitions(topic_id, partitions, **tagged), p
-    return TopicPartitions(topic_id, partitions), p + 1
+def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_int32s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartitions(topic_id, partitions, **tagged))
+        else:
+            values.append(TopicPartitions(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partitions_v0(o: TopicPartitions, out: Append) -> None:
-    if o.__class__ is not TopicPartitions:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitions:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
+
+
+_rows_topic_partitions_v0 = shaped(
+    lambda rows, e1: [TopicPartitions(make_uuid(r[0]), r[1:e1]) for r in rows], _decode_items_topic_partitions_v0,
+    "16s [i ", True,
+)
 
 
 def _decode_assignment_v0(b: Buffer, p: int) -> tuple[Assignment, int]:
-    topic_partitions, p = read_compact_array(_decode_topic_partitions_v0, 18, b, p)
+    topic_partitions, p = read_compact_array(_rows_topic_partitions_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return Assignment(topic_partitions, **tagged), p
@@ -172,7 +185,7 @@ def _decode_assignment_v0(b: Buffer, p: int) -> tuple[Assignment, int]:
 def _encode_assignment_v0(o: Assignment, out: Append) -> None:
     if o.__class__ is not Assignment:
         raise TypeError
-    write_compact_array(_encode_topic_partitions_v0, o.topic_partitions, out)
+    write_compact_array(_encode_items_topic_partitions_v0, o.topic_partitions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -212,14 +225,6 @@ ConsumerGroupHeartbeatResponse.codec = Codec(
     ConsumerGroupHeartbeatResponse,
     TABLE,
     classes=(TopicPartitions, Assignment, ConsumerGroupHeartbeatResponse),
-    decoders=(
-        _decode_topic_partitions_v0,
-        _decode_assignment_v0,
-        _decode_consumer_group_heartbeat_response_v0,
-    ),
-    encoders=(
-        _encode_topic_partitions_v0,
-        _encode_assignment_v0,
-        _encode_consumer_group_heartbeat_response_v0,
-    ),
+    decoders=(_decode_consumer_group_heartbeat_response_v0, _decode_consumer_group_heartbeat_response_v0),
+    encoders=(_encode_consumer_group_heartbeat_response_v0, _encode_consumer_group_heartbeat_response_v0),
 )

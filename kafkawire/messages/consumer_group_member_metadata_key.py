@@ -71,10 +71,6 @@ ConsumerGroupMemberMetadataKey.codec = Codec(
     ConsumerGroupMemberMetadataKey,
     TABLE,
     classes=(ConsumerGroupMemberMetadataKey,),
-    decoders=(
-        _decode_consumer_group_member_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_member_metadata_key_v0,
-    ),
+    decoders=(_decode_consumer_group_member_metadata_key_v0,),
+    encoders=(_encode_consumer_group_member_metadata_key_v0,),
 )

@@ -18,6 +18,7 @@ from kafkawire.wire.read import (
     read_compact_bytes,
     read_compact_nullable_string,
     read_compact_string,
+    read_compact_strings,
     read_tagged_nullable_struct,
     read_tags,
     unpacker,
@@ -33,6 +34,7 @@ from kafkawire.wire.write import (
     write_compact_bytes,
     write_compact_nullable_string,
     write_compact_string,
+    write_compact_strings,
     write_tagged_nullable_struct,
     write_tags,
 )
@@ -167,29 +169,35 @@ TABLE = Table(
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_classic_protocol_v0(b: Buffer, p: int) -> tuple[ClassicProtocol, int]:
-    name, p = read_compact_string(b, p)
-    metadata, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ClassicProtocol(name, metadata, **tagged), p
-    return ClassicProtocol(name, metadata), p + 1
+def _decode_items_classic_protocol_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ClassicProtocol, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        metadata, p = read_compact_bytes(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ClassicProtocol(name, metadata, **tagged))
+        else:
+            values.append(ClassicProtocol(name, metadata))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_classic_protocol_v0(o: ClassicProtocol, out: Append) -> None:
-    if o.__class__ is not ClassicProtocol:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_bytes(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_classic_protocol_v0(values: tuple[ClassicProtocol, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ClassicProtocol:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_bytes(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_classic_member_metadata_v0(b: Buffer, p: int) -> tuple[ClassicMemberMetadata, int]:
     session_timeout_ms = unpack_i(b, p)[0]
-    supported_protocols, p = read_compact_array(_decode_classic_protocol_v0, 3, b, p + 4)
+    supported_protocols, p = read_compact_array(_decode_items_classic_protocol_v0, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ClassicMemberMetadata(session_timeout_ms, supported_protocols, **tagged), p
@@ -200,7 +208,7 @@ def _encode_classic_member_metadata_v0(o: ClassicMemberMetadata, out: Append) ->
     if o.__class__ is not ClassicMemberMetadata:
         raise TypeError
     out(pack_i(o.session_timeout_ms))
-    write_compact_array(_encode_classic_protocol_v0, o.supported_protocols, out)
+    write_compact_array(_encode_items_classic_protocol_v0, o.supported_protocols, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -212,7 +220,7 @@ def _decode_consumer_group_member_metadata_value_v0(b: Buffer, p: int) -> tuple[
     rack_id, p = read_compact_nullable_string(b, p)
     client_id, p = read_compact_string(b, p)
     client_host, p = read_compact_string(b, p)
-    subscribed_topic_names, p = read_compact_array(read_compact_string, 1, b, p)
+    subscribed_topic_names, p = read_compact_strings(b, p)
     subscribed_topic_regex, p = read_compact_nullable_string(b, p)
     rebalance_timeout_ms = unpack_i(b, p)[0]
     server_assignor, p = read_compact_nullable_string(b, p + 4)
@@ -233,7 +241,7 @@ def _encode_consumer_group_member_metadata_value_v0(o: ConsumerGroupMemberMetada
     write_compact_nullable_string(o.rack_id, out)
     write_compact_string(o.client_id, out)
     write_compact_string(o.client_host, out)
-    write_compact_array(write_compact_string, o.subscribed_topic_names, out)
+    write_compact_strings(o.subscribed_topic_names, out)
     write_compact_nullable_string(o.subscribed_topic_regex, out)
     out(pack_i(o.rebalance_timeout_ms))
     write_compact_nullable_string(o.server_assignor, out)
@@ -255,14 +263,6 @@ ConsumerGroupMemberMetadataValue.codec = Codec(
     ConsumerGroupMemberMetadataValue,
     TABLE,
     classes=(ClassicProtocol, ClassicMemberMetadata, ConsumerGroupMemberMetadataValue),
-    decoders=(
-        _decode_classic_protocol_v0,
-        _decode_classic_member_metadata_v0,
-        _decode_consumer_group_member_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_classic_protocol_v0,
-        _encode_classic_member_metadata_v0,
-        _encode_consumer_group_member_metadata_value_v0,
-    ),
+    decoders=(_decode_consumer_group_member_metadata_value_v0,),
+    encoders=(_encode_consumer_group_member_metadata_value_v0,),
 )

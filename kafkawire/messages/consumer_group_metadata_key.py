@@ -67,10 +67,6 @@ ConsumerGroupMetadataKey.codec = Codec(
     ConsumerGroupMetadataKey,
     TABLE,
     classes=(ConsumerGroupMetadataKey,),
-    decoders=(
-        _decode_consumer_group_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_metadata_key_v0,
-    ),
+    decoders=(_decode_consumer_group_metadata_key_v0,),
+    encoders=(_encode_consumer_group_metadata_key_v0,),
 )

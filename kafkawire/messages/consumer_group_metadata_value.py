@@ -83,10 +83,6 @@ ConsumerGroupMetadataValue.codec = Codec(
     ConsumerGroupMetadataValue,
     TABLE,
     classes=(ConsumerGroupMetadataValue,),
-    decoders=(
-        _decode_consumer_group_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_metadata_value_v0,
-    ),
+    decoders=(_decode_consumer_group_metadata_value_v0,),
+    encoders=(_encode_consumer_group_metadata_value_v0,),
 )

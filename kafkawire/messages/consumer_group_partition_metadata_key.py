@@ -69,10 +69,6 @@ ConsumerGroupPartitionMetadataKey.codec = Codec(
     ConsumerGroupPartitionMetadataKey,
     TABLE,
     classes=(ConsumerGroupPartitionMetadataKey,),
-    decoders=(
-        _decode_consumer_group_partition_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_partition_metadata_key_v0,
-    ),
+    decoders=(_decode_consumer_group_partition_metadata_key_v0,),
+    encoders=(_encode_consumer_group_partition_metadata_key_v0,),
 )

@@ -12,10 +12,25 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import (
+    make_uuid,
+    read_compact_array,
+    read_compact_string,
+    read_compact_strings,
+    read_tags,
+    unpacker,
+)
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import (
+    NO_TAGS,
+    Append,
+    packer,
+    write_compact_array,
+    write_compact_string,
+    write_compact_strings,
+    write_tags,
+)
 
 
 class PartitionMetadata(Struct, frozen=True):
@@ -114,54 +129,66 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_metadata_v0(b: Buffer, p: int) -> tuple[PartitionMetadata, int]:
-    partition = unpack_i(b, p)[0]
-    racks, p = read_compact_array(read_compact_string, 1, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionMetadata(partition, racks, **tagged), p
-    return PartitionMetadata(partition, racks), p + 1
+def _decode_items_partition_metadata_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionMetadata, ...], int]:
+    values = []
+    for _ in range(n):
+        partition = unpack_i(b, p)[0]
+        racks, p = read_compact_strings(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionMetadata(partition, racks, **tagged))
+        else:
+            values.append(PartitionMetadata(partition, racks))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_metadata_v0(o: PartitionMetadata, out: Append) -> None:
-    if o.__class__ is not PartitionMetadata:
-        raise TypeError
-    out(pack_i(o.partition))
-    write_compact_array(write_compact_string, o.racks, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_metadata_v0(values: tuple[PartitionMetadata, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionMetadata:
+            raise TypeError
+        out(pack_i(o.partition))
+        write_compact_strings(o.racks, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_metadata_v0(b: Buffer, p: int) -> tuple[TopicMetadata, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    topic_name, p = read_compact_string(b, p + 16)
-    num_partitions = unpack_i(b, p)[0]
-    partition_metadata, p = read_compact_array(_decode_partition_metadata_v0, 6, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicMetadata(topic_id, topic_name, num_partitions, partition_metadata, **tagged), p
-    return TopicMetadata(topic_id, topic_name, num_partitions, partition_metadata), p + 1
+def _decode_items_topic_metadata_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicMetadata, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        topic_name, p = read_compact_string(b, p + 16)
+        num_partitions = unpack_i(b, p)[0]
+        partition_metadata, p = read_compact_array(_decode_items_partition_metadata_v0, 6, b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicMetadata(topic_id, topic_name, num_partitions, partition_metadata, **tagged))
+        else:
+            values.append(TopicMetadata(topic_id, topic_name, num_partitions, partition_metadata))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_metadata_v0(o: TopicMetadata, out: Append) -> None:
-    if o.__class__ is not TopicMetadata:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_string(o.topic_name, out)
-    out(pack_i(o.num_partitions))
-    write_compact_array(_encode_partition_metadata_v0, o.partition_metadata, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_metadata_v0(values: tuple[TopicMetadata, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicMetadata:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_string(o.topic_name, out)
+        out(pack_i(o.num_partitions))
+        write_compact_array(_encode_items_partition_metadata_v0, o.partition_metadata, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_consumer_group_partition_metadata_value_v0(b: Buffer, p: int) -> tuple[
     ConsumerGroupPartitionMetadataValue, int,
 ]:
-    topics, p = read_compact_array(_decode_topic_metadata_v0, 23, b, p)
+    topics, p = read_compact_array(_decode_items_topic_metadata_v0, 23, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ConsumerGroupPartitionMetadataValue(topics, **tagged), p
@@ -169,7 +196,7 @@ def _decode_consumer_group_partition_metadata_value_v0(b: Buffer, p: int) -> tup
 
 
 def _encode_consumer_group_partition_metadata_value_v0(o: ConsumerGroupPartitionMetadataValue, out: Append) -> None:
-    write_compact_array(_encode_topic_metadata_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_metadata_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -180,14 +207,6 @@ ConsumerGroupPartitionMetadataValue.codec = Codec(
     ConsumerGroupPartitionMetadataValue,
     TABLE,
     classes=(PartitionMetadata, TopicMetadata, ConsumerGroupPartitionMetadataValue),
-    decoders=(
-        _decode_partition_metadata_v0,
-        _decode_topic_metadata_v0,
-        _decode_consumer_group_partition_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_partition_metadata_v0,
-        _encode_topic_metadata_v0,
-        _encode_consumer_group_partition_metadata_value_v0,
-    ),
+    decoders=(_decode_consumer_group_partition_metadata_value_v0,),
+    encoders=(_encode_consumer_group_partition_metadata_value_v0,),
 )

@@ -73,10 +73,6 @@ ConsumerGroupRegularExpressionKey.codec = Codec(
     ConsumerGroupRegularExpressionKey,
     TABLE,
     classes=(ConsumerGroupRegularExpressionKey,),
-    decoders=(
-        _decode_consumer_group_regular_expression_key_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_regular_expression_key_v0,
-    ),
+    decoders=(_decode_consumer_group_regular_expression_key_v0,),
+    encoders=(_encode_consumer_group_regular_expression_key_v0,),
 )

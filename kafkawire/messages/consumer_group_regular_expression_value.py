@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT64, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_strings, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import Append, packer, write_compact_strings, write_tags
 
 
 class ConsumerGroupRegularExpressionValue(Message, frozen=True):
@@ -63,7 +63,7 @@ pack_qqx = packer("qqx")  # with the count of tagged fields behind it: 0
 def _decode_consumer_group_regular_expression_value_v0(b: Buffer, p: int) -> tuple[
     ConsumerGroupRegularExpressionValue, int,
 ]:
-    topics, p = read_compact_array(read_compact_string, 1, b, p)
+    topics, p = read_compact_strings(b, p)
     version, timestamp = unpack_qq(b, p)
     if b[p + 16]:
         tagged, p = read_tags({}, b, p + 16)
@@ -72,7 +72,7 @@ def _decode_consumer_group_regular_expression_value_v0(b: Buffer, p: int) -> tup
 
 
 def _encode_consumer_group_regular_expression_value_v0(o: ConsumerGroupRegularExpressionValue, out: Append) -> None:
-    write_compact_array(write_compact_string, o.topics, out)
+    write_compact_strings(o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_qq(o.version, o.timestamp))
         write_tags((), {}, o, out)
@@ -84,10 +84,6 @@ ConsumerGroupRegularExpressionValue.codec = Codec(
     ConsumerGroupRegularExpressionValue,
     TABLE,
     classes=(ConsumerGroupRegularExpressionValue,),
-    decoders=(
-        _decode_consumer_group_regular_expression_value_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_regular_expression_value_v0,
-    ),
+    decoders=(_decode_consumer_group_regular_expression_value_v0,),
+    encoders=(_encode_consumer_group_regular_expression_value_v0,),
 )

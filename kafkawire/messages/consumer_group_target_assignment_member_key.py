@@ -75,10 +75,6 @@ ConsumerGroupTargetAssignmentMemberKey.codec = Codec(
     ConsumerGroupTargetAssignmentMemberKey,
     TABLE,
     classes=(ConsumerGroupTargetAssignmentMemberKey,),
-    decoders=(
-        _decode_consumer_group_target_assignment_member_key_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_target_assignment_member_key_v0,
-    ),
+    decoders=(_decode_consumer_group_target_assignment_member_key_v0,),
+    encoders=(_encode_consumer_group_target_assignment_member_key_v0,),
 )

@@ -71,10 +71,6 @@ ConsumerGroupTargetAssignmentMetadataKey.codec = Codec(
     ConsumerGroupTargetAssignmentMetadataKey,
     TABLE,
     classes=(ConsumerGroupTargetAssignmentMetadataKey,),
-    decoders=(
-        _decode_consumer_group_target_assignment_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_target_assignment_metadata_key_v0,
-    ),
+    decoders=(_decode_consumer_group_target_assignment_metadata_key_v0,),
+    encoders=(_encode_consumer_group_target_assignment_metadata_key_v0,),
 )

@@ -99,10 +99,6 @@ ConsumerGroupTargetAssignmentMetadataValue.codec = Codec(
     ConsumerGroupTargetAssignmentMetadataValue,
     TABLE,
     classes=(ConsumerGroupTargetAssignmentMetadataValue,),
-    decoders=(
-        _decode_consumer_group_target_assignment_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_consumer_group_target_assignment_metadata_value_v0,
-    ),
+    decoders=(_decode_consumer_group_target_assignment_metadata_value_v0,),
+    encoders=(_encode_consumer_group_target_assignment_metadata_value_v0,),
 )

@@ -14,7 +14,7 @@ from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import read_array, read_int32s, read_nullable_bytes, read_string
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_array, write_nullable_bytes, write_numbers, write_string
+from kafkawire.wire.write import Append, write_array, write_int32s, write_nullable_bytes, write_string
 
 
 class TopicPartition(Struct, frozen=True):
@@ -83,29 +83,33 @@ TABLE = Table(
 )
 
 
-def _decode_topic_partition_v0(b: Buffer, p: int) -> tuple[TopicPartition, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return TopicPartition(topic, partitions), p
+def _decode_items_topic_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(TopicPartition(topic, partitions))
+    return tuple(values), p
 
 
-def _encode_topic_partition_v0(o: TopicPartition, out: Append) -> None:
-    if o.__class__ is not TopicPartition:
-        raise TypeError
-    write_string(o.topic, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_partition_v0(values: tuple[TopicPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartition:
+            raise TypeError
+        write_string(o.topic, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_consumer_protocol_assignment_v0(b: Buffer, p: int) -> tuple[ConsumerProtocolAssignment, int]:
-    assigned_partitions, p = read_array(_decode_topic_partition_v0, 6, b, p)
+    assigned_partitions, p = read_array(_decode_items_topic_partition_v0, 6, b, p)
     user_data, p = read_nullable_bytes(b, p)
     return ConsumerProtocolAssignment(assigned_partitions, user_data), p
 
 
 def _encode_consumer_protocol_assignment_v0(o: ConsumerProtocolAssignment, out: Append) -> None:
-    write_array(_encode_topic_partition_v0, o.assigned_partitions, out)
+    write_array(_encode_items_topic_partition_v0, o.assigned_partitions, out)
     write_nullable_bytes(o.user_data, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
@@ -116,11 +120,11 @@ ConsumerProtocolAssignment.codec = Codec(
     TABLE,
     classes=(TopicPartition, ConsumerProtocolAssignment),
     decoders=(
-        _decode_topic_partition_v0,
-        _decode_consumer_protocol_assignment_v0,
+        _decode_consumer_protocol_assignment_v0, _decode_consumer_protocol_assignment_v0,
+        _decode_consumer_protocol_assignment_v0, _decode_consumer_protocol_assignment_v0,
     ),
     encoders=(
-        _encode_topic_partition_v0,
-        _encode_consumer_protocol_assignment_v0,
+        _encode_consumer_protocol_assignment_v0, _encode_consumer_protocol_assignment_v0,
+        _encode_consumer_protocol_assignment_v0, _encode_consumer_protocol_assignment_v0,
     ),
 )

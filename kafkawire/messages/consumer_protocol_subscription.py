@@ -17,6 +17,7 @@ from kafkawire.wire.read import (
     read_nullable_bytes,
     read_nullable_string,
     read_string,
+    read_strings,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
@@ -25,10 +26,11 @@ from kafkawire.wire.write import (
     Append,
     packer,
     write_array,
+    write_int32s,
     write_nullable_bytes,
     write_nullable_string,
-    write_numbers,
     write_string,
+    write_strings,
 )
 
 
@@ -132,78 +134,82 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 
 
 def _decode_consumer_protocol_subscription_v0(b: Buffer, p: int) -> tuple[ConsumerProtocolSubscription, int]:
-    topics, p = read_array(read_string, 2, b, p)
+    topics, p = read_strings(b, p)
     user_data, p = read_nullable_bytes(b, p)
     return ConsumerProtocolSubscription(topics, user_data), p
 
 
 def _encode_consumer_protocol_subscription_v0(o: ConsumerProtocolSubscription, out: Append) -> None:
-    write_array(write_string, o.topics, out)
+    write_strings(o.topics, out)
     write_nullable_bytes(o.user_data, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_topic_partition_v1(b: Buffer, p: int) -> tuple[TopicPartition, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return TopicPartition(topic, partitions), p
+def _decode_items_topic_partition_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(TopicPartition(topic, partitions))
+    return tuple(values), p
 
 
-def _encode_topic_partition_v1(o: TopicPartition, out: Append) -> None:
-    if o.__class__ is not TopicPartition:
-        raise TypeError
-    write_string(o.topic, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_partition_v1(values: tuple[TopicPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartition:
+            raise TypeError
+        write_string(o.topic, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_consumer_protocol_subscription_v1(b: Buffer, p: int) -> tuple[ConsumerProtocolSubscription, int]:
-    topics, p = read_array(read_string, 2, b, p)
+    topics, p = read_strings(b, p)
     user_data, p = read_nullable_bytes(b, p)
-    owned_partitions, p = read_array(_decode_topic_partition_v1, 6, b, p)
+    owned_partitions, p = read_array(_decode_items_topic_partition_v1, 6, b, p)
     return ConsumerProtocolSubscription(topics, user_data, owned_partitions), p
 
 
 def _encode_consumer_protocol_subscription_v1(o: ConsumerProtocolSubscription, out: Append) -> None:
-    write_array(write_string, o.topics, out)
+    write_strings(o.topics, out)
     write_nullable_bytes(o.user_data, out)
-    write_array(_encode_topic_partition_v1, o.owned_partitions, out)
+    write_array(_encode_items_topic_partition_v1, o.owned_partitions, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_consumer_protocol_subscription_v2(b: Buffer, p: int) -> tuple[ConsumerProtocolSubscription, int]:
-    topics, p = read_array(read_string, 2, b, p)
+    topics, p = read_strings(b, p)
     user_data, p = read_nullable_bytes(b, p)
-    owned_partitions, p = read_array(_decode_topic_partition_v1, 6, b, p)
+    owned_partitions, p = read_array(_decode_items_topic_partition_v1, 6, b, p)
     generation_id = unpack_i(b, p)[0]
     return ConsumerProtocolSubscription(topics, user_data, owned_partitions, generation_id), p + 4
 
 
 def _encode_consumer_protocol_subscription_v2(o: ConsumerProtocolSubscription, out: Append) -> None:
-    write_array(write_string, o.topics, out)
+    write_strings(o.topics, out)
     write_nullable_bytes(o.user_data, out)
-    write_array(_encode_topic_partition_v1, o.owned_partitions, out)
+    write_array(_encode_items_topic_partition_v1, o.owned_partitions, out)
     out(pack_i(o.generation_id))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_consumer_protocol_subscription_v3(b: Buffer, p: int) -> tuple[ConsumerProtocolSubscription, int]:
-    topics, p = read_array(read_string, 2, b, p)
+    topics, p = read_strings(b, p)
     user_data, p = read_nullable_bytes(b, p)
-    owned_partitions, p = read_array(_decode_topic_partition_v1, 6, b, p)
+    owned_partitions, p = read_array(_decode_items_topic_partition_v1, 6, b, p)
     generation_id = unpack_i(b, p)[0]
     rack_id, p = read_nullable_string(b, p + 4)
     return ConsumerProtocolSubscription(topics, user_data, owned_partitions, generation_id, rack_id), p
 
 
 def _encode_consumer_protocol_subscription_v3(o: ConsumerProtocolSubscription, out: Append) -> None:
-    write_array(write_string, o.topics, out)
+    write_strings(o.topics, out)
     write_nullable_bytes(o.user_data, out)
-    write_array(_encode_topic_partition_v1, o.owned_partitions, out)
+    write_array(_encode_items_topic_partition_v1, o.owned_partitions, out)
     out(pack_i(o.generation_id))
     write_nullable_string(o.rack_id, out)
     if o.unknown_tagged_fields != ():
@@ -215,17 +221,11 @@ ConsumerProtocolSubscription.codec = Codec(
     TABLE,
     classes=(TopicPartition, ConsumerProtocolSubscription),
     decoders=(
-        _decode_consumer_protocol_subscription_v0,
-        _decode_topic_partition_v1,
-        _decode_consumer_protocol_subscription_v1,
-        _decode_consumer_protocol_subscription_v2,
-        _decode_consumer_protocol_subscription_v3,
+        _decode_consumer_protocol_subscription_v0, _decode_consumer_protocol_subscription_v1,
+        _decode_consumer_protocol_subscription_v2, _decode_consumer_protocol_subscription_v3,
     ),
     encoders=(
-        _encode_consumer_protocol_subscription_v0,
-        _encode_topic_partition_v1,
-        _encode_consumer_protocol_subscription_v1,
-        _encode_consumer_protocol_subscription_v2,
-        _encode_consumer_protocol_subscription_v3,
+        _encode_consumer_protocol_subscription_v0, _encode_consumer_protocol_subscription_v1,
+        _encode_consumer_protocol_subscription_v2, _encode_consumer_protocol_subscription_v3,
     ),
 )

@@ -80,10 +80,6 @@ ControlRecordTypeSchema.codec = Codec(
     ControlRecordTypeSchema,
     TABLE,
     classes=(ControlRecordTypeSchema,),
-    decoders=(
-        _decode_control_record_type_schema_v0,
-    ),
-    encoders=(
-        _encode_control_record_type_schema_v0,
-    ),
+    decoders=(_decode_control_record_type_schema_v0,),
+    encoders=(_encode_control_record_type_schema_v0,),
 )

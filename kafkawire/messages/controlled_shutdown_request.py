@@ -117,13 +117,11 @@ ControlledShutdownRequest.codec = Codec(
     TABLE,
     classes=(ControlledShutdownRequest,),
     decoders=(
-        _decode_controlled_shutdown_request_v0,
-        _decode_controlled_shutdown_request_v2,
-        _decode_controlled_shutdown_request_v3,
+        _decode_controlled_shutdown_request_v0, _decode_controlled_shutdown_request_v0,
+        _decode_controlled_shutdown_request_v2, _decode_controlled_shutdown_request_v3,
     ),
     encoders=(
-        _encode_controlled_shutdown_request_v0,
-        _encode_controlled_shutdown_request_v2,
-        _encode_controlled_shutdown_request_v3,
+        _encode_controlled_shutdown_request_v0, _encode_controlled_shutdown_request_v0,
+        _encode_controlled_shutdown_request_v2, _encode_controlled_shutdown_request_v3,
     ),
 )

@@ -112,57 +112,68 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_remaining_partition_v0(b: Buffer, p: int) -> tuple[RemainingPartition, int]:
-    topic_name, p = read_string(b, p)
-    partition_index = unpack_i(b, p)[0]
-    return RemainingPartition(topic_name, partition_index), p + 4
+def _decode_items_remaining_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[RemainingPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index = unpack_i(b, p)[0]
+        values.append(RemainingPartition(topic_name, partition_index))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_remaining_partition_v0(o: RemainingPartition, out: Append) -> None:
-    if o.__class__ is not RemainingPartition:
-        raise TypeError
-    write_string(o.topic_name, out)
-    out(pack_i(o.partition_index))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_remaining_partition_v0(values: tuple[RemainingPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not RemainingPartition:
+            raise TypeError
+        write_string(o.topic_name, out)
+        out(pack_i(o.partition_index))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_controlled_shutdown_response_v0(b: Buffer, p: int) -> tuple[ControlledShutdownResponse, int]:
     error_code = unpack_h(b, p)[0]
-    remaining_partitions, p = read_array(_decode_remaining_partition_v0, 6, b, p + 2)
+    remaining_partitions, p = read_array(_decode_items_remaining_partition_v0, 6, b, p + 2)
     return ControlledShutdownResponse(error_code, remaining_partitions), p
 
 
 def _encode_controlled_shutdown_response_v0(o: ControlledShutdownResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_array(_encode_remaining_partition_v0, o.remaining_partitions, out)
+    write_array(_encode_items_remaining_partition_v0, o.remaining_partitions, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_remaining_partition_v3(b: Buffer, p: int) -> tuple[RemainingPartition, int]:
-    topic_name, p = read_compact_string(b, p)
-    partition_index = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return RemainingPartition(topic_name, partition_index, **tagged), p
-    return RemainingPartition(topic_name, partition_index), p + 5
+def _decode_items_remaining_partition_v3(b: Buffer, p: int, n: int) -> tuple[tuple[RemainingPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partition_index = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(RemainingPartition(topic_name, partition_index, **tagged))
+        else:
+            values.append(RemainingPartition(topic_name, partition_index))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_remaining_partition_v3(o: RemainingPartition, out: Append) -> None:
-    if o.__class__ is not RemainingPartition:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.partition_index))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.partition_index))
+def _encode_items_remaining_partition_v3(values: tuple[RemainingPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not RemainingPartition:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.partition_index))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.partition_index))
 
 
 def _decode_controlled_shutdown_response_v3(b: Buffer, p: int) -> tuple[ControlledShutdownResponse, int]:
     error_code = unpack_h(b, p)[0]
-    remaining_partitions, p = read_compact_array(_decode_remaining_partition_v3, 6, b, p + 2)
+    remaining_partitions, p = read_compact_array(_decode_items_remaining_partition_v3, 6, b, p + 2)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ControlledShutdownResponse(error_code, remaining_partitions, **tagged), p
@@ -171,7 +182,7 @@ def _decode_controlled_shutdown_response_v3(b: Buffer, p: int) -> tuple[Controll
 
 def _encode_controlled_shutdown_response_v3(o: ControlledShutdownResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_compact_array(_encode_remaining_partition_v3, o.remaining_partitions, out)
+    write_compact_array(_encode_items_remaining_partition_v3, o.remaining_partitions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -183,15 +194,11 @@ ControlledShutdownResponse.codec = Codec(
     TABLE,
     classes=(RemainingPartition, ControlledShutdownResponse),
     decoders=(
-        _decode_remaining_partition_v0,
-        _decode_controlled_shutdown_response_v0,
-        _decode_remaining_partition_v3,
-        _decode_controlled_shutdown_response_v3,
+        _decode_controlled_shutdown_response_v0, _decode_controlled_shutdown_response_v0,
+        _decode_controlled_shutdown_response_v0, _decode_controlled_shutdown_response_v3,
     ),
     encoders=(
-        _encode_remaining_partition_v0,
-        _encode_controlled_shutdown_response_v0,
-        _encode_remaining_partition_v3,
-        _encode_controlled_shutdown_response_v3,
+        _encode_controlled_shutdown_response_v0, _encode_controlled_shutdown_response_v0,
+        _encode_controlled_shutdown_response_v0, _encode_controlled_shutdown_response_v3,
     ),
 )

@@ -124,53 +124,65 @@ pack_hhx = packer("hhx")  # with the count of tagged fields behind it: 0
 unpack_iut, pack_iut = unpacker("i16s?"), packer("i16s?")
 
 
-def _decode_listener_v0(b: Buffer, p: int) -> tuple[Listener, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port, security_protocol = unpack_Hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return Listener(name, host, port, security_protocol, **tagged), p
-    return Listener(name, host, port, security_protocol), p + 5
+def _decode_items_listener_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Listener, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port, security_protocol = unpack_Hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(Listener(name, host, port, security_protocol, **tagged))
+        else:
+            values.append(Listener(name, host, port, security_protocol))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_listener_v0(o: Listener, out: Append) -> None:
-    if o.__class__ is not Listener:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_Hh(o.port, o.security_protocol))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hhx(o.port, o.security_protocol))
+def _encode_items_listener_v0(values: tuple[Listener, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Listener:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_Hh(o.port, o.security_protocol))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hhx(o.port, o.security_protocol))
 
 
-def _decode_feature_v0(b: Buffer, p: int) -> tuple[Feature, int]:
-    name, p = read_compact_string(b, p)
-    min_supported_version, max_supported_version = unpack_hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return Feature(name, min_supported_version, max_supported_version, **tagged), p
-    return Feature(name, min_supported_version, max_supported_version), p + 5
+def _decode_items_feature_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Feature, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        min_supported_version, max_supported_version = unpack_hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(Feature(name, min_supported_version, max_supported_version, **tagged))
+        else:
+            values.append(Feature(name, min_supported_version, max_supported_version))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_feature_v0(o: Feature, out: Append) -> None:
-    if o.__class__ is not Feature:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_hh(o.min_supported_version, o.max_supported_version))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hhx(o.min_supported_version, o.max_supported_version))
+def _encode_items_feature_v0(values: tuple[Feature, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Feature:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_hh(o.min_supported_version, o.max_supported_version))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
 def _decode_controller_registration_request_v0(b: Buffer, p: int) -> tuple[ControllerRegistrationRequest, int]:
     controller_id, incarnation_id, zk_migration_ready = unpack_iut(b, p)
     incarnation_id = make_uuid(incarnation_id)
-    listeners, p = read_compact_array(_decode_listener_v0, 7, b, p + 21)
-    features, p = read_compact_array(_decode_feature_v0, 6, b, p)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 7, b, p + 21)
+    features, p = read_compact_array(_decode_items_feature_v0, 6, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ControllerRegistrationRequest(
@@ -181,8 +193,8 @@ def _decode_controller_registration_request_v0(b: Buffer, p: int) -> tuple[Contr
 
 def _encode_controller_registration_request_v0(o: ControllerRegistrationRequest, out: Append) -> None:
     out(pack_iut(o.controller_id, o.incarnation_id.bytes, BOOLS[o.zk_migration_ready]))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
-    write_compact_array(_encode_feature_v0, o.features, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_feature_v0, o.features, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -193,14 +205,6 @@ ControllerRegistrationRequest.codec = Codec(
     ControllerRegistrationRequest,
     TABLE,
     classes=(Listener, Feature, ControllerRegistrationRequest),
-    decoders=(
-        _decode_listener_v0,
-        _decode_feature_v0,
-        _decode_controller_registration_request_v0,
-    ),
-    encoders=(
-        _encode_listener_v0,
-        _encode_feature_v0,
-        _encode_controller_registration_request_v0,
-    ),
+    decoders=(_decode_controller_registration_request_v0,),
+    encoders=(_encode_controller_registration_request_v0,),
 )

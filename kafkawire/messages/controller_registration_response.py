@@ -81,10 +81,6 @@ ControllerRegistrationResponse.codec = Codec(
     ControllerRegistrationResponse,
     TABLE,
     classes=(ControllerRegistrationResponse,),
-    decoders=(
-        _decode_controller_registration_response_v0,
-    ),
-    encoders=(
-        _encode_controller_registration_response_v0,
-    ),
+    decoders=(_decode_controller_registration_response_v0,),
+    encoders=(_encode_controller_registration_response_v0,),
 )

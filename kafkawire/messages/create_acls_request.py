@@ -134,113 +134,130 @@ unpack_bb, pack_bb = unpacker("bb"), packer("bb")
 pack_bbx = packer("bbx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_acl_creation_v0(b: Buffer, p: int) -> tuple[AclCreation, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    principal, p = read_string(b, p)
-    host, p = read_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    return AclCreation(
-        resource_type, resource_name, principal=principal, host=host, operation=operation,
-        permission_type=permission_type,
-    ), p + 2
+def _decode_items_acl_creation_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AclCreation, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        principal, p = read_string(b, p)
+        host, p = read_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        values.append(AclCreation(
+            resource_type, resource_name, principal=principal, host=host, operation=operation,
+            permission_type=permission_type,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_acl_creation_v0(o: AclCreation, out: Append) -> None:
-    if o.__class__ is not AclCreation:
-        raise TypeError
-    if o.resource_pattern_type != 3:
-        raise ValueError("resource_pattern_type")
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_string(o.principal, out)
-    write_string(o.host, out)
-    out(pack_bb(o.operation, o.permission_type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_acl_creation_v0(values: tuple[AclCreation, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AclCreation:
+            raise TypeError
+        if o.resource_pattern_type != 3:
+            raise ValueError("resource_pattern_type")
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_string(o.principal, out)
+        write_string(o.host, out)
+        out(pack_bb(o.operation, o.permission_type))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_acls_request_v0(b: Buffer, p: int) -> tuple[CreateAclsRequest, int]:
-    creations, p = read_array(_decode_acl_creation_v0, 9, b, p)
+    creations, p = read_array(_decode_items_acl_creation_v0, 9, b, p)
     return CreateAclsRequest(creations), p
 
 
 def _encode_create_acls_request_v0(o: CreateAclsRequest, out: Append) -> None:
-    write_array(_encode_acl_creation_v0, o.creations, out)
+    write_array(_encode_items_acl_creation_v0, o.creations, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_acl_creation_v1(b: Buffer, p: int) -> tuple[AclCreation, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    resource_pattern_type = unpack_b(b, p)[0]
-    principal, p = read_string(b, p + 1)
-    host, p = read_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    return AclCreation(
-        resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
-    ), p + 2
+def _decode_items_acl_creation_v1(b: Buffer, p: int, n: int) -> tuple[tuple[AclCreation, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        resource_pattern_type = unpack_b(b, p)[0]
+        principal, p = read_string(b, p + 1)
+        host, p = read_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        values.append(AclCreation(
+            resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_acl_creation_v1(o: AclCreation, out: Append) -> None:
-    if o.__class__ is not AclCreation:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    out(pack_b(o.resource_pattern_type))
-    write_string(o.principal, out)
-    write_string(o.host, out)
-    out(pack_bb(o.operation, o.permission_type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_acl_creation_v1(values: tuple[AclCreation, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AclCreation:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        out(pack_b(o.resource_pattern_type))
+        write_string(o.principal, out)
+        write_string(o.host, out)
+        out(pack_bb(o.operation, o.permission_type))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_acls_request_v1(b: Buffer, p: int) -> tuple[CreateAclsRequest, int]:
-    creations, p = read_array(_decode_acl_creation_v1, 10, b, p)
+    creations, p = read_array(_decode_items_acl_creation_v1, 10, b, p)
     return CreateAclsRequest(creations), p
 
 
 def _encode_create_acls_request_v1(o: CreateAclsRequest, out: Append) -> None:
-    write_array(_encode_acl_creation_v1, o.creations, out)
+    write_array(_encode_items_acl_creation_v1, o.creations, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_acl_creation_v2(b: Buffer, p: int) -> tuple[AclCreation, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    resource_pattern_type = unpack_b(b, p)[0]
-    principal, p = read_compact_string(b, p + 1)
-    host, p = read_compact_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return AclCreation(
-            resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type, **tagged,
-        ), p
-    return AclCreation(
-        resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
-    ), p + 3
+def _decode_items_acl_creation_v2(b: Buffer, p: int, n: int) -> tuple[tuple[AclCreation, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        resource_pattern_type = unpack_b(b, p)[0]
+        principal, p = read_compact_string(b, p + 1)
+        host, p = read_compact_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(AclCreation(
+                resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
+                **tagged,
+            ))
+        else:
+            values.append(AclCreation(
+                resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
+            ))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_acl_creation_v2(o: AclCreation, out: Append) -> None:
-    if o.__class__ is not AclCreation:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    out(pack_b(o.resource_pattern_type))
-    write_compact_string(o.principal, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bb(o.operation, o.permission_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bbx(o.operation, o.permission_type))
+def _encode_items_acl_creation_v2(values: tuple[AclCreation, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AclCreation:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        out(pack_b(o.resource_pattern_type))
+        write_compact_string(o.principal, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_bb(o.operation, o.permission_type))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bbx(o.operation, o.permission_type))
 
 
 def _decode_create_acls_request_v2(b: Buffer, p: int) -> tuple[CreateAclsRequest, int]:
-    creations, p = read_compact_array(_decode_acl_creation_v2, 8, b, p)
+    creations, p = read_compact_array(_decode_items_acl_creation_v2, 8, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return CreateAclsRequest(creations, **tagged), p
@@ -248,7 +265,7 @@ def _decode_create_acls_request_v2(b: Buffer, p: int) -> tuple[CreateAclsRequest
 
 
 def _encode_create_acls_request_v2(o: CreateAclsRequest, out: Append) -> None:
-    write_compact_array(_encode_acl_creation_v2, o.creations, out)
+    write_compact_array(_encode_items_acl_creation_v2, o.creations, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -260,19 +277,11 @@ CreateAclsRequest.codec = Codec(
     TABLE,
     classes=(AclCreation, CreateAclsRequest),
     decoders=(
-        _decode_acl_creation_v0,
-        _decode_create_acls_request_v0,
-        _decode_acl_creation_v1,
-        _decode_create_acls_request_v1,
-        _decode_acl_creation_v2,
+        _decode_create_acls_request_v0, _decode_create_acls_request_v1, _decode_create_acls_request_v2,
         _decode_create_acls_request_v2,
     ),
     encoders=(
-        _encode_acl_creation_v0,
-        _encode_create_acls_request_v0,
-        _encode_acl_creation_v1,
-        _encode_create_acls_request_v1,
-        _encode_acl_creation_v2,
+        _encode_create_acls_request_v0, _encode_create_acls_request_v1, _encode_create_acls_request_v2,
         _encode_create_acls_request_v2,
     ),
 )

@@ -111,57 +111,67 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_acl_creation_result_v0(b: Buffer, p: int) -> tuple[AclCreationResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    return AclCreationResult(error_code, error_message), p
+def _decode_items_acl_creation_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AclCreationResult, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        values.append(AclCreationResult(error_code, error_message))
+    return tuple(values), p
 
 
-def _encode_acl_creation_result_v0(o: AclCreationResult, out: Append) -> None:
-    if o.__class__ is not AclCreationResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_acl_creation_result_v0(values: tuple[AclCreationResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AclCreationResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_acls_response_v0(b: Buffer, p: int) -> tuple[CreateAclsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_acl_creation_result_v0, 4, b, p + 4)
+    results, p = read_array(_decode_items_acl_creation_result_v0, 4, b, p + 4)
     return CreateAclsResponse(throttle_time_ms, results), p
 
 
 def _encode_create_acls_response_v0(o: CreateAclsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_acl_creation_result_v0, o.results, out)
+    write_array(_encode_items_acl_creation_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_acl_creation_result_v2(b: Buffer, p: int) -> tuple[AclCreationResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AclCreationResult(error_code, error_message, **tagged), p
-    return AclCreationResult(error_code, error_message), p + 1
+def _decode_items_acl_creation_result_v2(b: Buffer, p: int, n: int) -> tuple[tuple[AclCreationResult, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AclCreationResult(error_code, error_message, **tagged))
+        else:
+            values.append(AclCreationResult(error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_acl_creation_result_v2(o: AclCreationResult, out: Append) -> None:
-    if o.__class__ is not AclCreationResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_acl_creation_result_v2(values: tuple[AclCreationResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AclCreationResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_create_acls_response_v2(b: Buffer, p: int) -> tuple[CreateAclsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_acl_creation_result_v2, 4, b, p + 4)
+    results, p = read_compact_array(_decode_items_acl_creation_result_v2, 4, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return CreateAclsResponse(throttle_time_ms, results, **tagged), p
@@ -170,7 +180,7 @@ def _decode_create_acls_response_v2(b: Buffer, p: int) -> tuple[CreateAclsRespon
 
 def _encode_create_acls_response_v2(o: CreateAclsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_acl_creation_result_v2, o.results, out)
+    write_compact_array(_encode_items_acl_creation_result_v2, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -182,15 +192,11 @@ CreateAclsResponse.codec = Codec(
     TABLE,
     classes=(AclCreationResult, CreateAclsResponse),
     decoders=(
-        _decode_acl_creation_result_v0,
-        _decode_create_acls_response_v0,
-        _decode_acl_creation_result_v2,
+        _decode_create_acls_response_v0, _decode_create_acls_response_v0, _decode_create_acls_response_v2,
         _decode_create_acls_response_v2,
     ),
     encoders=(
-        _encode_acl_creation_result_v0,
-        _encode_create_acls_response_v0,
-        _encode_acl_creation_result_v2,
+        _encode_create_acls_response_v0, _encode_create_acls_response_v0, _encode_create_acls_response_v2,
         _encode_create_acls_response_v2,
     ),
 )

@@ -144,23 +144,27 @@ unpack_q, pack_q = unpacker("q"), packer("q")
 pack_qx = packer("qx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_creatable_renewers_v0(b: Buffer, p: int) -> tuple[CreatableRenewers, int]:
-    principal_type, p = read_string(b, p)
-    principal_name, p = read_string(b, p)
-    return CreatableRenewers(principal_type, principal_name), p
+def _decode_items_creatable_renewers_v0(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableRenewers, ...], int]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_string(b, p)
+        principal_name, p = read_string(b, p)
+        values.append(CreatableRenewers(principal_type, principal_name))
+    return tuple(values), p
 
 
-def _encode_creatable_renewers_v0(o: CreatableRenewers, out: Append) -> None:
-    if o.__class__ is not CreatableRenewers:
-        raise TypeError
-    write_string(o.principal_type, out)
-    write_string(o.principal_name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_creatable_renewers_v0(values: tuple[CreatableRenewers, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableRenewers:
+            raise TypeError
+        write_string(o.principal_type, out)
+        write_string(o.principal_name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_delegation_token_request_v0(b: Buffer, p: int) -> tuple[CreateDelegationTokenRequest, int]:
-    renewers, p = read_array(_decode_creatable_renewers_v0, 4, b, p)
+    renewers, p = read_array(_decode_items_creatable_renewers_v0, 4, b, p)
     max_lifetime_ms = unpack_q(b, p)[0]
     return CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=max_lifetime_ms), p + 8
 
@@ -170,34 +174,40 @@ def _encode_create_delegation_token_request_v0(o: CreateDelegationTokenRequest, 
         raise ValueError("owner_principal_type")
     if o.owner_principal_name != "":
         raise ValueError("owner_principal_name")
-    write_array(_encode_creatable_renewers_v0, o.renewers, out)
+    write_array(_encode_items_creatable_renewers_v0, o.renewers, out)
     out(pack_q(o.max_lifetime_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_creatable_renewers_v2(b: Buffer, p: int) -> tuple[CreatableRenewers, int]:
-    principal_type, p = read_compact_string(b, p)
-    principal_name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CreatableRenewers(principal_type, principal_name, **tagged), p
-    return CreatableRenewers(principal_type, principal_name), p + 1
+def _decode_items_creatable_renewers_v2(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableRenewers, ...], int]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_compact_string(b, p)
+        principal_name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CreatableRenewers(principal_type, principal_name, **tagged))
+        else:
+            values.append(CreatableRenewers(principal_type, principal_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_creatable_renewers_v2(o: CreatableRenewers, out: Append) -> None:
-    if o.__class__ is not CreatableRenewers:
-        raise TypeError
-    write_compact_string(o.principal_type, out)
-    write_compact_string(o.principal_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_creatable_renewers_v2(values: tuple[CreatableRenewers, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableRenewers:
+            raise TypeError
+        write_compact_string(o.principal_type, out)
+        write_compact_string(o.principal_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_create_delegation_token_request_v2(b: Buffer, p: int) -> tuple[CreateDelegationTokenRequest, int]:
-    renewers, p = read_compact_array(_decode_creatable_renewers_v2, 3, b, p)
+    renewers, p = read_compact_array(_decode_items_creatable_renewers_v2, 3, b, p)
     max_lifetime_ms = unpack_q(b, p)[0]
     if b[p + 8]:
         tagged, p = read_tags({}, b, p + 8)
@@ -210,7 +220,7 @@ def _encode_create_delegation_token_request_v2(o: CreateDelegationTokenRequest, 
         raise ValueError("owner_principal_type")
     if o.owner_principal_name != "":
         raise ValueError("owner_principal_name")
-    write_compact_array(_encode_creatable_renewers_v2, o.renewers, out)
+    write_compact_array(_encode_items_creatable_renewers_v2, o.renewers, out)
     if o.unknown_tagged_fields != ():
         out(pack_q(o.max_lifetime_ms))
         write_tags((), {}, o, out)
@@ -221,7 +231,7 @@ def _encode_create_delegation_token_request_v2(o: CreateDelegationTokenRequest, 
 def _decode_create_delegation_token_request_v3(b: Buffer, p: int) -> tuple[CreateDelegationTokenRequest, int]:
     owner_principal_type, p = read_compact_nullable_string(b, p)
     owner_principal_name, p = read_compact_nullable_string(b, p)
-    renewers, p = read_compact_array(_decode_creatable_renewers_v2, 3, b, p)
+    renewers, p = read_compact_array(_decode_items_creatable_renewers_v2, 3, b, p)
     max_lifetime_ms = unpack_q(b, p)[0]
     if b[p + 8]:
         tagged, p = read_tags({}, b, p + 8)
@@ -234,7 +244,7 @@ def _decode_create_delegation_token_request_v3(b: Buffer, p: int) -> tuple[Creat
 def _encode_create_delegation_token_request_v3(o: CreateDelegationTokenRequest, out: Append) -> None:
     write_compact_nullable_string(o.owner_principal_type, out)
     write_compact_nullable_string(o.owner_principal_name, out)
-    write_compact_array(_encode_creatable_renewers_v2, o.renewers, out)
+    write_compact_array(_encode_items_creatable_renewers_v2, o.renewers, out)
     if o.unknown_tagged_fields != ():
         out(pack_q(o.max_lifetime_ms))
         write_tags((), {}, o, out)
@@ -247,17 +257,11 @@ CreateDelegationTokenRequest.codec = Codec(
     TABLE,
     classes=(CreatableRenewers, CreateDelegationTokenRequest),
     decoders=(
-        _decode_creatable_renewers_v0,
-        _decode_create_delegation_token_request_v0,
-        _decode_creatable_renewers_v2,
-        _decode_create_delegation_token_request_v2,
-        _decode_create_delegation_token_request_v3,
+        _decode_create_delegation_token_request_v0, _decode_create_delegation_token_request_v0,
+        _decode_create_delegation_token_request_v2, _decode_create_delegation_token_request_v3,
     ),
     encoders=(
-        _encode_creatable_renewers_v0,
-        _encode_create_delegation_token_request_v0,
-        _encode_creatable_renewers_v2,
-        _encode_create_delegation_token_request_v2,
-        _encode_create_delegation_token_request_v3,
+        _encode_create_delegation_token_request_v0, _encode_create_delegation_token_request_v0,
+        _encode_create_delegation_token_request_v2, _encode_create_delegation_token_request_v3,
     ),
 )

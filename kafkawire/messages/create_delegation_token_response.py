@@ -226,13 +226,11 @@ CreateDelegationTokenResponse.codec = Codec(
     TABLE,
     classes=(CreateDelegationTokenResponse,),
     decoders=(
-        _decode_create_delegation_token_response_v0,
-        _decode_create_delegation_token_response_v2,
-        _decode_create_delegation_token_response_v3,
+        _decode_create_delegation_token_response_v0, _decode_create_delegation_token_response_v0,
+        _decode_create_delegation_token_response_v2, _decode_create_delegation_token_response_v3,
     ),
     encoders=(
-        _encode_create_delegation_token_response_v0,
-        _encode_create_delegation_token_response_v2,
-        _encode_create_delegation_token_response_v3,
+        _encode_create_delegation_token_response_v0, _encode_create_delegation_token_response_v0,
+        _encode_create_delegation_token_response_v2, _encode_create_delegation_token_response_v3,
     ),
 )

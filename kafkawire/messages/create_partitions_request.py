@@ -24,6 +24,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -31,11 +32,11 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_array,
-    write_compact_numbers,
     write_compact_string,
+    write_int32s,
     write_nullable_array,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -161,91 +162,125 @@ unpack_it, pack_it = unpacker("i?"), packer("i?")
 pack_itx = packer("i?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_create_partitions_assignment_v0(b: Buffer, p: int) -> tuple[CreatePartitionsAssignment, int]:
-    broker_ids, p = read_int32s(b, p)
-    return CreatePartitionsAssignment(broker_ids), p
+def _decode_items_create_partitions_assignment_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatePartitionsAssignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        broker_ids, p = read_int32s(b, p)
+        values.append(CreatePartitionsAssignment(broker_ids))
+    return tuple(values), p
 
 
-def _encode_create_partitions_assignment_v0(o: CreatePartitionsAssignment, out: Append) -> None:
-    if o.__class__ is not CreatePartitionsAssignment:
-        raise TypeError
-    write_numbers("i", o.broker_ids, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_create_partitions_assignment_v0(values: tuple[CreatePartitionsAssignment, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatePartitionsAssignment:
+            raise TypeError
+        write_int32s(o.broker_ids, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_create_partitions_topic_v0(b: Buffer, p: int) -> tuple[CreatePartitionsTopic, int]:
-    name, p = read_string(b, p)
-    count = unpack_i(b, p)[0]
-    assignments, p = read_nullable_array(_decode_create_partitions_assignment_v0, 4, b, p + 4)
-    return CreatePartitionsTopic(name, count, assignments), p
+def _decode_items_create_partitions_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatePartitionsTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        count = unpack_i(b, p)[0]
+        assignments, p = read_nullable_array(_decode_items_create_partitions_assignment_v0, 4, b, p + 4)
+        values.append(CreatePartitionsTopic(name, count, assignments))
+    return tuple(values), p
 
 
-def _encode_create_partitions_topic_v0(o: CreatePartitionsTopic, out: Append) -> None:
-    if o.__class__ is not CreatePartitionsTopic:
-        raise TypeError
-    write_string(o.name, out)
-    out(pack_i(o.count))
-    write_nullable_array(_encode_create_partitions_assignment_v0, o.assignments, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_create_partitions_topic_v0(values: tuple[CreatePartitionsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatePartitionsTopic:
+            raise TypeError
+        write_string(o.name, out)
+        out(pack_i(o.count))
+        write_nullable_array(_encode_items_create_partitions_assignment_v0, o.assignments, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_partitions_request_v0(b: Buffer, p: int) -> tuple[CreatePartitionsRequest, int]:
-    topics, p = read_array(_decode_create_partitions_topic_v0, 10, b, p)
+    topics, p = read_array(_decode_items_create_partitions_topic_v0, 10, b, p)
     timeout_ms, validate_only = unpack_it(b, p)
     return CreatePartitionsRequest(topics, timeout_ms, validate_only), p + 5
 
 
 def _encode_create_partitions_request_v0(o: CreatePartitionsRequest, out: Append) -> None:
-    write_array(_encode_create_partitions_topic_v0, o.topics, out)
+    write_array(_encode_items_create_partitions_topic_v0, o.topics, out)
     out(pack_it(o.timeout_ms, BOOLS[o.validate_only]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_create_partitions_assignment_v2(b: Buffer, p: int) -> tuple[CreatePartitionsAssignment, int]:
-    broker_ids, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CreatePartitionsAssignment(broker_ids, **tagged), p
-    return CreatePartitionsAssignment(broker_ids), p + 1
+def _decode_items_create_partitions_assignment_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatePartitionsAssignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        broker_ids, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CreatePartitionsAssignment(broker_ids, **tagged))
+        else:
+            values.append(CreatePartitionsAssignment(broker_ids))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_create_partitions_assignment_v2(o: CreatePartitionsAssignment, out: Append) -> None:
-    if o.__class__ is not CreatePartitionsAssignment:
-        raise TypeError
-    write_compact_numbers("i", o.broker_ids, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_create_partitions_assignment_v2(values: tuple[CreatePartitionsAssignment, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatePartitionsAssignment:
+            raise TypeError
+        write_compact_int32s(o.broker_ids, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_create_partitions_topic_v2(b: Buffer, p: int) -> tuple[CreatePartitionsTopic, int]:
-    name, p = read_compact_string(b, p)
-    count = unpack_i(b, p)[0]
-    assignments, p = read_compact_nullable_array(_decode_create_partitions_assignment_v2, 2, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CreatePartitionsTopic(name, count, assignments, **tagged), p
-    return CreatePartitionsTopic(name, count, assignments), p + 1
+_rows_create_partitions_assignment_v2 = shaped(
+    lambda rows, e1: [CreatePartitionsAssignment(r[0:e1]) for r in rows],
+    _decode_items_create_partitions_assignment_v2, " [i ", True,
+)
 
 
-def _encode_create_partitions_topic_v2(o: CreatePartitionsTopic, out: Append) -> None:
-    if o.__class__ is not CreatePartitionsTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_i(o.count))
-    write_compact_nullable_array(_encode_create_partitions_assignment_v2, o.assignments, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_create_partitions_topic_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatePartitionsTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        count = unpack_i(b, p)[0]
+        assignments, p = read_compact_nullable_array(_rows_create_partitions_assignment_v2, 2, b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CreatePartitionsTopic(name, count, assignments, **tagged))
+        else:
+            values.append(CreatePartitionsTopic(name, count, assignments))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_create_partitions_topic_v2(values: tuple[CreatePartitionsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatePartitionsTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_i(o.count))
+        write_compact_nullable_array(_encode_items_create_partitions_assignment_v2, o.assignments, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_create_partitions_request_v2(b: Buffer, p: int) -> tuple[CreatePartitionsRequest, int]:
-    topics, p = read_compact_array(_decode_create_partitions_topic_v2, 7, b, p)
+    topics, p = read_compact_array(_decode_items_create_partitions_topic_v2, 7, b, p)
     timeout_ms, validate_only = unpack_it(b, p)
     if b[p + 5]:
         tagged, p = read_tags({}, b, p + 5)
@@ -254,7 +289,7 @@ def _decode_create_partitions_request_v2(b: Buffer, p: int) -> tuple[CreateParti
 
 
 def _encode_create_partitions_request_v2(o: CreatePartitionsRequest, out: Append) -> None:
-    write_compact_array(_encode_create_partitions_topic_v2, o.topics, out)
+    write_compact_array(_encode_items_create_partitions_topic_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_it(o.timeout_ms, BOOLS[o.validate_only]))
         write_tags((), {}, o, out)
@@ -267,19 +302,11 @@ CreatePartitionsRequest.codec = Codec(
     TABLE,
     classes=(CreatePartitionsAssignment, CreatePartitionsTopic, CreatePartitionsRequest),
     decoders=(
-        _decode_create_partitions_assignment_v0,
-        _decode_create_partitions_topic_v0,
-        _decode_create_partitions_request_v0,
-        _decode_create_partitions_assignment_v2,
-        _decode_create_partitions_topic_v2,
-        _decode_create_partitions_request_v2,
+        _decode_create_partitions_request_v0, _decode_create_partitions_request_v0,
+        _decode_create_partitions_request_v2, _decode_create_partitions_request_v2,
     ),
     encoders=(
-        _encode_create_partitions_assignment_v0,
-        _encode_create_partitions_topic_v0,
-        _encode_create_partitions_request_v0,
-        _encode_create_partitions_assignment_v2,
-        _encode_create_partitions_topic_v2,
-        _encode_create_partitions_request_v2,
+        _encode_create_partitions_request_v0, _encode_create_partitions_request_v0,
+        _encode_create_partitions_request_v2, _encode_create_partitions_request_v2,
     ),
 )

@@ -124,61 +124,79 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_create_partitions_topic_result_v0(b: Buffer, p: int) -> tuple[CreatePartitionsTopicResult, int]:
-    name, p = read_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    return CreatePartitionsTopicResult(name, error_code, error_message), p
+def _decode_items_create_partitions_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatePartitionsTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        values.append(CreatePartitionsTopicResult(name, error_code, error_message))
+    return tuple(values), p
 
 
-def _encode_create_partitions_topic_result_v0(o: CreatePartitionsTopicResult, out: Append) -> None:
-    if o.__class__ is not CreatePartitionsTopicResult:
-        raise TypeError
-    write_string(o.name, out)
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_create_partitions_topic_result_v0(
+    values: tuple[CreatePartitionsTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not CreatePartitionsTopicResult:
+            raise TypeError
+        write_string(o.name, out)
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_partitions_response_v0(b: Buffer, p: int) -> tuple[CreatePartitionsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_create_partitions_topic_result_v0, 6, b, p + 4)
+    results, p = read_array(_decode_items_create_partitions_topic_result_v0, 6, b, p + 4)
     return CreatePartitionsResponse(throttle_time_ms, results), p
 
 
 def _encode_create_partitions_response_v0(o: CreatePartitionsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_create_partitions_topic_result_v0, o.results, out)
+    write_array(_encode_items_create_partitions_topic_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_create_partitions_topic_result_v2(b: Buffer, p: int) -> tuple[CreatePartitionsTopicResult, int]:
-    name, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CreatePartitionsTopicResult(name, error_code, error_message, **tagged), p
-    return CreatePartitionsTopicResult(name, error_code, error_message), p + 1
+def _decode_items_create_partitions_topic_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatePartitionsTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CreatePartitionsTopicResult(name, error_code, error_message, **tagged))
+        else:
+            values.append(CreatePartitionsTopicResult(name, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_create_partitions_topic_result_v2(o: CreatePartitionsTopicResult, out: Append) -> None:
-    if o.__class__ is not CreatePartitionsTopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_create_partitions_topic_result_v2(
+    values: tuple[CreatePartitionsTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not CreatePartitionsTopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_create_partitions_response_v2(b: Buffer, p: int) -> tuple[CreatePartitionsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_create_partitions_topic_result_v2, 5, b, p + 4)
+    results, p = read_compact_array(_decode_items_create_partitions_topic_result_v2, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return CreatePartitionsResponse(throttle_time_ms, results, **tagged), p
@@ -187,7 +205,7 @@ def _decode_create_partitions_response_v2(b: Buffer, p: int) -> tuple[CreatePart
 
 def _encode_create_partitions_response_v2(o: CreatePartitionsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_create_partitions_topic_result_v2, o.results, out)
+    write_compact_array(_encode_items_create_partitions_topic_result_v2, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -199,15 +217,11 @@ CreatePartitionsResponse.codec = Codec(
     TABLE,
     classes=(CreatePartitionsTopicResult, CreatePartitionsResponse),
     decoders=(
-        _decode_create_partitions_topic_result_v0,
-        _decode_create_partitions_response_v0,
-        _decode_create_partitions_topic_result_v2,
-        _decode_create_partitions_response_v2,
+        _decode_create_partitions_response_v0, _decode_create_partitions_response_v0,
+        _decode_create_partitions_response_v2, _decode_create_partitions_response_v2,
     ),
     encoders=(
-        _encode_create_partitions_topic_result_v0,
-        _encode_create_partitions_response_v0,
-        _encode_create_partitions_topic_result_v2,
-        _encode_create_partitions_response_v2,
+        _encode_create_partitions_response_v0, _encode_create_partitions_response_v0,
+        _encode_create_partitions_response_v2, _encode_create_partitions_response_v2,
     ),
 )

@@ -24,6 +24,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -31,11 +32,11 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
+    write_int32s,
     write_nullable_string,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -210,57 +211,71 @@ unpack_it, pack_it = unpacker("i?"), packer("i?")
 pack_itx = packer("i?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_creatable_replica_assignment_v0(b: Buffer, p: int) -> tuple[CreatableReplicaAssignment, int]:
-    partition_index = unpack_i(b, p)[0]
-    broker_ids, p = read_int32s(b, p + 4)
-    return CreatableReplicaAssignment(partition_index, broker_ids), p
+def _decode_items_creatable_replica_assignment_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatableReplicaAssignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        broker_ids, p = read_int32s(b, p + 4)
+        values.append(CreatableReplicaAssignment(partition_index, broker_ids))
+    return tuple(values), p
 
 
-def _encode_creatable_replica_assignment_v0(o: CreatableReplicaAssignment, out: Append) -> None:
-    if o.__class__ is not CreatableReplicaAssignment:
-        raise TypeError
-    out(pack_i(o.partition_index))
-    write_numbers("i", o.broker_ids, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_creatable_replica_assignment_v0(values: tuple[CreatableReplicaAssignment, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableReplicaAssignment:
+            raise TypeError
+        out(pack_i(o.partition_index))
+        write_int32s(o.broker_ids, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_creatable_topic_config_v0(b: Buffer, p: int) -> tuple[CreatableTopicConfig, int]:
-    name, p = read_string(b, p)
-    value, p = read_nullable_string(b, p)
-    return CreatableTopicConfig(name, value), p
+def _decode_items_creatable_topic_config_v0(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopicConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        value, p = read_nullable_string(b, p)
+        values.append(CreatableTopicConfig(name, value))
+    return tuple(values), p
 
 
-def _encode_creatable_topic_config_v0(o: CreatableTopicConfig, out: Append) -> None:
-    if o.__class__ is not CreatableTopicConfig:
-        raise TypeError
-    write_string(o.name, out)
-    write_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_creatable_topic_config_v0(values: tuple[CreatableTopicConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopicConfig:
+            raise TypeError
+        write_string(o.name, out)
+        write_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_creatable_topic_v0(b: Buffer, p: int) -> tuple[CreatableTopic, int]:
-    name, p = read_string(b, p)
-    num_partitions, replication_factor = unpack_ih(b, p)
-    assignments, p = read_array(_decode_creatable_replica_assignment_v0, 8, b, p + 6)
-    configs, p = read_array(_decode_creatable_topic_config_v0, 4, b, p)
-    return CreatableTopic(name, num_partitions, replication_factor, assignments, configs), p
+def _decode_items_creatable_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        num_partitions, replication_factor = unpack_ih(b, p)
+        assignments, p = read_array(_decode_items_creatable_replica_assignment_v0, 8, b, p + 6)
+        configs, p = read_array(_decode_items_creatable_topic_config_v0, 4, b, p)
+        values.append(CreatableTopic(name, num_partitions, replication_factor, assignments, configs))
+    return tuple(values), p
 
 
-def _encode_creatable_topic_v0(o: CreatableTopic, out: Append) -> None:
-    if o.__class__ is not CreatableTopic:
-        raise TypeError
-    write_string(o.name, out)
-    out(pack_ih(o.num_partitions, o.replication_factor))
-    write_array(_encode_creatable_replica_assignment_v0, o.assignments, out)
-    write_array(_encode_creatable_topic_config_v0, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_creatable_topic_v0(values: tuple[CreatableTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopic:
+            raise TypeError
+        write_string(o.name, out)
+        out(pack_ih(o.num_partitions, o.replication_factor))
+        write_array(_encode_items_creatable_replica_assignment_v0, o.assignments, out)
+        write_array(_encode_items_creatable_topic_config_v0, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_topics_request_v0(b: Buffer, p: int) -> tuple[CreateTopicsRequest, int]:
-    topics, p = read_array(_decode_creatable_topic_v0, 16, b, p)
+    topics, p = read_array(_decode_items_creatable_topic_v0, 16, b, p)
     timeout_ms = unpack_i(b, p)[0]
     return CreateTopicsRequest(topics, timeout_ms), p + 4
 
@@ -268,91 +283,117 @@ def _decode_create_topics_request_v0(b: Buffer, p: int) -> tuple[CreateTopicsReq
 def _encode_create_topics_request_v0(o: CreateTopicsRequest, out: Append) -> None:
     if o.validate_only:
         raise ValueError("validate_only")
-    write_array(_encode_creatable_topic_v0, o.topics, out)
+    write_array(_encode_items_creatable_topic_v0, o.topics, out)
     out(pack_i(o.timeout_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_topics_request_v1(b: Buffer, p: int) -> tuple[CreateTopicsRequest, int]:
-    topics, p = read_array(_decode_creatable_topic_v0, 16, b, p)
+    topics, p = read_array(_decode_items_creatable_topic_v0, 16, b, p)
     timeout_ms, validate_only = unpack_it(b, p)
     return CreateTopicsRequest(topics, timeout_ms, validate_only), p + 5
 
 
 def _encode_create_topics_request_v1(o: CreateTopicsRequest, out: Append) -> None:
-    write_array(_encode_creatable_topic_v0, o.topics, out)
+    write_array(_encode_items_creatable_topic_v0, o.topics, out)
     out(pack_it(o.timeout_ms, BOOLS[o.validate_only]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_creatable_replica_assignment_v5(b: Buffer, p: int) -> tuple[CreatableReplicaAssignment, int]:
-    partition_index = unpack_i(b, p)[0]
-    broker_ids, p = read_compact_int32s(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CreatableReplicaAssignment(partition_index, broker_ids, **tagged), p
-    return CreatableReplicaAssignment(partition_index, broker_ids), p + 1
+def _decode_items_creatable_replica_assignment_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatableReplicaAssignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        broker_ids, p = read_compact_int32s(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CreatableReplicaAssignment(partition_index, broker_ids, **tagged))
+        else:
+            values.append(CreatableReplicaAssignment(partition_index, broker_ids))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_creatable_replica_assignment_v5(o: CreatableReplicaAssignment, out: Append) -> None:
-    if o.__class__ is not CreatableReplicaAssignment:
-        raise TypeError
-    out(pack_i(o.partition_index))
-    write_compact_numbers("i", o.broker_ids, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_creatable_replica_assignment_v5(values: tuple[CreatableReplicaAssignment, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableReplicaAssignment:
+            raise TypeError
+        out(pack_i(o.partition_index))
+        write_compact_int32s(o.broker_ids, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_creatable_topic_config_v5(b: Buffer, p: int) -> tuple[CreatableTopicConfig, int]:
-    name, p = read_compact_string(b, p)
-    value, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CreatableTopicConfig(name, value, **tagged), p
-    return CreatableTopicConfig(name, value), p + 1
+_rows_creatable_replica_assignment_v5 = shaped(
+    lambda rows, e1: [CreatableReplicaAssignment(r[0], r[1:e1]) for r in rows],
+    _decode_items_creatable_replica_assignment_v5, "i [i ", True,
+)
 
 
-def _encode_creatable_topic_config_v5(o: CreatableTopicConfig, out: Append) -> None:
-    if o.__class__ is not CreatableTopicConfig:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_creatable_topic_config_v5(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopicConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        value, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CreatableTopicConfig(name, value, **tagged))
+        else:
+            values.append(CreatableTopicConfig(name, value))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_creatable_topic_v5(b: Buffer, p: int) -> tuple[CreatableTopic, int]:
-    name, p = read_compact_string(b, p)
-    num_partitions, replication_factor = unpack_ih(b, p)
-    assignments, p = read_compact_array(_decode_creatable_replica_assignment_v5, 6, b, p + 6)
-    configs, p = read_compact_array(_decode_creatable_topic_config_v5, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CreatableTopic(name, num_partitions, replication_factor, assignments, configs, **tagged), p
-    return CreatableTopic(name, num_partitions, replication_factor, assignments, configs), p + 1
+def _encode_items_creatable_topic_config_v5(values: tuple[CreatableTopicConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopicConfig:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_creatable_topic_v5(o: CreatableTopic, out: Append) -> None:
-    if o.__class__ is not CreatableTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_ih(o.num_partitions, o.replication_factor))
-    write_compact_array(_encode_creatable_replica_assignment_v5, o.assignments, out)
-    write_compact_array(_encode_creatable_topic_config_v5, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_creatable_topic_v5(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        num_partitions, replication_factor = unpack_ih(b, p)
+        assignments, p = read_compact_array(_rows_creatable_replica_assignment_v5, 6, b, p + 6)
+        configs, p = read_compact_array(_decode_items_creatable_topic_config_v5, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CreatableTopic(name, num_partitions, replication_factor, assignments, configs, **tagged))
+        else:
+            values.append(CreatableTopic(name, num_partitions, replication_factor, assignments, configs))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_creatable_topic_v5(values: tuple[CreatableTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_ih(o.num_partitions, o.replication_factor))
+        write_compact_array(_encode_items_creatable_replica_assignment_v5, o.assignments, out)
+        write_compact_array(_encode_items_creatable_topic_config_v5, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_create_topics_request_v5(b: Buffer, p: int) -> tuple[CreateTopicsRequest, int]:
-    topics, p = read_compact_array(_decode_creatable_topic_v5, 10, b, p)
+    topics, p = read_compact_array(_decode_items_creatable_topic_v5, 10, b, p)
     timeout_ms, validate_only = unpack_it(b, p)
     if b[p + 5]:
         tagged, p = read_tags({}, b, p + 5)
@@ -361,7 +402,7 @@ def _decode_create_topics_request_v5(b: Buffer, p: int) -> tuple[CreateTopicsReq
 
 
 def _encode_create_topics_request_v5(o: CreateTopicsRequest, out: Append) -> None:
-    write_compact_array(_encode_creatable_topic_v5, o.topics, out)
+    write_compact_array(_encode_items_creatable_topic_v5, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_it(o.timeout_ms, BOOLS[o.validate_only]))
         write_tags((), {}, o, out)
@@ -374,25 +415,13 @@ CreateTopicsRequest.codec = Codec(
     TABLE,
     classes=(CreatableReplicaAssignment, CreatableTopicConfig, CreatableTopic, CreateTopicsRequest),
     decoders=(
-        _decode_creatable_replica_assignment_v0,
-        _decode_creatable_topic_config_v0,
-        _decode_creatable_topic_v0,
-        _decode_create_topics_request_v0,
-        _decode_create_topics_request_v1,
-        _decode_creatable_replica_assignment_v5,
-        _decode_creatable_topic_config_v5,
-        _decode_creatable_topic_v5,
-        _decode_create_topics_request_v5,
+        _decode_create_topics_request_v0, _decode_create_topics_request_v1, _decode_create_topics_request_v1,
+        _decode_create_topics_request_v1, _decode_create_topics_request_v1, _decode_create_topics_request_v5,
+        _decode_create_topics_request_v5, _decode_create_topics_request_v5,
     ),
     encoders=(
-        _encode_creatable_replica_assignment_v0,
-        _encode_creatable_topic_config_v0,
-        _encode_creatable_topic_v0,
-        _encode_create_topics_request_v0,
-        _encode_create_topics_request_v1,
-        _encode_creatable_replica_assignment_v5,
-        _encode_creatable_topic_config_v5,
-        _encode_creatable_topic_v5,
-        _encode_create_topics_request_v5,
+        _encode_create_topics_request_v0, _encode_create_topics_request_v1, _encode_create_topics_request_v1,
+        _encode_create_topics_request_v1, _encode_create_topics_request_v1, _encode_create_topics_request_v5,
+        _encode_create_topics_request_v5, _encode_create_topics_request_v5,
     ),
 )

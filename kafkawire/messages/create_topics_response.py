@@ -254,122 +254,145 @@ pack_tbtx = packer("?b?x")  # with the count of tagged fields behind it: 0
 unpack_uh, pack_uh = unpacker("16sh"), packer("16sh")
 
 
-def _decode_creatable_topic_result_v0(b: Buffer, p: int) -> tuple[CreatableTopicResult, int]:
-    name, p = read_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    return CreatableTopicResult(name, error_code=error_code), p + 2
+def _decode_items_creatable_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        values.append(CreatableTopicResult(name, error_code=error_code))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_creatable_topic_result_v0(o: CreatableTopicResult, out: Append) -> None:
-    if o.__class__ is not CreatableTopicResult:
-        raise TypeError
-    write_string(o.name, out)
-    out(pack_h(o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_creatable_topic_result_v0(values: tuple[CreatableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopicResult:
+            raise TypeError
+        write_string(o.name, out)
+        out(pack_h(o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_topics_response_v0(b: Buffer, p: int) -> tuple[CreateTopicsResponse, int]:
-    topics, p = read_array(_decode_creatable_topic_result_v0, 4, b, p)
+    topics, p = read_array(_decode_items_creatable_topic_result_v0, 4, b, p)
     return CreateTopicsResponse(topics=topics), p
 
 
 def _encode_create_topics_response_v0(o: CreateTopicsResponse, out: Append) -> None:
-    write_array(_encode_creatable_topic_result_v0, o.topics, out)
+    write_array(_encode_items_creatable_topic_result_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_creatable_topic_result_v1(b: Buffer, p: int) -> tuple[CreatableTopicResult, int]:
-    name, p = read_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    return CreatableTopicResult(name, error_code=error_code, error_message=error_message), p
+def _decode_items_creatable_topic_result_v1(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        values.append(CreatableTopicResult(name, error_code=error_code, error_message=error_message))
+    return tuple(values), p
 
 
-def _encode_creatable_topic_result_v1(o: CreatableTopicResult, out: Append) -> None:
-    if o.__class__ is not CreatableTopicResult:
-        raise TypeError
-    write_string(o.name, out)
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_creatable_topic_result_v1(values: tuple[CreatableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopicResult:
+            raise TypeError
+        write_string(o.name, out)
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_topics_response_v1(b: Buffer, p: int) -> tuple[CreateTopicsResponse, int]:
-    topics, p = read_array(_decode_creatable_topic_result_v1, 6, b, p)
+    topics, p = read_array(_decode_items_creatable_topic_result_v1, 6, b, p)
     return CreateTopicsResponse(topics=topics), p
 
 
 def _encode_create_topics_response_v1(o: CreateTopicsResponse, out: Append) -> None:
-    write_array(_encode_creatable_topic_result_v1, o.topics, out)
+    write_array(_encode_items_creatable_topic_result_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_create_topics_response_v2(b: Buffer, p: int) -> tuple[CreateTopicsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_creatable_topic_result_v1, 6, b, p + 4)
+    topics, p = read_array(_decode_items_creatable_topic_result_v1, 6, b, p + 4)
     return CreateTopicsResponse(throttle_time_ms, topics), p
 
 
 def _encode_create_topics_response_v2(o: CreateTopicsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_creatable_topic_result_v1, o.topics, out)
+    write_array(_encode_items_creatable_topic_result_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_creatable_topic_configs_v5(b: Buffer, p: int) -> tuple[CreatableTopicConfigs, int]:
-    name, p = read_compact_string(b, p)
-    value, p = read_compact_nullable_string(b, p)
-    read_only, config_source, is_sensitive = unpack_tbt(b, p)
-    if b[p + 3]:
-        tagged, p = read_tags({}, b, p + 3)
-        return CreatableTopicConfigs(name, value, read_only, config_source, is_sensitive, **tagged), p
-    return CreatableTopicConfigs(name, value, read_only, config_source, is_sensitive), p + 4
+def _decode_items_creatable_topic_configs_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[CreatableTopicConfigs, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        value, p = read_compact_nullable_string(b, p)
+        read_only, config_source, is_sensitive = unpack_tbt(b, p)
+        if b[p + 3]:
+            tagged, p = read_tags({}, b, p + 3)
+            values.append(CreatableTopicConfigs(name, value, read_only, config_source, is_sensitive, **tagged))
+        else:
+            values.append(CreatableTopicConfigs(name, value, read_only, config_source, is_sensitive))
+            p += 4
+    return tuple(values), p
 
 
-def _encode_creatable_topic_configs_v5(o: CreatableTopicConfigs, out: Append) -> None:
-    if o.__class__ is not CreatableTopicConfigs:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_tbtx(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
+def _encode_items_creatable_topic_configs_v5(values: tuple[CreatableTopicConfigs, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopicConfigs:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_tbtx(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
 
 
-def _decode_creatable_topic_result_v5(b: Buffer, p: int) -> tuple[CreatableTopicResult, int]:
-    name, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    num_partitions, replication_factor = unpack_ih(b, p)
-    configs, p = read_compact_nullable_array(_decode_creatable_topic_configs_v5, 6, b, p + 6)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_CREATABLE_TOPIC_RESULT_V5, b, p)
-        return CreatableTopicResult(
-            name, error_code=error_code, error_message=error_message, num_partitions=num_partitions,
-            replication_factor=replication_factor, configs=configs, **tagged,
-        ), p
-    return CreatableTopicResult(
-        name, error_code=error_code, error_message=error_message, num_partitions=num_partitions,
-        replication_factor=replication_factor, configs=configs,
-    ), p + 1
+def _decode_items_creatable_topic_result_v5(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        num_partitions, replication_factor = unpack_ih(b, p)
+        configs, p = read_compact_nullable_array(_decode_items_creatable_topic_configs_v5, 6, b, p + 6)
+        if b[p]:
+            tagged, p = read_tags(_TAGS_CREATABLE_TOPIC_RESULT_V5, b, p)
+            values.append(CreatableTopicResult(
+                name, error_code=error_code, error_message=error_message, num_partitions=num_partitions,
+                replication_factor=replication_factor, configs=configs, **tagged,
+            ))
+        else:
+            values.append(CreatableTopicResult(
+                name, error_code=error_code, error_message=error_message, num_partitions=num_partitions,
+                replication_factor=replication_factor, configs=configs,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_creatable_topic_result_v5(o: CreatableTopicResult, out: Append) -> None:
-    if o.__class__ is not CreatableTopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_ih(o.num_partitions, o.replication_factor))
-    write_compact_nullable_array(_encode_creatable_topic_configs_v5, o.configs, out)
-    write_tags(_TAGGED_CREATABLE_TOPIC_RESULT_V5, _TAGS_CREATABLE_TOPIC_RESULT_V5, o, out)
+def _encode_items_creatable_topic_result_v5(values: tuple[CreatableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_ih(o.num_partitions, o.replication_factor))
+        write_compact_nullable_array(_encode_items_creatable_topic_configs_v5, o.configs, out)
+        write_tags(_TAGGED_CREATABLE_TOPIC_RESULT_V5, _TAGS_CREATABLE_TOPIC_RESULT_V5, o, out)
 
 
 _TAGS_CREATABLE_TOPIC_RESULT_V5: ReadTags = {
@@ -382,7 +405,7 @@ _TAGGED_CREATABLE_TOPIC_RESULT_V5: WriteTags = (
 
 def _decode_create_topics_response_v5(b: Buffer, p: int) -> tuple[CreateTopicsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_creatable_topic_result_v5, 12, b, p + 4)
+    topics, p = read_compact_array(_decode_items_creatable_topic_result_v5, 12, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return CreateTopicsResponse(throttle_time_ms, topics, **tagged), p
@@ -391,41 +414,47 @@ def _decode_create_topics_response_v5(b: Buffer, p: int) -> tuple[CreateTopicsRe
 
 def _encode_create_topics_response_v5(o: CreateTopicsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_creatable_topic_result_v5, o.topics, out)
+    write_compact_array(_encode_items_creatable_topic_result_v5, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_creatable_topic_result_v7(b: Buffer, p: int) -> tuple[CreatableTopicResult, int]:
-    name, p = read_compact_string(b, p)
-    topic_id, error_code = unpack_uh(b, p)
-    topic_id = make_uuid(topic_id)
-    error_message, p = read_compact_nullable_string(b, p + 18)
-    num_partitions, replication_factor = unpack_ih(b, p)
-    configs, p = read_compact_nullable_array(_decode_creatable_topic_configs_v5, 6, b, p + 6)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_CREATABLE_TOPIC_RESULT_V7, b, p)
-        return CreatableTopicResult(
-            name, topic_id, error_code, error_message, num_partitions=num_partitions,
-            replication_factor=replication_factor, configs=configs, **tagged,
-        ), p
-    return CreatableTopicResult(
-        name, topic_id, error_code, error_message, num_partitions=num_partitions,
-        replication_factor=replication_factor, configs=configs,
-    ), p + 1
+def _decode_items_creatable_topic_result_v7(b: Buffer, p: int, n: int) -> tuple[tuple[CreatableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        topic_id, error_code = unpack_uh(b, p)
+        topic_id = make_uuid(topic_id)
+        error_message, p = read_compact_nullable_string(b, p + 18)
+        num_partitions, replication_factor = unpack_ih(b, p)
+        configs, p = read_compact_nullable_array(_decode_items_creatable_topic_configs_v5, 6, b, p + 6)
+        if b[p]:
+            tagged, p = read_tags(_TAGS_CREATABLE_TOPIC_RESULT_V7, b, p)
+            values.append(CreatableTopicResult(
+                name, topic_id, error_code, error_message, num_partitions=num_partitions,
+                replication_factor=replication_factor, configs=configs, **tagged,
+            ))
+        else:
+            values.append(CreatableTopicResult(
+                name, topic_id, error_code, error_message, num_partitions=num_partitions,
+                replication_factor=replication_factor, configs=configs,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_creatable_topic_result_v7(o: CreatableTopicResult, out: Append) -> None:
-    if o.__class__ is not CreatableTopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_uh(o.topic_id.bytes, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_ih(o.num_partitions, o.replication_factor))
-    write_compact_nullable_array(_encode_creatable_topic_configs_v5, o.configs, out)
-    write_tags(_TAGGED_CREATABLE_TOPIC_RESULT_V7, _TAGS_CREATABLE_TOPIC_RESULT_V7, o, out)
+def _encode_items_creatable_topic_result_v7(values: tuple[CreatableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CreatableTopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_uh(o.topic_id.bytes, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_ih(o.num_partitions, o.replication_factor))
+        write_compact_nullable_array(_encode_items_creatable_topic_configs_v5, o.configs, out)
+        write_tags(_TAGGED_CREATABLE_TOPIC_RESULT_V7, _TAGS_CREATABLE_TOPIC_RESULT_V7, o, out)
 
 
 _TAGS_CREATABLE_TOPIC_RESULT_V7: ReadTags = {
@@ -438,7 +467,7 @@ _TAGGED_CREATABLE_TOPIC_RESULT_V7: WriteTags = (
 
 def _decode_create_topics_response_v7(b: Buffer, p: int) -> tuple[CreateTopicsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_creatable_topic_result_v7, 28, b, p + 4)
+    topics, p = read_compact_array(_decode_items_creatable_topic_result_v7, 28, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return CreateTopicsResponse(throttle_time_ms, topics, **tagged), p
@@ -447,7 +476,7 @@ def _decode_create_topics_response_v7(b: Buffer, p: int) -> tuple[CreateTopicsRe
 
 def _encode_create_topics_response_v7(o: CreateTopicsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_creatable_topic_result_v7, o.topics, out)
+    write_compact_array(_encode_items_creatable_topic_result_v7, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -459,27 +488,13 @@ CreateTopicsResponse.codec = Codec(
     TABLE,
     classes=(CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse),
     decoders=(
-        _decode_creatable_topic_result_v0,
-        _decode_create_topics_response_v0,
-        _decode_creatable_topic_result_v1,
-        _decode_create_topics_response_v1,
-        _decode_create_topics_response_v2,
-        _decode_creatable_topic_configs_v5,
-        _decode_creatable_topic_result_v5,
-        _decode_create_topics_response_v5,
-        _decode_creatable_topic_result_v7,
-        _decode_create_topics_response_v7,
+        _decode_create_topics_response_v0, _decode_create_topics_response_v1, _decode_create_topics_response_v2,
+        _decode_create_topics_response_v2, _decode_create_topics_response_v2, _decode_create_topics_response_v5,
+        _decode_create_topics_response_v5, _decode_create_topics_response_v7,
     ),
     encoders=(
-        _encode_creatable_topic_result_v0,
-        _encode_create_topics_response_v0,
-        _encode_creatable_topic_result_v1,
-        _encode_create_topics_response_v1,
-        _encode_create_topics_response_v2,
-        _encode_creatable_topic_configs_v5,
-        _encode_creatable_topic_result_v5,
-        _encode_create_topics_response_v5,
-        _encode_creatable_topic_result_v7,
-        _encode_create_topics_response_v7,
+        _encode_create_topics_response_v0, _encode_create_topics_response_v1, _encode_create_topics_response_v2,
+        _encode_create_topics_response_v2, _encode_create_topics_response_v2, _encode_create_topics_response_v5,
+        _encode_create_topics_response_v5, _encode_create_topics_response_v7,
     ),
 )

@@ -83,10 +83,6 @@ DefaultPrincipalData.codec = Codec(
     DefaultPrincipalData,
     TABLE,
     classes=(DefaultPrincipalData,),
-    decoders=(
-        _decode_default_principal_data_v0,
-    ),
-    encoders=(
-        _encode_default_principal_data_v0,
-    ),
+    decoders=(_decode_default_principal_data_v0,),
+    encoders=(_encode_default_principal_data_v0,),
 )

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT64, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_string, read_compact_strings, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_string, write_compact_strings, write_tags
 
 
 class DelegationTokenRecord(Message, frozen=True):
@@ -73,7 +73,7 @@ unpack_qqq, pack_qqq = unpacker("qqq"), packer("qqq")
 def _decode_delegation_token_record_v0(b: Buffer, p: int) -> tuple[DelegationTokenRecord, int]:
     owner, p = read_compact_string(b, p)
     requester, p = read_compact_string(b, p)
-    renewers, p = read_compact_array(read_compact_string, 1, b, p)
+    renewers, p = read_compact_strings(b, p)
     issue_timestamp, max_timestamp, expiration_timestamp = unpack_qqq(b, p)
     token_id, p = read_compact_string(b, p + 24)
     if b[p]:
@@ -89,7 +89,7 @@ def _decode_delegation_token_record_v0(b: Buffer, p: int) -> tuple[DelegationTok
 def _encode_delegation_token_record_v0(o: DelegationTokenRecord, out: Append) -> None:
     write_compact_string(o.owner, out)
     write_compact_string(o.requester, out)
-    write_compact_array(write_compact_string, o.renewers, out)
+    write_compact_strings(o.renewers, out)
     out(pack_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp))
     write_compact_string(o.token_id, out)
     if o.unknown_tagged_fields != ():
@@ -102,10 +102,6 @@ DelegationTokenRecord.codec = Codec(
     DelegationTokenRecord,
     TABLE,
     classes=(DelegationTokenRecord,),
-    decoders=(
-        _decode_delegation_token_record_v0,
-    ),
-    encoders=(
-        _encode_delegation_token_record_v0,
-    ),
+    decoders=(_decode_delegation_token_record_v0,),
+    encoders=(_encode_delegation_token_record_v0,),
 )

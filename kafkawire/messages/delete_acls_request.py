@@ -152,116 +152,132 @@ unpack_bb, pack_bb = unpacker("bb"), packer("bb")
 pack_bbx = packer("bbx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_delete_acls_filter_v0(b: Buffer, p: int) -> tuple[DeleteAclsFilter, int]:
-    resource_type_filter = unpack_b(b, p)[0]
-    resource_name_filter, p = read_nullable_string(b, p + 1)
-    principal_filter, p = read_nullable_string(b, p)
-    host_filter, p = read_nullable_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    return DeleteAclsFilter(
-        resource_type_filter, resource_name_filter, principal_filter=principal_filter, host_filter=host_filter,
-        operation=operation, permission_type=permission_type,
-    ), p + 2
+def _decode_items_delete_acls_filter_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteAclsFilter, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type_filter = unpack_b(b, p)[0]
+        resource_name_filter, p = read_nullable_string(b, p + 1)
+        principal_filter, p = read_nullable_string(b, p)
+        host_filter, p = read_nullable_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        values.append(DeleteAclsFilter(
+            resource_type_filter, resource_name_filter, principal_filter=principal_filter, host_filter=host_filter,
+            operation=operation, permission_type=permission_type,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_delete_acls_filter_v0(o: DeleteAclsFilter, out: Append) -> None:
-    if o.__class__ is not DeleteAclsFilter:
-        raise TypeError
-    if o.pattern_type_filter != 3:
-        raise ValueError("pattern_type_filter")
-    out(pack_b(o.resource_type_filter))
-    write_nullable_string(o.resource_name_filter, out)
-    write_nullable_string(o.principal_filter, out)
-    write_nullable_string(o.host_filter, out)
-    out(pack_bb(o.operation, o.permission_type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_acls_filter_v0(values: tuple[DeleteAclsFilter, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsFilter:
+            raise TypeError
+        if o.pattern_type_filter != 3:
+            raise ValueError("pattern_type_filter")
+        out(pack_b(o.resource_type_filter))
+        write_nullable_string(o.resource_name_filter, out)
+        write_nullable_string(o.principal_filter, out)
+        write_nullable_string(o.host_filter, out)
+        out(pack_bb(o.operation, o.permission_type))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_acls_request_v0(b: Buffer, p: int) -> tuple[DeleteAclsRequest, int]:
-    filters, p = read_array(_decode_delete_acls_filter_v0, 9, b, p)
+    filters, p = read_array(_decode_items_delete_acls_filter_v0, 9, b, p)
     return DeleteAclsRequest(filters), p
 
 
 def _encode_delete_acls_request_v0(o: DeleteAclsRequest, out: Append) -> None:
-    write_array(_encode_delete_acls_filter_v0, o.filters, out)
+    write_array(_encode_items_delete_acls_filter_v0, o.filters, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_acls_filter_v1(b: Buffer, p: int) -> tuple[DeleteAclsFilter, int]:
-    resource_type_filter = unpack_b(b, p)[0]
-    resource_name_filter, p = read_nullable_string(b, p + 1)
-    pattern_type_filter = unpack_b(b, p)[0]
-    principal_filter, p = read_nullable_string(b, p + 1)
-    host_filter, p = read_nullable_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    return DeleteAclsFilter(
-        resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
-        permission_type,
-    ), p + 2
+def _decode_items_delete_acls_filter_v1(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteAclsFilter, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type_filter = unpack_b(b, p)[0]
+        resource_name_filter, p = read_nullable_string(b, p + 1)
+        pattern_type_filter = unpack_b(b, p)[0]
+        principal_filter, p = read_nullable_string(b, p + 1)
+        host_filter, p = read_nullable_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        values.append(DeleteAclsFilter(
+            resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
+            permission_type,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_delete_acls_filter_v1(o: DeleteAclsFilter, out: Append) -> None:
-    if o.__class__ is not DeleteAclsFilter:
-        raise TypeError
-    out(pack_b(o.resource_type_filter))
-    write_nullable_string(o.resource_name_filter, out)
-    out(pack_b(o.pattern_type_filter))
-    write_nullable_string(o.principal_filter, out)
-    write_nullable_string(o.host_filter, out)
-    out(pack_bb(o.operation, o.permission_type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_acls_filter_v1(values: tuple[DeleteAclsFilter, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsFilter:
+            raise TypeError
+        out(pack_b(o.resource_type_filter))
+        write_nullable_string(o.resource_name_filter, out)
+        out(pack_b(o.pattern_type_filter))
+        write_nullable_string(o.principal_filter, out)
+        write_nullable_string(o.host_filter, out)
+        out(pack_bb(o.operation, o.permission_type))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_acls_request_v1(b: Buffer, p: int) -> tuple[DeleteAclsRequest, int]:
-    filters, p = read_array(_decode_delete_acls_filter_v1, 10, b, p)
+    filters, p = read_array(_decode_items_delete_acls_filter_v1, 10, b, p)
     return DeleteAclsRequest(filters), p
 
 
 def _encode_delete_acls_request_v1(o: DeleteAclsRequest, out: Append) -> None:
-    write_array(_encode_delete_acls_filter_v1, o.filters, out)
+    write_array(_encode_items_delete_acls_filter_v1, o.filters, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_acls_filter_v2(b: Buffer, p: int) -> tuple[DeleteAclsFilter, int]:
-    resource_type_filter = unpack_b(b, p)[0]
-    resource_name_filter, p = read_compact_nullable_string(b, p + 1)
-    pattern_type_filter = unpack_b(b, p)[0]
-    principal_filter, p = read_compact_nullable_string(b, p + 1)
-    host_filter, p = read_compact_nullable_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return DeleteAclsFilter(
-            resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
-            permission_type, **tagged,
-        ), p
-    return DeleteAclsFilter(
-        resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
-        permission_type,
-    ), p + 3
+def _decode_items_delete_acls_filter_v2(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteAclsFilter, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type_filter = unpack_b(b, p)[0]
+        resource_name_filter, p = read_compact_nullable_string(b, p + 1)
+        pattern_type_filter = unpack_b(b, p)[0]
+        principal_filter, p = read_compact_nullable_string(b, p + 1)
+        host_filter, p = read_compact_nullable_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(DeleteAclsFilter(
+                resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter,
+                operation, permission_type, **tagged,
+            ))
+        else:
+            values.append(DeleteAclsFilter(
+                resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter,
+                operation, permission_type,
+            ))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_delete_acls_filter_v2(o: DeleteAclsFilter, out: Append) -> None:
-    if o.__class__ is not DeleteAclsFilter:
-        raise TypeError
-    out(pack_b(o.resource_type_filter))
-    write_compact_nullable_string(o.resource_name_filter, out)
-    out(pack_b(o.pattern_type_filter))
-    write_compact_nullable_string(o.principal_filter, out)
-    write_compact_nullable_string(o.host_filter, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bb(o.operation, o.permission_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bbx(o.operation, o.permission_type))
+def _encode_items_delete_acls_filter_v2(values: tuple[DeleteAclsFilter, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsFilter:
+            raise TypeError
+        out(pack_b(o.resource_type_filter))
+        write_compact_nullable_string(o.resource_name_filter, out)
+        out(pack_b(o.pattern_type_filter))
+        write_compact_nullable_string(o.principal_filter, out)
+        write_compact_nullable_string(o.host_filter, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_bb(o.operation, o.permission_type))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bbx(o.operation, o.permission_type))
 
 
 def _decode_delete_acls_request_v2(b: Buffer, p: int) -> tuple[DeleteAclsRequest, int]:
-    filters, p = read_compact_array(_decode_delete_acls_filter_v2, 8, b, p)
+    filters, p = read_compact_array(_decode_items_delete_acls_filter_v2, 8, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteAclsRequest(filters, **tagged), p
@@ -269,7 +285,7 @@ def _decode_delete_acls_request_v2(b: Buffer, p: int) -> tuple[DeleteAclsRequest
 
 
 def _encode_delete_acls_request_v2(o: DeleteAclsRequest, out: Append) -> None:
-    write_compact_array(_encode_delete_acls_filter_v2, o.filters, out)
+    write_compact_array(_encode_items_delete_acls_filter_v2, o.filters, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -281,19 +297,11 @@ DeleteAclsRequest.codec = Codec(
     TABLE,
     classes=(DeleteAclsFilter, DeleteAclsRequest),
     decoders=(
-        _decode_delete_acls_filter_v0,
-        _decode_delete_acls_request_v0,
-        _decode_delete_acls_filter_v1,
-        _decode_delete_acls_request_v1,
-        _decode_delete_acls_filter_v2,
+        _decode_delete_acls_request_v0, _decode_delete_acls_request_v1, _decode_delete_acls_request_v2,
         _decode_delete_acls_request_v2,
     ),
     encoders=(
-        _encode_delete_acls_filter_v0,
-        _encode_delete_acls_request_v0,
-        _encode_delete_acls_filter_v1,
-        _encode_delete_acls_request_v1,
-        _encode_delete_acls_filter_v2,
+        _encode_delete_acls_request_v0, _encode_delete_acls_request_v1, _encode_delete_acls_request_v2,
         _encode_delete_acls_request_v2,
     ),
 )

@@ -209,189 +209,231 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_delete_acls_matching_acl_v0(b: Buffer, p: int) -> tuple[DeleteAclsMatchingAcl, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    principal, p = read_string(b, p)
-    host, p = read_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    return DeleteAclsMatchingAcl(
-        error_code, error_message, resource_type, resource_name, principal=principal, host=host, operation=operation,
-        permission_type=permission_type,
-    ), p + 2
+def _decode_items_delete_acls_matching_acl_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteAclsMatchingAcl, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        principal, p = read_string(b, p)
+        host, p = read_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        values.append(DeleteAclsMatchingAcl(
+            error_code, error_message, resource_type, resource_name, principal=principal, host=host,
+            operation=operation, permission_type=permission_type,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_delete_acls_matching_acl_v0(o: DeleteAclsMatchingAcl, out: Append) -> None:
-    if o.__class__ is not DeleteAclsMatchingAcl:
-        raise TypeError
-    if o.pattern_type != 3:
-        raise ValueError("pattern_type")
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_string(o.principal, out)
-    write_string(o.host, out)
-    out(pack_bb(o.operation, o.permission_type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_acls_matching_acl_v0(values: tuple[DeleteAclsMatchingAcl, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsMatchingAcl:
+            raise TypeError
+        if o.pattern_type != 3:
+            raise ValueError("pattern_type")
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_string(o.principal, out)
+        write_string(o.host, out)
+        out(pack_bb(o.operation, o.permission_type))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_acls_filter_result_v0(b: Buffer, p: int) -> tuple[DeleteAclsFilterResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    matching_acls, p = read_array(_decode_delete_acls_matching_acl_v0, 13, b, p)
-    return DeleteAclsFilterResult(error_code, error_message, matching_acls), p
+def _decode_items_delete_acls_filter_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteAclsFilterResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        matching_acls, p = read_array(_decode_items_delete_acls_matching_acl_v0, 13, b, p)
+        values.append(DeleteAclsFilterResult(error_code, error_message, matching_acls))
+    return tuple(values), p
 
 
-def _encode_delete_acls_filter_result_v0(o: DeleteAclsFilterResult, out: Append) -> None:
-    if o.__class__ is not DeleteAclsFilterResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    write_array(_encode_delete_acls_matching_acl_v0, o.matching_acls, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_acls_filter_result_v0(values: tuple[DeleteAclsFilterResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsFilterResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        write_array(_encode_items_delete_acls_matching_acl_v0, o.matching_acls, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_acls_response_v0(b: Buffer, p: int) -> tuple[DeleteAclsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    filter_results, p = read_array(_decode_delete_acls_filter_result_v0, 8, b, p + 4)
+    filter_results, p = read_array(_decode_items_delete_acls_filter_result_v0, 8, b, p + 4)
     return DeleteAclsResponse(throttle_time_ms, filter_results), p
 
 
 def _encode_delete_acls_response_v0(o: DeleteAclsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_delete_acls_filter_result_v0, o.filter_results, out)
+    write_array(_encode_items_delete_acls_filter_result_v0, o.filter_results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_acls_matching_acl_v1(b: Buffer, p: int) -> tuple[DeleteAclsMatchingAcl, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    pattern_type = unpack_b(b, p)[0]
-    principal, p = read_string(b, p + 1)
-    host, p = read_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    return DeleteAclsMatchingAcl(
-        error_code, error_message, resource_type, resource_name, pattern_type, principal, host, operation,
-        permission_type,
-    ), p + 2
+def _decode_items_delete_acls_matching_acl_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteAclsMatchingAcl, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        pattern_type = unpack_b(b, p)[0]
+        principal, p = read_string(b, p + 1)
+        host, p = read_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        values.append(DeleteAclsMatchingAcl(
+            error_code, error_message, resource_type, resource_name, pattern_type, principal, host, operation,
+            permission_type,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_delete_acls_matching_acl_v1(o: DeleteAclsMatchingAcl, out: Append) -> None:
-    if o.__class__ is not DeleteAclsMatchingAcl:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    out(pack_b(o.pattern_type))
-    write_string(o.principal, out)
-    write_string(o.host, out)
-    out(pack_bb(o.operation, o.permission_type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_acls_matching_acl_v1(values: tuple[DeleteAclsMatchingAcl, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsMatchingAcl:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        out(pack_b(o.pattern_type))
+        write_string(o.principal, out)
+        write_string(o.host, out)
+        out(pack_bb(o.operation, o.permission_type))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_acls_filter_result_v1(b: Buffer, p: int) -> tuple[DeleteAclsFilterResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    matching_acls, p = read_array(_decode_delete_acls_matching_acl_v1, 14, b, p)
-    return DeleteAclsFilterResult(error_code, error_message, matching_acls), p
+def _decode_items_delete_acls_filter_result_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteAclsFilterResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        matching_acls, p = read_array(_decode_items_delete_acls_matching_acl_v1, 14, b, p)
+        values.append(DeleteAclsFilterResult(error_code, error_message, matching_acls))
+    return tuple(values), p
 
 
-def _encode_delete_acls_filter_result_v1(o: DeleteAclsFilterResult, out: Append) -> None:
-    if o.__class__ is not DeleteAclsFilterResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    write_array(_encode_delete_acls_matching_acl_v1, o.matching_acls, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_acls_filter_result_v1(values: tuple[DeleteAclsFilterResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsFilterResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        write_array(_encode_items_delete_acls_matching_acl_v1, o.matching_acls, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_acls_response_v1(b: Buffer, p: int) -> tuple[DeleteAclsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    filter_results, p = read_array(_decode_delete_acls_filter_result_v1, 8, b, p + 4)
+    filter_results, p = read_array(_decode_items_delete_acls_filter_result_v1, 8, b, p + 4)
     return DeleteAclsResponse(throttle_time_ms, filter_results), p
 
 
 def _encode_delete_acls_response_v1(o: DeleteAclsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_delete_acls_filter_result_v1, o.filter_results, out)
+    write_array(_encode_items_delete_acls_filter_result_v1, o.filter_results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_acls_matching_acl_v2(b: Buffer, p: int) -> tuple[DeleteAclsMatchingAcl, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    pattern_type = unpack_b(b, p)[0]
-    principal, p = read_compact_string(b, p + 1)
-    host, p = read_compact_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return DeleteAclsMatchingAcl(
-            error_code, error_message, resource_type, resource_name, pattern_type, principal, host, operation,
-            permission_type, **tagged,
-        ), p
-    return DeleteAclsMatchingAcl(
-        error_code, error_message, resource_type, resource_name, pattern_type, principal, host, operation,
-        permission_type,
-    ), p + 3
+def _decode_items_delete_acls_matching_acl_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteAclsMatchingAcl, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        pattern_type = unpack_b(b, p)[0]
+        principal, p = read_compact_string(b, p + 1)
+        host, p = read_compact_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(DeleteAclsMatchingAcl(
+                error_code, error_message, resource_type, resource_name, pattern_type, principal, host, operation,
+                permission_type, **tagged,
+            ))
+        else:
+            values.append(DeleteAclsMatchingAcl(
+                error_code, error_message, resource_type, resource_name, pattern_type, principal, host, operation,
+                permission_type,
+            ))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_delete_acls_matching_acl_v2(o: DeleteAclsMatchingAcl, out: Append) -> None:
-    if o.__class__ is not DeleteAclsMatchingAcl:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    out(pack_b(o.pattern_type))
-    write_compact_string(o.principal, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bb(o.operation, o.permission_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bbx(o.operation, o.permission_type))
+def _encode_items_delete_acls_matching_acl_v2(values: tuple[DeleteAclsMatchingAcl, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsMatchingAcl:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        out(pack_b(o.pattern_type))
+        write_compact_string(o.principal, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_bb(o.operation, o.permission_type))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bbx(o.operation, o.permission_type))
 
 
-def _decode_delete_acls_filter_result_v2(b: Buffer, p: int) -> tuple[DeleteAclsFilterResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    matching_acls, p = read_compact_array(_decode_delete_acls_matching_acl_v2, 11, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteAclsFilterResult(error_code, error_message, matching_acls, **tagged), p
-    return DeleteAclsFilterResult(error_code, error_message, matching_acls), p + 1
+def _decode_items_delete_acls_filter_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteAclsFilterResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        matching_acls, p = read_compact_array(_decode_items_delete_acls_matching_acl_v2, 11, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeleteAclsFilterResult(error_code, error_message, matching_acls, **tagged))
+        else:
+            values.append(DeleteAclsFilterResult(error_code, error_message, matching_acls))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_delete_acls_filter_result_v2(o: DeleteAclsFilterResult, out: Append) -> None:
-    if o.__class__ is not DeleteAclsFilterResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_delete_acls_matching_acl_v2, o.matching_acls, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_delete_acls_filter_result_v2(values: tuple[DeleteAclsFilterResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteAclsFilterResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_array(_encode_items_delete_acls_matching_acl_v2, o.matching_acls, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_acls_response_v2(b: Buffer, p: int) -> tuple[DeleteAclsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    filter_results, p = read_compact_array(_decode_delete_acls_filter_result_v2, 5, b, p + 4)
+    filter_results, p = read_compact_array(_decode_items_delete_acls_filter_result_v2, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteAclsResponse(throttle_time_ms, filter_results, **tagged), p
@@ -400,7 +442,7 @@ def _decode_delete_acls_response_v2(b: Buffer, p: int) -> tuple[DeleteAclsRespon
 
 def _encode_delete_acls_response_v2(o: DeleteAclsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_delete_acls_filter_result_v2, o.filter_results, out)
+    write_compact_array(_encode_items_delete_acls_filter_result_v2, o.filter_results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -412,25 +454,11 @@ DeleteAclsResponse.codec = Codec(
     TABLE,
     classes=(DeleteAclsMatchingAcl, DeleteAclsFilterResult, DeleteAclsResponse),
     decoders=(
-        _decode_delete_acls_matching_acl_v0,
-        _decode_delete_acls_filter_result_v0,
-        _decode_delete_acls_response_v0,
-        _decode_delete_acls_matching_acl_v1,
-        _decode_delete_acls_filter_result_v1,
-        _decode_delete_acls_response_v1,
-        _decode_delete_acls_matching_acl_v2,
-        _decode_delete_acls_filter_result_v2,
+        _decode_delete_acls_response_v0, _decode_delete_acls_response_v1, _decode_delete_acls_response_v2,
         _decode_delete_acls_response_v2,
     ),
     encoders=(
-        _encode_delete_acls_matching_acl_v0,
-        _encode_delete_acls_filter_result_v0,
-        _encode_delete_acls_response_v0,
-        _encode_delete_acls_matching_acl_v1,
-        _encode_delete_acls_filter_result_v1,
-        _encode_delete_acls_response_v1,
-        _encode_delete_acls_matching_acl_v2,
-        _encode_delete_acls_filter_result_v2,
+        _encode_delete_acls_response_v0, _encode_delete_acls_response_v1, _encode_delete_acls_response_v2,
         _encode_delete_acls_response_v2,
     ),
 )

@@ -11,18 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags
+from kafkawire.wire.read import read_compact_strings, read_strings, read_tags
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    write_array,
-    write_compact_array,
-    write_compact_string,
-    write_string,
-    write_tags,
-)
+from kafkawire.wire.write import NO_TAGS, Append, write_compact_strings, write_strings, write_tags
 
 
 class DeleteGroupsRequest(Message, frozen=True):
@@ -70,18 +62,18 @@ TABLE = Table(
 
 
 def _decode_delete_groups_request_v0(b: Buffer, p: int) -> tuple[DeleteGroupsRequest, int]:
-    groups_names, p = read_array(read_string, 2, b, p)
+    groups_names, p = read_strings(b, p)
     return DeleteGroupsRequest(groups_names), p
 
 
 def _encode_delete_groups_request_v0(o: DeleteGroupsRequest, out: Append) -> None:
-    write_array(write_string, o.groups_names, out)
+    write_strings(o.groups_names, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_groups_request_v2(b: Buffer, p: int) -> tuple[DeleteGroupsRequest, int]:
-    groups_names, p = read_compact_array(read_compact_string, 1, b, p)
+    groups_names, p = read_compact_strings(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteGroupsRequest(groups_names, **tagged), p
@@ -89,7 +81,7 @@ def _decode_delete_groups_request_v2(b: Buffer, p: int) -> tuple[DeleteGroupsReq
 
 
 def _encode_delete_groups_request_v2(o: DeleteGroupsRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.groups_names, out)
+    write_compact_strings(o.groups_names, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -101,11 +93,11 @@ DeleteGroupsRequest.codec = Codec(
     TABLE,
     classes=(DeleteGroupsRequest,),
     decoders=(
-        _decode_delete_groups_request_v0,
+        _decode_delete_groups_request_v0, _decode_delete_groups_request_v0, _decode_delete_groups_request_v2,
         _decode_delete_groups_request_v2,
     ),
     encoders=(
-        _encode_delete_groups_request_v0,
+        _encode_delete_groups_request_v0, _encode_delete_groups_request_v0, _encode_delete_groups_request_v2,
         _encode_delete_groups_request_v2,
     ),
 )

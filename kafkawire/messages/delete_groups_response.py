@@ -137,57 +137,68 @@ pack_hx = packer("hx")  # with the count of tagged fields behind it: 0
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_deletable_group_result_v0(b: Buffer, p: int) -> tuple[DeletableGroupResult, int]:
-    group_id, p = read_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    return DeletableGroupResult(group_id, error_code), p + 2
+def _decode_items_deletable_group_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DeletableGroupResult, ...], int]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        values.append(DeletableGroupResult(group_id, error_code))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_deletable_group_result_v0(o: DeletableGroupResult, out: Append) -> None:
-    if o.__class__ is not DeletableGroupResult:
-        raise TypeError
-    write_string(o.group_id, out)
-    out(pack_h(o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_deletable_group_result_v0(values: tuple[DeletableGroupResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeletableGroupResult:
+            raise TypeError
+        write_string(o.group_id, out)
+        out(pack_h(o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_groups_response_v0(b: Buffer, p: int) -> tuple[DeleteGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_deletable_group_result_v0, 4, b, p + 4)
+    results, p = read_array(_decode_items_deletable_group_result_v0, 4, b, p + 4)
     return DeleteGroupsResponse(throttle_time_ms, results), p
 
 
 def _encode_delete_groups_response_v0(o: DeleteGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_deletable_group_result_v0, o.results, out)
+    write_array(_encode_items_deletable_group_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_deletable_group_result_v2(b: Buffer, p: int) -> tuple[DeletableGroupResult, int]:
-    group_id, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return DeletableGroupResult(group_id, error_code, **tagged), p
-    return DeletableGroupResult(group_id, error_code), p + 3
+def _decode_items_deletable_group_result_v2(b: Buffer, p: int, n: int) -> tuple[tuple[DeletableGroupResult, ...], int]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(DeletableGroupResult(group_id, error_code, **tagged))
+        else:
+            values.append(DeletableGroupResult(group_id, error_code))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_deletable_group_result_v2(o: DeletableGroupResult, out: Append) -> None:
-    if o.__class__ is not DeletableGroupResult:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+def _encode_items_deletable_group_result_v2(values: tuple[DeletableGroupResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeletableGroupResult:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.error_code))
 
 
 def _decode_delete_groups_response_v2(b: Buffer, p: int) -> tuple[DeleteGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_deletable_group_result_v2, 4, b, p + 4)
+    results, p = read_compact_array(_decode_items_deletable_group_result_v2, 4, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteGroupsResponse(throttle_time_ms, results, **tagged), p
@@ -196,38 +207,44 @@ def _decode_delete_groups_response_v2(b: Buffer, p: int) -> tuple[DeleteGroupsRe
 
 def _encode_delete_groups_response_v2(o: DeleteGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_deletable_group_result_v2, o.results, out)
+    write_compact_array(_encode_items_deletable_group_result_v2, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_deletable_group_result_v3(b: Buffer, p: int) -> tuple[DeletableGroupResult, int]:
-    group_id, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeletableGroupResult(group_id, error_code, error_message, **tagged), p
-    return DeletableGroupResult(group_id, error_code, error_message), p + 1
+def _decode_items_deletable_group_result_v3(b: Buffer, p: int, n: int) -> tuple[tuple[DeletableGroupResult, ...], int]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeletableGroupResult(group_id, error_code, error_message, **tagged))
+        else:
+            values.append(DeletableGroupResult(group_id, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_deletable_group_result_v3(o: DeletableGroupResult, out: Append) -> None:
-    if o.__class__ is not DeletableGroupResult:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_deletable_group_result_v3(values: tuple[DeletableGroupResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeletableGroupResult:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_groups_response_v3(b: Buffer, p: int) -> tuple[DeleteGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_deletable_group_result_v3, 5, b, p + 4)
+    results, p = read_compact_array(_decode_items_deletable_group_result_v3, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteGroupsResponse(throttle_time_ms, results, **tagged), p
@@ -236,7 +253,7 @@ def _decode_delete_groups_response_v3(b: Buffer, p: int) -> tuple[DeleteGroupsRe
 
 def _encode_delete_groups_response_v3(o: DeleteGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_deletable_group_result_v3, o.results, out)
+    write_compact_array(_encode_items_deletable_group_result_v3, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -248,19 +265,11 @@ DeleteGroupsResponse.codec = Codec(
     TABLE,
     classes=(DeletableGroupResult, DeleteGroupsResponse),
     decoders=(
-        _decode_deletable_group_result_v0,
-        _decode_delete_groups_response_v0,
-        _decode_deletable_group_result_v2,
-        _decode_delete_groups_response_v2,
-        _decode_deletable_group_result_v3,
+        _decode_delete_groups_response_v0, _decode_delete_groups_response_v0, _decode_delete_groups_response_v2,
         _decode_delete_groups_response_v3,
     ),
     encoders=(
-        _encode_deletable_group_result_v0,
-        _encode_delete_groups_response_v0,
-        _encode_deletable_group_result_v2,
-        _encode_delete_groups_response_v2,
-        _encode_deletable_group_result_v3,
+        _encode_delete_groups_response_v0, _encode_delete_groups_response_v0, _encode_delete_groups_response_v2,
         _encode_delete_groups_response_v3,
     ),
 )

@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -154,93 +145,118 @@ unpack_iq, pack_iq = unpacker("iq"), packer("iq")
 pack_iqx = packer("iqx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_delete_records_partition_v0(b: Buffer, p: int) -> tuple[DeleteRecordsPartition, int]:
-    partition_index, offset = unpack_iq(b, p)
-    return DeleteRecordsPartition(partition_index, offset), p + 12
+def _decode_items_delete_records_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteRecordsPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, offset = unpack_iq(b, p)
+        values.append(DeleteRecordsPartition(partition_index, offset))
+        p += 12
+    return tuple(values), p
 
 
-def _encode_delete_records_partition_v0(o: DeleteRecordsPartition, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsPartition:
-        raise TypeError
-    out(pack_iq(o.partition_index, o.offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_records_partition_v0(values: tuple[DeleteRecordsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsPartition:
+            raise TypeError
+        out(pack_iq(o.partition_index, o.offset))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_delete_records_partition_v0 = Rows(DeleteRecordsPartition, _decode_delete_records_partition_v0, "iq", False)
+_rows_delete_records_partition_v0 = rows(DeleteRecordsPartition, _decode_items_delete_records_partition_v0, "iq", False)
 
 
-def _decode_delete_records_topic_v0(b: Buffer, p: int) -> tuple[DeleteRecordsTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_delete_records_partition_v0, b, p)
-    return DeleteRecordsTopic(name, partitions), p
+def _decode_items_delete_records_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteRecordsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_delete_records_partition_v0, 12, b, p)
+        values.append(DeleteRecordsTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_delete_records_topic_v0(o: DeleteRecordsTopic, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_delete_records_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_records_topic_v0(values: tuple[DeleteRecordsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_delete_records_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_records_request_v0(b: Buffer, p: int) -> tuple[DeleteRecordsRequest, int]:
-    topics, p = read_array(_decode_delete_records_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_delete_records_topic_v0, 6, b, p)
     timeout_ms = unpack_i(b, p)[0]
     return DeleteRecordsRequest(topics, timeout_ms), p + 4
 
 
 def _encode_delete_records_request_v0(o: DeleteRecordsRequest, out: Append) -> None:
-    write_array(_encode_delete_records_topic_v0, o.topics, out)
+    write_array(_encode_items_delete_records_topic_v0, o.topics, out)
     out(pack_i(o.timeout_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_records_partition_v2(b: Buffer, p: int) -> tuple[DeleteRecordsPartition, int]:
-    partition_index, offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return DeleteRecordsPartition(partition_index, offset, **tagged), p
-    return DeleteRecordsPartition(partition_index, offset), p + 13
+def _decode_items_delete_records_partition_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteRecordsPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, offset = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(DeleteRecordsPartition(partition_index, offset, **tagged))
+        else:
+            values.append(DeleteRecordsPartition(partition_index, offset))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_delete_records_partition_v2(o: DeleteRecordsPartition, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsPartition:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.partition_index, o.offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.partition_index, o.offset))
+def _encode_items_delete_records_partition_v2(values: tuple[DeleteRecordsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsPartition:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.partition_index, o.offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.partition_index, o.offset))
 
 
-_rows_delete_records_partition_v2 = Rows(DeleteRecordsPartition, _decode_delete_records_partition_v2, "iq", True)
+_rows_delete_records_partition_v2 = rows(DeleteRecordsPartition, _decode_items_delete_records_partition_v2, "iq", True)
 
 
-def _decode_delete_records_topic_v2(b: Buffer, p: int) -> tuple[DeleteRecordsTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_delete_records_partition_v2, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteRecordsTopic(name, partitions, **tagged), p
-    return DeleteRecordsTopic(name, partitions), p + 1
+def _decode_items_delete_records_topic_v2(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteRecordsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_delete_records_partition_v2, 13, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeleteRecordsTopic(name, partitions, **tagged))
+        else:
+            values.append(DeleteRecordsTopic(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_delete_records_topic_v2(o: DeleteRecordsTopic, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_delete_records_partition_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_delete_records_topic_v2(values: tuple[DeleteRecordsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_delete_records_partition_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_records_request_v2(b: Buffer, p: int) -> tuple[DeleteRecordsRequest, int]:
-    topics, p = read_compact_array(_decode_delete_records_topic_v2, 3, b, p)
+    topics, p = read_compact_array(_decode_items_delete_records_topic_v2, 3, b, p)
     timeout_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -249,7 +265,7 @@ def _decode_delete_records_request_v2(b: Buffer, p: int) -> tuple[DeleteRecordsR
 
 
 def _encode_delete_records_request_v2(o: DeleteRecordsRequest, out: Append) -> None:
-    write_compact_array(_encode_delete_records_topic_v2, o.topics, out)
+    write_compact_array(_encode_items_delete_records_topic_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.timeout_ms))
         write_tags((), {}, o, out)
@@ -262,19 +278,9 @@ DeleteRecordsRequest.codec = Codec(
     TABLE,
     classes=(DeleteRecordsPartition, DeleteRecordsTopic, DeleteRecordsRequest),
     decoders=(
-        _decode_delete_records_partition_v0,
-        _decode_delete_records_topic_v0,
-        _decode_delete_records_request_v0,
-        _decode_delete_records_partition_v2,
-        _decode_delete_records_topic_v2,
-        _decode_delete_records_request_v2,
+        _decode_delete_records_request_v0, _decode_delete_records_request_v0, _decode_delete_records_request_v2,
     ),
     encoders=(
-        _encode_delete_records_partition_v0,
-        _encode_delete_records_topic_v0,
-        _encode_delete_records_request_v0,
-        _encode_delete_records_partition_v2,
-        _encode_delete_records_topic_v2,
-        _encode_delete_records_request_v2,
+        _encode_delete_records_request_v0, _encode_delete_records_request_v0, _encode_delete_records_request_v2,
     ),
 )

@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -161,98 +152,131 @@ unpack_iqh, pack_iqh = unpacker("iqh"), packer("iqh")
 pack_iqhx = packer("iqhx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_delete_records_partition_result_v0(b: Buffer, p: int) -> tuple[DeleteRecordsPartitionResult, int]:
-    partition_index, low_watermark, error_code = unpack_iqh(b, p)
-    return DeleteRecordsPartitionResult(partition_index, low_watermark, error_code), p + 14
+def _decode_items_delete_records_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteRecordsPartitionResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, low_watermark, error_code = unpack_iqh(b, p)
+        values.append(DeleteRecordsPartitionResult(partition_index, low_watermark, error_code))
+        p += 14
+    return tuple(values), p
 
 
-def _encode_delete_records_partition_result_v0(o: DeleteRecordsPartitionResult, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsPartitionResult:
-        raise TypeError
-    out(pack_iqh(o.partition_index, o.low_watermark, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_records_partition_result_v0(
+    values: tuple[DeleteRecordsPartitionResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsPartitionResult:
+            raise TypeError
+        out(pack_iqh(o.partition_index, o.low_watermark, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_delete_records_partition_result_v0 = Rows(
-    DeleteRecordsPartitionResult, _decode_delete_records_partition_result_v0, "iqh", False,
+_rows_delete_records_partition_result_v0 = rows(
+    DeleteRecordsPartitionResult, _decode_items_delete_records_partition_result_v0, "iqh", False,
 )
 
 
-def _decode_delete_records_topic_result_v0(b: Buffer, p: int) -> tuple[DeleteRecordsTopicResult, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_delete_records_partition_result_v0, b, p)
-    return DeleteRecordsTopicResult(name, partitions), p
+def _decode_items_delete_records_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteRecordsTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_delete_records_partition_result_v0, 14, b, p)
+        values.append(DeleteRecordsTopicResult(name, partitions))
+    return tuple(values), p
 
 
-def _encode_delete_records_topic_result_v0(o: DeleteRecordsTopicResult, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsTopicResult:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_delete_records_partition_result_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_delete_records_topic_result_v0(values: tuple[DeleteRecordsTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsTopicResult:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_delete_records_partition_result_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_records_response_v0(b: Buffer, p: int) -> tuple[DeleteRecordsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_delete_records_topic_result_v0, 6, b, p + 4)
+    topics, p = read_array(_decode_items_delete_records_topic_result_v0, 6, b, p + 4)
     return DeleteRecordsResponse(throttle_time_ms, topics), p
 
 
 def _encode_delete_records_response_v0(o: DeleteRecordsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_delete_records_topic_result_v0, o.topics, out)
+    write_array(_encode_items_delete_records_topic_result_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_delete_records_partition_result_v2(b: Buffer, p: int) -> tuple[DeleteRecordsPartitionResult, int]:
-    partition_index, low_watermark, error_code = unpack_iqh(b, p)
-    if b[p + 14]:
-        tagged, p = read_tags({}, b, p + 14)
-        return DeleteRecordsPartitionResult(partition_index, low_watermark, error_code, **tagged), p
-    return DeleteRecordsPartitionResult(partition_index, low_watermark, error_code), p + 15
+def _decode_items_delete_records_partition_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteRecordsPartitionResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, low_watermark, error_code = unpack_iqh(b, p)
+        if b[p + 14]:
+            tagged, p = read_tags({}, b, p + 14)
+            values.append(DeleteRecordsPartitionResult(partition_index, low_watermark, error_code, **tagged))
+        else:
+            values.append(DeleteRecordsPartitionResult(partition_index, low_watermark, error_code))
+            p += 15
+    return tuple(values), p
 
 
-def _encode_delete_records_partition_result_v2(o: DeleteRecordsPartitionResult, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsPartitionResult:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iqh(o.partition_index, o.low_watermark, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqhx(o.partition_index, o.low_watermark, o.error_code))
+def _encode_items_delete_records_partition_result_v2(
+    values: tuple[DeleteRecordsPartitionResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsPartitionResult:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iqh(o.partition_index, o.low_watermark, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqhx(o.partition_index, o.low_watermark, o.error_code))
 
 
-_rows_delete_records_partition_result_v2 = Rows(
-    DeleteRecordsPartitionResult, _decode_delete_records_partition_result_v2, "iqh", True,
+_rows_delete_records_partition_result_v2 = rows(
+    DeleteRecordsPartitionResult, _decode_items_delete_records_partition_result_v2, "iqh", True,
 )
 
 
-def _decode_delete_records_topic_result_v2(b: Buffer, p: int) -> tuple[DeleteRecordsTopicResult, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_delete_records_partition_result_v2, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteRecordsTopicResult(name, partitions, **tagged), p
-    return DeleteRecordsTopicResult(name, partitions), p + 1
+def _decode_items_delete_records_topic_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteRecordsTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_delete_records_partition_result_v2, 15, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeleteRecordsTopicResult(name, partitions, **tagged))
+        else:
+            values.append(DeleteRecordsTopicResult(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_delete_records_topic_result_v2(o: DeleteRecordsTopicResult, out: Append) -> None:
-    if o.__class__ is not DeleteRecordsTopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_delete_records_partition_result_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_delete_records_topic_result_v2(values: tuple[DeleteRecordsTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteRecordsTopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_delete_records_partition_result_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_records_response_v2(b: Buffer, p: int) -> tuple[DeleteRecordsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_delete_records_topic_result_v2, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_delete_records_topic_result_v2, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteRecordsResponse(throttle_time_ms, topics, **tagged), p
@@ -261,7 +285,7 @@ def _decode_delete_records_response_v2(b: Buffer, p: int) -> tuple[DeleteRecords
 
 def _encode_delete_records_response_v2(o: DeleteRecordsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_delete_records_topic_result_v2, o.topics, out)
+    write_compact_array(_encode_items_delete_records_topic_result_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -273,19 +297,9 @@ DeleteRecordsResponse.codec = Codec(
     TABLE,
     classes=(DeleteRecordsPartitionResult, DeleteRecordsTopicResult, DeleteRecordsResponse),
     decoders=(
-        _decode_delete_records_partition_result_v0,
-        _decode_delete_records_topic_result_v0,
-        _decode_delete_records_response_v0,
-        _decode_delete_records_partition_result_v2,
-        _decode_delete_records_topic_result_v2,
-        _decode_delete_records_response_v2,
+        _decode_delete_records_response_v0, _decode_delete_records_response_v0, _decode_delete_records_response_v2,
     ),
     encoders=(
-        _encode_delete_records_partition_result_v0,
-        _encode_delete_records_topic_result_v0,
-        _encode_delete_records_response_v0,
-        _encode_delete_records_partition_result_v2,
-        _encode_delete_records_topic_result_v2,
-        _encode_delete_records_response_v2,
+        _encode_delete_records_response_v0, _encode_delete_records_response_v0, _encode_delete_records_response_v2,
     ),
 )

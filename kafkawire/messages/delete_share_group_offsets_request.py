@@ -84,29 +84,37 @@ TABLE = Table(
 )
 
 
-def _decode_delete_share_group_offsets_request_topic_v0(b: Buffer, p: int) -> tuple[
-    DeleteShareGroupOffsetsRequestTopic, int,
+def _decode_items_delete_share_group_offsets_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteShareGroupOffsetsRequestTopic, ...], int,
 ]:
-    topic_name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteShareGroupOffsetsRequestTopic(topic_name, **tagged), p
-    return DeleteShareGroupOffsetsRequestTopic(topic_name), p + 1
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeleteShareGroupOffsetsRequestTopic(topic_name, **tagged))
+        else:
+            values.append(DeleteShareGroupOffsetsRequestTopic(topic_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_delete_share_group_offsets_request_topic_v0(o: DeleteShareGroupOffsetsRequestTopic, out: Append) -> None:
-    if o.__class__ is not DeleteShareGroupOffsetsRequestTopic:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_delete_share_group_offsets_request_topic_v0(
+    values: tuple[DeleteShareGroupOffsetsRequestTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DeleteShareGroupOffsetsRequestTopic:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_share_group_offsets_request_v0(b: Buffer, p: int) -> tuple[DeleteShareGroupOffsetsRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_delete_share_group_offsets_request_topic_v0, 2, b, p)
+    topics, p = read_compact_array(_decode_items_delete_share_group_offsets_request_topic_v0, 2, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteShareGroupOffsetsRequest(group_id, topics, **tagged), p
@@ -115,7 +123,7 @@ def _decode_delete_share_group_offsets_request_v0(b: Buffer, p: int) -> tuple[De
 
 def _encode_delete_share_group_offsets_request_v0(o: DeleteShareGroupOffsetsRequest, out: Append) -> None:
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_delete_share_group_offsets_request_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_delete_share_group_offsets_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -126,12 +134,6 @@ DeleteShareGroupOffsetsRequest.codec = Codec(
     DeleteShareGroupOffsetsRequest,
     TABLE,
     classes=(DeleteShareGroupOffsetsRequestTopic, DeleteShareGroupOffsetsRequest),
-    decoders=(
-        _decode_delete_share_group_offsets_request_topic_v0,
-        _decode_delete_share_group_offsets_request_v0,
-    ),
-    encoders=(
-        _encode_delete_share_group_offsets_request_topic_v0,
-        _encode_delete_share_group_offsets_request_v0,
-    ),
+    decoders=(_decode_delete_share_group_offsets_request_v0,),
+    encoders=(_encode_delete_share_group_offsets_request_v0,),
 )

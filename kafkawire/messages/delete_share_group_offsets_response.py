@@ -114,35 +114,45 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 unpack_uh, pack_uh = unpacker("16sh"), packer("16sh")
 
 
-def _decode_delete_share_group_offsets_response_topic_v0(b: Buffer, p: int) -> tuple[
-    DeleteShareGroupOffsetsResponseTopic, int,
+def _decode_items_delete_share_group_offsets_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DeleteShareGroupOffsetsResponseTopic, ...], int,
 ]:
-    topic_name, p = read_compact_string(b, p)
-    topic_id, error_code = unpack_uh(b, p)
-    topic_id = make_uuid(topic_id)
-    error_message, p = read_compact_nullable_string(b, p + 18)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteShareGroupOffsetsResponseTopic(topic_name, topic_id, error_code, error_message, **tagged), p
-    return DeleteShareGroupOffsetsResponseTopic(topic_name, topic_id, error_code, error_message), p + 1
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        topic_id, error_code = unpack_uh(b, p)
+        topic_id = make_uuid(topic_id)
+        error_message, p = read_compact_nullable_string(b, p + 18)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeleteShareGroupOffsetsResponseTopic(
+                topic_name, topic_id, error_code, error_message, **tagged,
+            ))
+        else:
+            values.append(DeleteShareGroupOffsetsResponseTopic(topic_name, topic_id, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_delete_share_group_offsets_response_topic_v0(o: DeleteShareGroupOffsetsResponseTopic, out: Append) -> None:
-    if o.__class__ is not DeleteShareGroupOffsetsResponseTopic:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    out(pack_uh(o.topic_id.bytes, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_delete_share_group_offsets_response_topic_v0(
+    values: tuple[DeleteShareGroupOffsetsResponseTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DeleteShareGroupOffsetsResponseTopic:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        out(pack_uh(o.topic_id.bytes, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_share_group_offsets_response_v0(b: Buffer, p: int) -> tuple[DeleteShareGroupOffsetsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    responses, p = read_compact_array(_decode_delete_share_group_offsets_response_topic_v0, 21, b, p)
+    responses, p = read_compact_array(_decode_items_delete_share_group_offsets_response_topic_v0, 21, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteShareGroupOffsetsResponse(throttle_time_ms, error_code, error_message, responses, **tagged), p
@@ -152,7 +162,7 @@ def _decode_delete_share_group_offsets_response_v0(b: Buffer, p: int) -> tuple[D
 def _encode_delete_share_group_offsets_response_v0(o: DeleteShareGroupOffsetsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_delete_share_group_offsets_response_topic_v0, o.responses, out)
+    write_compact_array(_encode_items_delete_share_group_offsets_response_topic_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -163,12 +173,6 @@ DeleteShareGroupOffsetsResponse.codec = Codec(
     DeleteShareGroupOffsetsResponse,
     TABLE,
     classes=(DeleteShareGroupOffsetsResponseTopic, DeleteShareGroupOffsetsResponse),
-    decoders=(
-        _decode_delete_share_group_offsets_response_topic_v0,
-        _decode_delete_share_group_offsets_response_v0,
-    ),
-    encoders=(
-        _encode_delete_share_group_offsets_response_topic_v0,
-        _encode_delete_share_group_offsets_response_v0,
-    ),
+    decoders=(_decode_delete_share_group_offsets_response_v0,),
+    encoders=(_encode_delete_share_group_offsets_response_v0,),
 )

@@ -12,16 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    make_uuid,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
 
@@ -113,50 +106,62 @@ pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return PartitionData(partition, **tagged), p
-    return PartitionData(partition), p + 5
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(PartitionData(partition, **tagged))
+        else:
+            values.append(PartitionData(partition))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.partition))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.partition))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.partition))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.partition))
 
 
-_rows_partition_data_v0 = Rows(PartitionData, _decode_partition_data_v0, "i", True)
+_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "i", True)
 
 
-def _decode_delete_state_data_v0(b: Buffer, p: int) -> tuple[DeleteStateData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_partition_data_v0, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteStateData(topic_id, partitions, **tagged), p
-    return DeleteStateData(topic_id, partitions), p + 1
+def _decode_items_delete_state_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteStateData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_partition_data_v0, 5, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeleteStateData(topic_id, partitions, **tagged))
+        else:
+            values.append(DeleteStateData(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_delete_state_data_v0(o: DeleteStateData, out: Append) -> None:
-    if o.__class__ is not DeleteStateData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_delete_state_data_v0(values: tuple[DeleteStateData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteStateData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_share_group_state_request_v0(b: Buffer, p: int) -> tuple[DeleteShareGroupStateRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_delete_state_data_v0, 18, b, p)
+    topics, p = read_compact_array(_decode_items_delete_state_data_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteShareGroupStateRequest(group_id, topics, **tagged), p
@@ -165,7 +170,7 @@ def _decode_delete_share_group_state_request_v0(b: Buffer, p: int) -> tuple[Dele
 
 def _encode_delete_share_group_state_request_v0(o: DeleteShareGroupStateRequest, out: Append) -> None:
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_delete_state_data_v0, o.topics, out)
+    write_compact_array(_encode_items_delete_state_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -176,14 +181,6 @@ DeleteShareGroupStateRequest.codec = Codec(
     DeleteShareGroupStateRequest,
     TABLE,
     classes=(PartitionData, DeleteStateData, DeleteShareGroupStateRequest),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_delete_state_data_v0,
-        _decode_delete_share_group_state_request_v0,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_delete_state_data_v0,
-        _encode_delete_share_group_state_request_v0,
-    ),
+    decoders=(_decode_delete_share_group_state_request_v0,),
+    encoders=(_encode_delete_share_group_state_request_v0,),
 )

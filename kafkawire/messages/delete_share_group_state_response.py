@@ -105,48 +105,60 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_result_v0(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionResult(partition, error_code, error_message, **tagged), p
-    return PartitionResult(partition, error_code, error_message), p + 1
+def _decode_items_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionResult(partition, error_code, error_message, **tagged))
+        else:
+            values.append(PartitionResult(partition, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_result_v0(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_result_v0(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_delete_state_result_v0(b: Buffer, p: int) -> tuple[DeleteStateResult, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_result_v0, 8, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteStateResult(topic_id, partitions, **tagged), p
-    return DeleteStateResult(topic_id, partitions), p + 1
+def _decode_items_delete_state_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteStateResult, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_result_v0, 8, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeleteStateResult(topic_id, partitions, **tagged))
+        else:
+            values.append(DeleteStateResult(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_delete_state_result_v0(o: DeleteStateResult, out: Append) -> None:
-    if o.__class__ is not DeleteStateResult:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_result_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_delete_state_result_v0(values: tuple[DeleteStateResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteStateResult:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_result_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_share_group_state_response_v0(b: Buffer, p: int) -> tuple[DeleteShareGroupStateResponse, int]:
-    results, p = read_compact_array(_decode_delete_state_result_v0, 18, b, p)
+    results, p = read_compact_array(_decode_items_delete_state_result_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteShareGroupStateResponse(results, **tagged), p
@@ -154,7 +166,7 @@ def _decode_delete_share_group_state_response_v0(b: Buffer, p: int) -> tuple[Del
 
 
 def _encode_delete_share_group_state_response_v0(o: DeleteShareGroupStateResponse, out: Append) -> None:
-    write_compact_array(_encode_delete_state_result_v0, o.results, out)
+    write_compact_array(_encode_items_delete_state_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -165,14 +177,6 @@ DeleteShareGroupStateResponse.codec = Codec(
     DeleteShareGroupStateResponse,
     TABLE,
     classes=(PartitionResult, DeleteStateResult, DeleteShareGroupStateResponse),
-    decoders=(
-        _decode_partition_result_v0,
-        _decode_delete_state_result_v0,
-        _decode_delete_share_group_state_response_v0,
-    ),
-    encoders=(
-        _encode_partition_result_v0,
-        _encode_delete_state_result_v0,
-        _encode_delete_share_group_state_response_v0,
-    ),
+    decoders=(_decode_delete_share_group_state_response_v0,),
+    encoders=(_encode_delete_share_group_state_response_v0,),
 )

@@ -14,11 +14,10 @@ from kafkawire.wire.layout import ARRAY, COMPACT, INT32, NULLABLE, STRING, STRUC
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     make_uuid,
-    read_array,
     read_compact_array,
     read_compact_nullable_string,
-    read_compact_string,
-    read_string,
+    read_compact_strings,
+    read_strings,
     read_tags,
     unpacker,
 )
@@ -27,11 +26,10 @@ from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     Append,
     packer,
-    write_array,
     write_compact_array,
     write_compact_nullable_string,
-    write_compact_string,
-    write_string,
+    write_compact_strings,
+    write_strings,
     write_tags,
 )
 
@@ -130,7 +128,7 @@ pack_ux = packer("16sx")  # with the count of tagged fields behind it: 0
 
 
 def _decode_delete_topics_request_v0(b: Buffer, p: int) -> tuple[DeleteTopicsRequest, int]:
-    topic_names, p = read_array(read_string, 2, b, p)
+    topic_names, p = read_strings(b, p)
     timeout_ms = unpack_i(b, p)[0]
     return DeleteTopicsRequest(topic_names=topic_names, timeout_ms=timeout_ms), p + 4
 
@@ -138,14 +136,14 @@ def _decode_delete_topics_request_v0(b: Buffer, p: int) -> tuple[DeleteTopicsReq
 def _encode_delete_topics_request_v0(o: DeleteTopicsRequest, out: Append) -> None:
     if o.topics != ():
         raise ValueError("topics")
-    write_array(write_string, o.topic_names, out)
+    write_strings(o.topic_names, out)
     out(pack_i(o.timeout_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_topics_request_v4(b: Buffer, p: int) -> tuple[DeleteTopicsRequest, int]:
-    topic_names, p = read_compact_array(read_compact_string, 1, b, p)
+    topic_names, p = read_compact_strings(b, p)
     timeout_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -156,7 +154,7 @@ def _decode_delete_topics_request_v4(b: Buffer, p: int) -> tuple[DeleteTopicsReq
 def _encode_delete_topics_request_v4(o: DeleteTopicsRequest, out: Append) -> None:
     if o.topics != ():
         raise ValueError("topics")
-    write_compact_array(write_compact_string, o.topic_names, out)
+    write_compact_strings(o.topic_names, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.timeout_ms))
         write_tags((), {}, o, out)
@@ -164,28 +162,34 @@ def _encode_delete_topics_request_v4(o: DeleteTopicsRequest, out: Append) -> Non
         out(pack_ix(o.timeout_ms))
 
 
-def _decode_delete_topic_state_v6(b: Buffer, p: int) -> tuple[DeleteTopicState, int]:
-    name, p = read_compact_nullable_string(b, p)
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return DeleteTopicState(name, topic_id, **tagged), p
-    return DeleteTopicState(name, topic_id), p + 17
+def _decode_items_delete_topic_state_v6(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteTopicState, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_nullable_string(b, p)
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        if b[p + 16]:
+            tagged, p = read_tags({}, b, p + 16)
+            values.append(DeleteTopicState(name, topic_id, **tagged))
+        else:
+            values.append(DeleteTopicState(name, topic_id))
+            p += 17
+    return tuple(values), p
 
 
-def _encode_delete_topic_state_v6(o: DeleteTopicState, out: Append) -> None:
-    if o.__class__ is not DeleteTopicState:
-        raise TypeError
-    write_compact_nullable_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_u(o.topic_id.bytes))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ux(o.topic_id.bytes))
+def _encode_items_delete_topic_state_v6(values: tuple[DeleteTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeleteTopicState:
+            raise TypeError
+        write_compact_nullable_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_u(o.topic_id.bytes))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ux(o.topic_id.bytes))
 
 
 def _decode_delete_topics_request_v6(b: Buffer, p: int) -> tuple[DeleteTopicsRequest, int]:
-    topics, p = read_compact_array(_decode_delete_topic_state_v6, 18, b, p)
+    topics, p = read_compact_array(_decode_items_delete_topic_state_v6, 18, b, p)
     timeout_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -194,7 +198,7 @@ def _decode_delete_topics_request_v6(b: Buffer, p: int) -> tuple[DeleteTopicsReq
 
 
 def _encode_delete_topics_request_v6(o: DeleteTopicsRequest, out: Append) -> None:
-    write_compact_array(_encode_delete_topic_state_v6, o.topics, out)
+    write_compact_array(_encode_items_delete_topic_state_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.timeout_ms))
         write_tags((), {}, o, out)
@@ -207,15 +211,13 @@ DeleteTopicsRequest.codec = Codec(
     TABLE,
     classes=(DeleteTopicState, DeleteTopicsRequest),
     decoders=(
-        _decode_delete_topics_request_v0,
-        _decode_delete_topics_request_v4,
-        _decode_delete_topic_state_v6,
+        _decode_delete_topics_request_v0, _decode_delete_topics_request_v0, _decode_delete_topics_request_v0,
+        _decode_delete_topics_request_v0, _decode_delete_topics_request_v4, _decode_delete_topics_request_v4,
         _decode_delete_topics_request_v6,
     ),
     encoders=(
-        _encode_delete_topics_request_v0,
-        _encode_delete_topics_request_v4,
-        _encode_delete_topic_state_v6,
+        _encode_delete_topics_request_v0, _encode_delete_topics_request_v0, _encode_delete_topics_request_v0,
+        _encode_delete_topics_request_v0, _encode_delete_topics_request_v4, _encode_delete_topics_request_v4,
         _encode_delete_topics_request_v6,
     ),
 )

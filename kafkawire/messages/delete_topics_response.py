@@ -181,68 +181,79 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_uh, pack_uh = unpacker("16sh"), packer("16sh")
 
 
-def _decode_deletable_topic_result_v0(b: Buffer, p: int) -> tuple[DeletableTopicResult, int]:
-    name, p = read_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    return DeletableTopicResult(name, error_code=error_code), p + 2
+def _decode_items_deletable_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DeletableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        values.append(DeletableTopicResult(name, error_code=error_code))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_deletable_topic_result_v0(o: DeletableTopicResult, out: Append) -> None:
-    if o.__class__ is not DeletableTopicResult:
-        raise TypeError
-    write_string(o.name, out)
-    out(pack_h(o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_deletable_topic_result_v0(values: tuple[DeletableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeletableTopicResult:
+            raise TypeError
+        write_string(o.name, out)
+        out(pack_h(o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_topics_response_v0(b: Buffer, p: int) -> tuple[DeleteTopicsResponse, int]:
-    responses, p = read_array(_decode_deletable_topic_result_v0, 4, b, p)
+    responses, p = read_array(_decode_items_deletable_topic_result_v0, 4, b, p)
     return DeleteTopicsResponse(responses=responses), p
 
 
 def _encode_delete_topics_response_v0(o: DeleteTopicsResponse, out: Append) -> None:
-    write_array(_encode_deletable_topic_result_v0, o.responses, out)
+    write_array(_encode_items_deletable_topic_result_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_delete_topics_response_v1(b: Buffer, p: int) -> tuple[DeleteTopicsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_deletable_topic_result_v0, 4, b, p + 4)
+    responses, p = read_array(_decode_items_deletable_topic_result_v0, 4, b, p + 4)
     return DeleteTopicsResponse(throttle_time_ms, responses), p
 
 
 def _encode_delete_topics_response_v1(o: DeleteTopicsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_deletable_topic_result_v0, o.responses, out)
+    write_array(_encode_items_deletable_topic_result_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_deletable_topic_result_v4(b: Buffer, p: int) -> tuple[DeletableTopicResult, int]:
-    name, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return DeletableTopicResult(name, error_code=error_code, **tagged), p
-    return DeletableTopicResult(name, error_code=error_code), p + 3
+def _decode_items_deletable_topic_result_v4(b: Buffer, p: int, n: int) -> tuple[tuple[DeletableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(DeletableTopicResult(name, error_code=error_code, **tagged))
+        else:
+            values.append(DeletableTopicResult(name, error_code=error_code))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_deletable_topic_result_v4(o: DeletableTopicResult, out: Append) -> None:
-    if o.__class__ is not DeletableTopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+def _encode_items_deletable_topic_result_v4(values: tuple[DeletableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeletableTopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.error_code))
 
 
 def _decode_delete_topics_response_v4(b: Buffer, p: int) -> tuple[DeleteTopicsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_compact_array(_decode_deletable_topic_result_v4, 4, b, p + 4)
+    responses, p = read_compact_array(_decode_items_deletable_topic_result_v4, 4, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteTopicsResponse(throttle_time_ms, responses, **tagged), p
@@ -251,38 +262,44 @@ def _decode_delete_topics_response_v4(b: Buffer, p: int) -> tuple[DeleteTopicsRe
 
 def _encode_delete_topics_response_v4(o: DeleteTopicsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_deletable_topic_result_v4, o.responses, out)
+    write_compact_array(_encode_items_deletable_topic_result_v4, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_deletable_topic_result_v5(b: Buffer, p: int) -> tuple[DeletableTopicResult, int]:
-    name, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeletableTopicResult(name, error_code=error_code, error_message=error_message, **tagged), p
-    return DeletableTopicResult(name, error_code=error_code, error_message=error_message), p + 1
+def _decode_items_deletable_topic_result_v5(b: Buffer, p: int, n: int) -> tuple[tuple[DeletableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeletableTopicResult(name, error_code=error_code, error_message=error_message, **tagged))
+        else:
+            values.append(DeletableTopicResult(name, error_code=error_code, error_message=error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_deletable_topic_result_v5(o: DeletableTopicResult, out: Append) -> None:
-    if o.__class__ is not DeletableTopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_deletable_topic_result_v5(values: tuple[DeletableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeletableTopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_topics_response_v5(b: Buffer, p: int) -> tuple[DeleteTopicsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_compact_array(_decode_deletable_topic_result_v5, 5, b, p + 4)
+    responses, p = read_compact_array(_decode_items_deletable_topic_result_v5, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteTopicsResponse(throttle_time_ms, responses, **tagged), p
@@ -291,39 +308,45 @@ def _decode_delete_topics_response_v5(b: Buffer, p: int) -> tuple[DeleteTopicsRe
 
 def _encode_delete_topics_response_v5(o: DeleteTopicsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_deletable_topic_result_v5, o.responses, out)
+    write_compact_array(_encode_items_deletable_topic_result_v5, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_deletable_topic_result_v6(b: Buffer, p: int) -> tuple[DeletableTopicResult, int]:
-    name, p = read_compact_nullable_string(b, p)
-    topic_id, error_code = unpack_uh(b, p)
-    topic_id = make_uuid(topic_id)
-    error_message, p = read_compact_nullable_string(b, p + 18)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeletableTopicResult(name, topic_id, error_code, error_message, **tagged), p
-    return DeletableTopicResult(name, topic_id, error_code, error_message), p + 1
+def _decode_items_deletable_topic_result_v6(b: Buffer, p: int, n: int) -> tuple[tuple[DeletableTopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_nullable_string(b, p)
+        topic_id, error_code = unpack_uh(b, p)
+        topic_id = make_uuid(topic_id)
+        error_message, p = read_compact_nullable_string(b, p + 18)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DeletableTopicResult(name, topic_id, error_code, error_message, **tagged))
+        else:
+            values.append(DeletableTopicResult(name, topic_id, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_deletable_topic_result_v6(o: DeletableTopicResult, out: Append) -> None:
-    if o.__class__ is not DeletableTopicResult:
-        raise TypeError
-    write_compact_nullable_string(o.name, out)
-    out(pack_uh(o.topic_id.bytes, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_deletable_topic_result_v6(values: tuple[DeletableTopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DeletableTopicResult:
+            raise TypeError
+        write_compact_nullable_string(o.name, out)
+        out(pack_uh(o.topic_id.bytes, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_delete_topics_response_v6(b: Buffer, p: int) -> tuple[DeleteTopicsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_compact_array(_decode_deletable_topic_result_v6, 21, b, p + 4)
+    responses, p = read_compact_array(_decode_items_deletable_topic_result_v6, 21, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DeleteTopicsResponse(throttle_time_ms, responses, **tagged), p
@@ -332,7 +355,7 @@ def _decode_delete_topics_response_v6(b: Buffer, p: int) -> tuple[DeleteTopicsRe
 
 def _encode_delete_topics_response_v6(o: DeleteTopicsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_deletable_topic_result_v6, o.responses, out)
+    write_compact_array(_encode_items_deletable_topic_result_v6, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -344,25 +367,13 @@ DeleteTopicsResponse.codec = Codec(
     TABLE,
     classes=(DeletableTopicResult, DeleteTopicsResponse),
     decoders=(
-        _decode_deletable_topic_result_v0,
-        _decode_delete_topics_response_v0,
-        _decode_delete_topics_response_v1,
-        _decode_deletable_topic_result_v4,
-        _decode_delete_topics_response_v4,
-        _decode_deletable_topic_result_v5,
-        _decode_delete_topics_response_v5,
-        _decode_deletable_topic_result_v6,
+        _decode_delete_topics_response_v0, _decode_delete_topics_response_v1, _decode_delete_topics_response_v1,
+        _decode_delete_topics_response_v1, _decode_delete_topics_response_v4, _decode_delete_topics_response_v5,
         _decode_delete_topics_response_v6,
     ),
     encoders=(
-        _encode_deletable_topic_result_v0,
-        _encode_delete_topics_response_v0,
-        _encode_delete_topics_response_v1,
-        _encode_deletable_topic_result_v4,
-        _encode_delete_topics_response_v4,
-        _encode_deletable_topic_result_v5,
-        _encode_delete_topics_response_v5,
-        _encode_deletable_topic_result_v6,
+        _encode_delete_topics_response_v0, _encode_delete_topics_response_v1, _encode_delete_topics_response_v1,
+        _encode_delete_topics_response_v1, _encode_delete_topics_response_v4, _encode_delete_topics_response_v5,
         _encode_delete_topics_response_v6,
     ),
 )

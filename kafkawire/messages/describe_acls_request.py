@@ -193,13 +193,11 @@ DescribeAclsRequest.codec = Codec(
     TABLE,
     classes=(DescribeAclsRequest,),
     decoders=(
-        _decode_describe_acls_request_v0,
-        _decode_describe_acls_request_v1,
+        _decode_describe_acls_request_v0, _decode_describe_acls_request_v1, _decode_describe_acls_request_v2,
         _decode_describe_acls_request_v2,
     ),
     encoders=(
-        _encode_describe_acls_request_v0,
-        _encode_describe_acls_request_v1,
+        _encode_describe_acls_request_v0, _encode_describe_acls_request_v1, _encode_describe_acls_request_v2,
         _encode_describe_acls_request_v2,
     ),
 )

@@ -183,141 +183,166 @@ pack_bbx = packer("bbx")  # with the count of tagged fields behind it: 0
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_acl_description_v0(b: Buffer, p: int) -> tuple[AclDescription, int]:
-    principal, p = read_string(b, p)
-    host, p = read_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    return AclDescription(principal, host, operation, permission_type), p + 2
+def _decode_items_acl_description_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AclDescription, ...], int]:
+    values = []
+    for _ in range(n):
+        principal, p = read_string(b, p)
+        host, p = read_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        values.append(AclDescription(principal, host, operation, permission_type))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_acl_description_v0(o: AclDescription, out: Append) -> None:
-    if o.__class__ is not AclDescription:
-        raise TypeError
-    write_string(o.principal, out)
-    write_string(o.host, out)
-    out(pack_bb(o.operation, o.permission_type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_acl_description_v0(values: tuple[AclDescription, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AclDescription:
+            raise TypeError
+        write_string(o.principal, out)
+        write_string(o.host, out)
+        out(pack_bb(o.operation, o.permission_type))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_acls_resource_v0(b: Buffer, p: int) -> tuple[DescribeAclsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    acls, p = read_array(_decode_acl_description_v0, 6, b, p)
-    return DescribeAclsResource(resource_type, resource_name, acls=acls), p
+def _decode_items_describe_acls_resource_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DescribeAclsResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        acls, p = read_array(_decode_items_acl_description_v0, 6, b, p)
+        values.append(DescribeAclsResource(resource_type, resource_name, acls=acls))
+    return tuple(values), p
 
 
-def _encode_describe_acls_resource_v0(o: DescribeAclsResource, out: Append) -> None:
-    if o.__class__ is not DescribeAclsResource:
-        raise TypeError
-    if o.pattern_type != 3:
-        raise ValueError("pattern_type")
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_array(_encode_acl_description_v0, o.acls, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_acls_resource_v0(values: tuple[DescribeAclsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeAclsResource:
+            raise TypeError
+        if o.pattern_type != 3:
+            raise ValueError("pattern_type")
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_array(_encode_items_acl_description_v0, o.acls, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_acls_response_v0(b: Buffer, p: int) -> tuple[DescribeAclsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_nullable_string(b, p + 6)
-    resources, p = read_array(_decode_describe_acls_resource_v0, 7, b, p)
+    resources, p = read_array(_decode_items_describe_acls_resource_v0, 7, b, p)
     return DescribeAclsResponse(throttle_time_ms, error_code, error_message, resources), p
 
 
 def _encode_describe_acls_response_v0(o: DescribeAclsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_nullable_string(o.error_message, out)
-    write_array(_encode_describe_acls_resource_v0, o.resources, out)
+    write_array(_encode_items_describe_acls_resource_v0, o.resources, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_acls_resource_v1(b: Buffer, p: int) -> tuple[DescribeAclsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    pattern_type = unpack_b(b, p)[0]
-    acls, p = read_array(_decode_acl_description_v0, 6, b, p + 1)
-    return DescribeAclsResource(resource_type, resource_name, pattern_type, acls), p
+def _decode_items_describe_acls_resource_v1(b: Buffer, p: int, n: int) -> tuple[tuple[DescribeAclsResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        pattern_type = unpack_b(b, p)[0]
+        acls, p = read_array(_decode_items_acl_description_v0, 6, b, p + 1)
+        values.append(DescribeAclsResource(resource_type, resource_name, pattern_type, acls))
+    return tuple(values), p
 
 
-def _encode_describe_acls_resource_v1(o: DescribeAclsResource, out: Append) -> None:
-    if o.__class__ is not DescribeAclsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    out(pack_b(o.pattern_type))
-    write_array(_encode_acl_description_v0, o.acls, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_acls_resource_v1(values: tuple[DescribeAclsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeAclsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        out(pack_b(o.pattern_type))
+        write_array(_encode_items_acl_description_v0, o.acls, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_acls_response_v1(b: Buffer, p: int) -> tuple[DescribeAclsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_nullable_string(b, p + 6)
-    resources, p = read_array(_decode_describe_acls_resource_v1, 8, b, p)
+    resources, p = read_array(_decode_items_describe_acls_resource_v1, 8, b, p)
     return DescribeAclsResponse(throttle_time_ms, error_code, error_message, resources), p
 
 
 def _encode_describe_acls_response_v1(o: DescribeAclsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_nullable_string(o.error_message, out)
-    write_array(_encode_describe_acls_resource_v1, o.resources, out)
+    write_array(_encode_items_describe_acls_resource_v1, o.resources, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_acl_description_v2(b: Buffer, p: int) -> tuple[AclDescription, int]:
-    principal, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    operation, permission_type = unpack_bb(b, p)
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return AclDescription(principal, host, operation, permission_type, **tagged), p
-    return AclDescription(principal, host, operation, permission_type), p + 3
+def _decode_items_acl_description_v2(b: Buffer, p: int, n: int) -> tuple[tuple[AclDescription, ...], int]:
+    values = []
+    for _ in range(n):
+        principal, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        operation, permission_type = unpack_bb(b, p)
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(AclDescription(principal, host, operation, permission_type, **tagged))
+        else:
+            values.append(AclDescription(principal, host, operation, permission_type))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_acl_description_v2(o: AclDescription, out: Append) -> None:
-    if o.__class__ is not AclDescription:
-        raise TypeError
-    write_compact_string(o.principal, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bb(o.operation, o.permission_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bbx(o.operation, o.permission_type))
+def _encode_items_acl_description_v2(values: tuple[AclDescription, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AclDescription:
+            raise TypeError
+        write_compact_string(o.principal, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_bb(o.operation, o.permission_type))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bbx(o.operation, o.permission_type))
 
 
-def _decode_describe_acls_resource_v2(b: Buffer, p: int) -> tuple[DescribeAclsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    pattern_type = unpack_b(b, p)[0]
-    acls, p = read_compact_array(_decode_acl_description_v2, 5, b, p + 1)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeAclsResource(resource_type, resource_name, pattern_type, acls, **tagged), p
-    return DescribeAclsResource(resource_type, resource_name, pattern_type, acls), p + 1
+def _decode_items_describe_acls_resource_v2(b: Buffer, p: int, n: int) -> tuple[tuple[DescribeAclsResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        pattern_type = unpack_b(b, p)[0]
+        acls, p = read_compact_array(_decode_items_acl_description_v2, 5, b, p + 1)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeAclsResource(resource_type, resource_name, pattern_type, acls, **tagged))
+        else:
+            values.append(DescribeAclsResource(resource_type, resource_name, pattern_type, acls))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_acls_resource_v2(o: DescribeAclsResource, out: Append) -> None:
-    if o.__class__ is not DescribeAclsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    out(pack_b(o.pattern_type))
-    write_compact_array(_encode_acl_description_v2, o.acls, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_acls_resource_v2(values: tuple[DescribeAclsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeAclsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        out(pack_b(o.pattern_type))
+        write_compact_array(_encode_items_acl_description_v2, o.acls, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_acls_response_v2(b: Buffer, p: int) -> tuple[DescribeAclsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    resources, p = read_compact_array(_decode_describe_acls_resource_v2, 5, b, p)
+    resources, p = read_compact_array(_decode_items_describe_acls_resource_v2, 5, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeAclsResponse(throttle_time_ms, error_code, error_message, resources, **tagged), p
@@ -327,7 +352,7 @@ def _decode_describe_acls_response_v2(b: Buffer, p: int) -> tuple[DescribeAclsRe
 def _encode_describe_acls_response_v2(o: DescribeAclsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_describe_acls_resource_v2, o.resources, out)
+    write_compact_array(_encode_items_describe_acls_resource_v2, o.resources, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -339,23 +364,11 @@ DescribeAclsResponse.codec = Codec(
     TABLE,
     classes=(AclDescription, DescribeAclsResource, DescribeAclsResponse),
     decoders=(
-        _decode_acl_description_v0,
-        _decode_describe_acls_resource_v0,
-        _decode_describe_acls_response_v0,
-        _decode_describe_acls_resource_v1,
-        _decode_describe_acls_response_v1,
-        _decode_acl_description_v2,
-        _decode_describe_acls_resource_v2,
+        _decode_describe_acls_response_v0, _decode_describe_acls_response_v1, _decode_describe_acls_response_v2,
         _decode_describe_acls_response_v2,
     ),
     encoders=(
-        _encode_acl_description_v0,
-        _encode_describe_acls_resource_v0,
-        _encode_describe_acls_response_v0,
-        _encode_describe_acls_resource_v1,
-        _encode_describe_acls_response_v1,
-        _encode_acl_description_v2,
-        _encode_describe_acls_resource_v2,
+        _encode_describe_acls_response_v0, _encode_describe_acls_response_v1, _encode_describe_acls_response_v2,
         _encode_describe_acls_response_v2,
     ),
 )

@@ -119,60 +119,70 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_component_data_v0(b: Buffer, p: int) -> tuple[ComponentData, int]:
-    entity_type, p = read_string(b, p)
-    match_type = unpack_b(b, p)[0]
-    match, p = read_nullable_string(b, p + 1)
-    return ComponentData(entity_type, match_type, match), p
+def _decode_items_component_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ComponentData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_string(b, p)
+        match_type = unpack_b(b, p)[0]
+        match, p = read_nullable_string(b, p + 1)
+        values.append(ComponentData(entity_type, match_type, match))
+    return tuple(values), p
 
 
-def _encode_component_data_v0(o: ComponentData, out: Append) -> None:
-    if o.__class__ is not ComponentData:
-        raise TypeError
-    write_string(o.entity_type, out)
-    out(pack_b(o.match_type))
-    write_nullable_string(o.match, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_component_data_v0(values: tuple[ComponentData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ComponentData:
+            raise TypeError
+        write_string(o.entity_type, out)
+        out(pack_b(o.match_type))
+        write_nullable_string(o.match, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_client_quotas_request_v0(b: Buffer, p: int) -> tuple[DescribeClientQuotasRequest, int]:
-    components, p = read_array(_decode_component_data_v0, 5, b, p)
+    components, p = read_array(_decode_items_component_data_v0, 5, b, p)
     strict = unpack_t(b, p)[0]
     return DescribeClientQuotasRequest(components, strict), p + 1
 
 
 def _encode_describe_client_quotas_request_v0(o: DescribeClientQuotasRequest, out: Append) -> None:
-    write_array(_encode_component_data_v0, o.components, out)
+    write_array(_encode_items_component_data_v0, o.components, out)
     out(pack_t(BOOLS[o.strict]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_component_data_v1(b: Buffer, p: int) -> tuple[ComponentData, int]:
-    entity_type, p = read_compact_string(b, p)
-    match_type = unpack_b(b, p)[0]
-    match, p = read_compact_nullable_string(b, p + 1)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ComponentData(entity_type, match_type, match, **tagged), p
-    return ComponentData(entity_type, match_type, match), p + 1
+def _decode_items_component_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ComponentData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_compact_string(b, p)
+        match_type = unpack_b(b, p)[0]
+        match, p = read_compact_nullable_string(b, p + 1)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ComponentData(entity_type, match_type, match, **tagged))
+        else:
+            values.append(ComponentData(entity_type, match_type, match))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_component_data_v1(o: ComponentData, out: Append) -> None:
-    if o.__class__ is not ComponentData:
-        raise TypeError
-    write_compact_string(o.entity_type, out)
-    out(pack_b(o.match_type))
-    write_compact_nullable_string(o.match, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_component_data_v1(values: tuple[ComponentData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ComponentData:
+            raise TypeError
+        write_compact_string(o.entity_type, out)
+        out(pack_b(o.match_type))
+        write_compact_nullable_string(o.match, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_client_quotas_request_v1(b: Buffer, p: int) -> tuple[DescribeClientQuotasRequest, int]:
-    components, p = read_compact_array(_decode_component_data_v1, 4, b, p)
+    components, p = read_compact_array(_decode_items_component_data_v1, 4, b, p)
     strict = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -181,7 +191,7 @@ def _decode_describe_client_quotas_request_v1(b: Buffer, p: int) -> tuple[Descri
 
 
 def _encode_describe_client_quotas_request_v1(o: DescribeClientQuotasRequest, out: Append) -> None:
-    write_compact_array(_encode_component_data_v1, o.components, out)
+    write_compact_array(_encode_items_component_data_v1, o.components, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.strict]))
         write_tags((), {}, o, out)
@@ -193,16 +203,6 @@ DescribeClientQuotasRequest.codec = Codec(
     DescribeClientQuotasRequest,
     TABLE,
     classes=(ComponentData, DescribeClientQuotasRequest),
-    decoders=(
-        _decode_component_data_v0,
-        _decode_describe_client_quotas_request_v0,
-        _decode_component_data_v1,
-        _decode_describe_client_quotas_request_v1,
-    ),
-    encoders=(
-        _encode_component_data_v0,
-        _encode_describe_client_quotas_request_v0,
-        _encode_component_data_v1,
-        _encode_describe_client_quotas_request_v1,
-    ),
+    decoders=(_decode_describe_client_quotas_request_v0, _decode_describe_client_quotas_request_v1),
+    encoders=(_encode_describe_client_quotas_request_v0, _encode_describe_client_quotas_request_v1),
 )

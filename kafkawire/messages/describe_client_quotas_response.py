@@ -195,130 +195,161 @@ pack_dx = packer("dx")  # with the count of tagged fields behind it: 0
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_entity_data_v0(b: Buffer, p: int) -> tuple[EntityData, int]:
-    entity_type, p = read_string(b, p)
-    entity_name, p = read_nullable_string(b, p)
-    return EntityData(entity_type, entity_name), p
+def _decode_items_entity_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EntityData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_string(b, p)
+        entity_name, p = read_nullable_string(b, p)
+        values.append(EntityData(entity_type, entity_name))
+    return tuple(values), p
 
 
-def _encode_entity_data_v0(o: EntityData, out: Append) -> None:
-    if o.__class__ is not EntityData:
-        raise TypeError
-    write_string(o.entity_type, out)
-    write_nullable_string(o.entity_name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_entity_data_v0(values: tuple[EntityData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntityData:
+            raise TypeError
+        write_string(o.entity_type, out)
+        write_nullable_string(o.entity_name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_value_data_v0(b: Buffer, p: int) -> tuple[ValueData, int]:
-    key, p = read_string(b, p)
-    value = unpack_d(b, p)[0]
-    return ValueData(key, value), p + 8
+def _decode_items_value_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ValueData, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_string(b, p)
+        value = unpack_d(b, p)[0]
+        values.append(ValueData(key, value))
+        p += 8
+    return tuple(values), p
 
 
-def _encode_value_data_v0(o: ValueData, out: Append) -> None:
-    if o.__class__ is not ValueData:
-        raise TypeError
-    write_string(o.key, out)
-    out(pack_d(o.value))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_value_data_v0(values: tuple[ValueData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ValueData:
+            raise TypeError
+        write_string(o.key, out)
+        out(pack_d(o.value))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_entry_data_v0(b: Buffer, p: int) -> tuple[EntryData, int]:
-    entity, p = read_array(_decode_entity_data_v0, 4, b, p)
-    values, p = read_array(_decode_value_data_v0, 10, b, p)
-    return EntryData(entity, values), p
+def _decode_items_entry_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EntryData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity, p = read_array(_decode_items_entity_data_v0, 4, b, p)
+        values_, p = read_array(_decode_items_value_data_v0, 10, b, p)
+        values.append(EntryData(entity, values_))
+    return tuple(values), p
 
 
-def _encode_entry_data_v0(o: EntryData, out: Append) -> None:
-    if o.__class__ is not EntryData:
-        raise TypeError
-    write_array(_encode_entity_data_v0, o.entity, out)
-    write_array(_encode_value_data_v0, o.values, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_entry_data_v0(values: tuple[EntryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntryData:
+            raise TypeError
+        write_array(_encode_items_entity_data_v0, o.entity, out)
+        write_array(_encode_items_value_data_v0, o.values, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_client_quotas_response_v0(b: Buffer, p: int) -> tuple[DescribeClientQuotasResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_nullable_string(b, p + 6)
-    entries, p = read_nullable_array(_decode_entry_data_v0, 8, b, p)
+    entries, p = read_nullable_array(_decode_items_entry_data_v0, 8, b, p)
     return DescribeClientQuotasResponse(throttle_time_ms, error_code, error_message, entries), p
 
 
 def _encode_describe_client_quotas_response_v0(o: DescribeClientQuotasResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_nullable_string(o.error_message, out)
-    write_nullable_array(_encode_entry_data_v0, o.entries, out)
+    write_nullable_array(_encode_items_entry_data_v0, o.entries, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_entity_data_v1(b: Buffer, p: int) -> tuple[EntityData, int]:
-    entity_type, p = read_compact_string(b, p)
-    entity_name, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EntityData(entity_type, entity_name, **tagged), p
-    return EntityData(entity_type, entity_name), p + 1
+def _decode_items_entity_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[EntityData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity_type, p = read_compact_string(b, p)
+        entity_name, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EntityData(entity_type, entity_name, **tagged))
+        else:
+            values.append(EntityData(entity_type, entity_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_entity_data_v1(o: EntityData, out: Append) -> None:
-    if o.__class__ is not EntityData:
-        raise TypeError
-    write_compact_string(o.entity_type, out)
-    write_compact_nullable_string(o.entity_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_entity_data_v1(values: tuple[EntityData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntityData:
+            raise TypeError
+        write_compact_string(o.entity_type, out)
+        write_compact_nullable_string(o.entity_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_value_data_v1(b: Buffer, p: int) -> tuple[ValueData, int]:
-    key, p = read_compact_string(b, p)
-    value = unpack_d(b, p)[0]
-    if b[p + 8]:
-        tagged, p = read_tags({}, b, p + 8)
-        return ValueData(key, value, **tagged), p
-    return ValueData(key, value), p + 9
+def _decode_items_value_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ValueData, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        value = unpack_d(b, p)[0]
+        if b[p + 8]:
+            tagged, p = read_tags({}, b, p + 8)
+            values.append(ValueData(key, value, **tagged))
+        else:
+            values.append(ValueData(key, value))
+            p += 9
+    return tuple(values), p
 
 
-def _encode_value_data_v1(o: ValueData, out: Append) -> None:
-    if o.__class__ is not ValueData:
-        raise TypeError
-    write_compact_string(o.key, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_d(o.value))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_dx(o.value))
+def _encode_items_value_data_v1(values: tuple[ValueData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ValueData:
+            raise TypeError
+        write_compact_string(o.key, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_d(o.value))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_dx(o.value))
 
 
-def _decode_entry_data_v1(b: Buffer, p: int) -> tuple[EntryData, int]:
-    entity, p = read_compact_array(_decode_entity_data_v1, 3, b, p)
-    values, p = read_compact_array(_decode_value_data_v1, 10, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EntryData(entity, values, **tagged), p
-    return EntryData(entity, values), p + 1
+def _decode_items_entry_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[EntryData, ...], int]:
+    values = []
+    for _ in range(n):
+        entity, p = read_compact_array(_decode_items_entity_data_v1, 3, b, p)
+        values_, p = read_compact_array(_decode_items_value_data_v1, 10, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EntryData(entity, values_, **tagged))
+        else:
+            values.append(EntryData(entity, values_))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_entry_data_v1(o: EntryData, out: Append) -> None:
-    if o.__class__ is not EntryData:
-        raise TypeError
-    write_compact_array(_encode_entity_data_v1, o.entity, out)
-    write_compact_array(_encode_value_data_v1, o.values, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_entry_data_v1(values: tuple[EntryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EntryData:
+            raise TypeError
+        write_compact_array(_encode_items_entity_data_v1, o.entity, out)
+        write_compact_array(_encode_items_value_data_v1, o.values, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_client_quotas_response_v1(b: Buffer, p: int) -> tuple[DescribeClientQuotasResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    entries, p = read_compact_nullable_array(_decode_entry_data_v1, 3, b, p)
+    entries, p = read_compact_nullable_array(_decode_items_entry_data_v1, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeClientQuotasResponse(throttle_time_ms, error_code, error_message, entries, **tagged), p
@@ -328,7 +359,7 @@ def _decode_describe_client_quotas_response_v1(b: Buffer, p: int) -> tuple[Descr
 def _encode_describe_client_quotas_response_v1(o: DescribeClientQuotasResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_nullable_array(_encode_entry_data_v1, o.entries, out)
+    write_compact_nullable_array(_encode_items_entry_data_v1, o.entries, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -339,24 +370,6 @@ DescribeClientQuotasResponse.codec = Codec(
     DescribeClientQuotasResponse,
     TABLE,
     classes=(EntityData, ValueData, EntryData, DescribeClientQuotasResponse),
-    decoders=(
-        _decode_entity_data_v0,
-        _decode_value_data_v0,
-        _decode_entry_data_v0,
-        _decode_describe_client_quotas_response_v0,
-        _decode_entity_data_v1,
-        _decode_value_data_v1,
-        _decode_entry_data_v1,
-        _decode_describe_client_quotas_response_v1,
-    ),
-    encoders=(
-        _encode_entity_data_v0,
-        _encode_value_data_v0,
-        _encode_entry_data_v0,
-        _encode_describe_client_quotas_response_v0,
-        _encode_entity_data_v1,
-        _encode_value_data_v1,
-        _encode_entry_data_v1,
-        _encode_describe_client_quotas_response_v1,
-    ),
+    decoders=(_decode_describe_client_quotas_response_v0, _decode_describe_client_quotas_response_v1),
+    encoders=(_encode_describe_client_quotas_response_v0, _encode_describe_client_quotas_response_v1),
 )

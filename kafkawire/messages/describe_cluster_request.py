@@ -148,13 +148,9 @@ DescribeClusterRequest.codec = Codec(
     TABLE,
     classes=(DescribeClusterRequest,),
     decoders=(
-        _decode_describe_cluster_request_v0,
-        _decode_describe_cluster_request_v1,
-        _decode_describe_cluster_request_v2,
+        _decode_describe_cluster_request_v0, _decode_describe_cluster_request_v1, _decode_describe_cluster_request_v2,
     ),
     encoders=(
-        _encode_describe_cluster_request_v0,
-        _encode_describe_cluster_request_v1,
-        _encode_describe_cluster_request_v2,
+        _encode_describe_cluster_request_v0, _encode_describe_cluster_request_v1, _encode_describe_cluster_request_v2,
     ),
 )

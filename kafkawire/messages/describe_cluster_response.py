@@ -157,30 +157,38 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_describe_cluster_broker_v0(b: Buffer, p: int) -> tuple[DescribeClusterBroker, int]:
-    broker_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_compact_nullable_string(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeClusterBroker(broker_id, host, port, rack, **tagged), p
-    return DescribeClusterBroker(broker_id, host, port, rack), p + 1
+def _decode_items_describe_cluster_broker_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeClusterBroker, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        broker_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_compact_nullable_string(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeClusterBroker(broker_id, host, port, rack, **tagged))
+        else:
+            values.append(DescribeClusterBroker(broker_id, host, port, rack))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_cluster_broker_v0(o: DescribeClusterBroker, out: Append) -> None:
-    if o.__class__ is not DescribeClusterBroker:
-        raise TypeError
-    if o.is_fenced:
-        raise ValueError("is_fenced")
-    out(pack_i(o.broker_id))
-    write_compact_string(o.host, out)
-    out(pack_i(o.port))
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_cluster_broker_v0(values: tuple[DescribeClusterBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeClusterBroker:
+            raise TypeError
+        if o.is_fenced:
+            raise ValueError("is_fenced")
+        out(pack_i(o.broker_id))
+        write_compact_string(o.host, out)
+        out(pack_i(o.port))
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_cluster_response_v0(b: Buffer, p: int) -> tuple[DescribeClusterResponse, int]:
@@ -188,7 +196,7 @@ def _decode_describe_cluster_response_v0(b: Buffer, p: int) -> tuple[DescribeClu
     error_message, p = read_compact_nullable_string(b, p + 6)
     cluster_id, p = read_compact_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_describe_cluster_broker_v0, 11, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_describe_cluster_broker_v0, 11, b, p + 4)
     cluster_authorized_operations = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -209,7 +217,7 @@ def _encode_describe_cluster_response_v0(o: DescribeClusterResponse, out: Append
     write_compact_nullable_string(o.error_message, out)
     write_compact_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_describe_cluster_broker_v0, o.brokers, out)
+    write_compact_array(_encode_items_describe_cluster_broker_v0, o.brokers, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.cluster_authorized_operations))
         write_tags((), {}, o, out)
@@ -223,7 +231,7 @@ def _decode_describe_cluster_response_v1(b: Buffer, p: int) -> tuple[DescribeClu
     endpoint_type = unpack_b(b, p)[0]
     cluster_id, p = read_compact_string(b, p + 1)
     controller_id = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_describe_cluster_broker_v0, 11, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_describe_cluster_broker_v0, 11, b, p + 4)
     cluster_authorized_operations = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -243,7 +251,7 @@ def _encode_describe_cluster_response_v1(o: DescribeClusterResponse, out: Append
     out(pack_b(o.endpoint_type))
     write_compact_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_describe_cluster_broker_v0, o.brokers, out)
+    write_compact_array(_encode_items_describe_cluster_broker_v0, o.brokers, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.cluster_authorized_operations))
         write_tags((), {}, o, out)
@@ -251,30 +259,38 @@ def _encode_describe_cluster_response_v1(o: DescribeClusterResponse, out: Append
         out(pack_ix(o.cluster_authorized_operations))
 
 
-def _decode_describe_cluster_broker_v2(b: Buffer, p: int) -> tuple[DescribeClusterBroker, int]:
-    broker_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_compact_nullable_string(b, p + 4)
-    is_fenced = unpack_t(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return DescribeClusterBroker(broker_id, host, port, rack, is_fenced, **tagged), p
-    return DescribeClusterBroker(broker_id, host, port, rack, is_fenced), p + 2
+def _decode_items_describe_cluster_broker_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeClusterBroker, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        broker_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_compact_nullable_string(b, p + 4)
+        is_fenced = unpack_t(b, p)[0]
+        if b[p + 1]:
+            tagged, p = read_tags({}, b, p + 1)
+            values.append(DescribeClusterBroker(broker_id, host, port, rack, is_fenced, **tagged))
+        else:
+            values.append(DescribeClusterBroker(broker_id, host, port, rack, is_fenced))
+            p += 2
+    return tuple(values), p
 
 
-def _encode_describe_cluster_broker_v2(o: DescribeClusterBroker, out: Append) -> None:
-    if o.__class__ is not DescribeClusterBroker:
-        raise TypeError
-    out(pack_i(o.broker_id))
-    write_compact_string(o.host, out)
-    out(pack_i(o.port))
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_t(BOOLS[o.is_fenced]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_tx(BOOLS[o.is_fenced]))
+def _encode_items_describe_cluster_broker_v2(values: tuple[DescribeClusterBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeClusterBroker:
+            raise TypeError
+        out(pack_i(o.broker_id))
+        write_compact_string(o.host, out)
+        out(pack_i(o.port))
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_t(BOOLS[o.is_fenced]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_tx(BOOLS[o.is_fenced]))
 
 
 def _decode_describe_cluster_response_v2(b: Buffer, p: int) -> tuple[DescribeClusterResponse, int]:
@@ -283,7 +299,7 @@ def _decode_describe_cluster_response_v2(b: Buffer, p: int) -> tuple[DescribeClu
     endpoint_type = unpack_b(b, p)[0]
     cluster_id, p = read_compact_string(b, p + 1)
     controller_id = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_describe_cluster_broker_v2, 12, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_describe_cluster_broker_v2, 12, b, p + 4)
     cluster_authorized_operations = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -303,7 +319,7 @@ def _encode_describe_cluster_response_v2(o: DescribeClusterResponse, out: Append
     out(pack_b(o.endpoint_type))
     write_compact_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_describe_cluster_broker_v2, o.brokers, out)
+    write_compact_array(_encode_items_describe_cluster_broker_v2, o.brokers, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.cluster_authorized_operations))
         write_tags((), {}, o, out)
@@ -316,17 +332,11 @@ DescribeClusterResponse.codec = Codec(
     TABLE,
     classes=(DescribeClusterBroker, DescribeClusterResponse),
     decoders=(
-        _decode_describe_cluster_broker_v0,
-        _decode_describe_cluster_response_v0,
-        _decode_describe_cluster_response_v1,
-        _decode_describe_cluster_broker_v2,
+        _decode_describe_cluster_response_v0, _decode_describe_cluster_response_v1,
         _decode_describe_cluster_response_v2,
     ),
     encoders=(
-        _encode_describe_cluster_broker_v0,
-        _encode_describe_cluster_response_v0,
-        _encode_describe_cluster_response_v1,
-        _encode_describe_cluster_broker_v2,
+        _encode_describe_cluster_response_v0, _encode_describe_cluster_response_v1,
         _encode_describe_cluster_response_v2,
     ),
 )

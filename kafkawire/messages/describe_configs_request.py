@@ -14,9 +14,9 @@ from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     read_array,
     read_compact_array,
-    read_compact_nullable_array,
+    read_compact_nullable_strings,
     read_compact_string,
-    read_nullable_array,
+    read_nullable_strings,
     read_string,
     read_tags,
     unpacker,
@@ -29,9 +29,9 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
-    write_compact_nullable_array,
+    write_compact_nullable_strings,
     write_compact_string,
-    write_nullable_array,
+    write_nullable_strings,
     write_string,
     write_tags,
 )
@@ -159,25 +159,31 @@ unpack_tt, pack_tt = unpacker("??"), packer("??")
 pack_ttx = packer("??x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_describe_configs_resource_v0(b: Buffer, p: int) -> tuple[DescribeConfigsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    configuration_keys, p = read_nullable_array(read_string, 2, b, p)
-    return DescribeConfigsResource(resource_type, resource_name, configuration_keys), p
+def _decode_items_describe_configs_resource_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResource, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        configuration_keys, p = read_nullable_strings(b, p)
+        values.append(DescribeConfigsResource(resource_type, resource_name, configuration_keys))
+    return tuple(values), p
 
 
-def _encode_describe_configs_resource_v0(o: DescribeConfigsResource, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_nullable_array(write_string, o.configuration_keys, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_resource_v0(values: tuple[DescribeConfigsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_nullable_strings(o.configuration_keys, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_configs_request_v0(b: Buffer, p: int) -> tuple[DescribeConfigsRequest, int]:
-    resources, p = read_array(_decode_describe_configs_resource_v0, 7, b, p)
+    resources, p = read_array(_decode_items_describe_configs_resource_v0, 7, b, p)
     return DescribeConfigsRequest(resources), p
 
 
@@ -186,13 +192,13 @@ def _encode_describe_configs_request_v0(o: DescribeConfigsRequest, out: Append) 
         raise ValueError("include_synonyms")
     if o.include_documentation:
         raise ValueError("include_documentation")
-    write_array(_encode_describe_configs_resource_v0, o.resources, out)
+    write_array(_encode_items_describe_configs_resource_v0, o.resources, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_configs_request_v1(b: Buffer, p: int) -> tuple[DescribeConfigsRequest, int]:
-    resources, p = read_array(_decode_describe_configs_resource_v0, 7, b, p)
+    resources, p = read_array(_decode_items_describe_configs_resource_v0, 7, b, p)
     include_synonyms = unpack_t(b, p)[0]
     return DescribeConfigsRequest(resources, include_synonyms), p + 1
 
@@ -200,49 +206,57 @@ def _decode_describe_configs_request_v1(b: Buffer, p: int) -> tuple[DescribeConf
 def _encode_describe_configs_request_v1(o: DescribeConfigsRequest, out: Append) -> None:
     if o.include_documentation:
         raise ValueError("include_documentation")
-    write_array(_encode_describe_configs_resource_v0, o.resources, out)
+    write_array(_encode_items_describe_configs_resource_v0, o.resources, out)
     out(pack_t(BOOLS[o.include_synonyms]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_configs_request_v3(b: Buffer, p: int) -> tuple[DescribeConfigsRequest, int]:
-    resources, p = read_array(_decode_describe_configs_resource_v0, 7, b, p)
+    resources, p = read_array(_decode_items_describe_configs_resource_v0, 7, b, p)
     include_synonyms, include_documentation = unpack_tt(b, p)
     return DescribeConfigsRequest(resources, include_synonyms, include_documentation), p + 2
 
 
 def _encode_describe_configs_request_v3(o: DescribeConfigsRequest, out: Append) -> None:
-    write_array(_encode_describe_configs_resource_v0, o.resources, out)
+    write_array(_encode_items_describe_configs_resource_v0, o.resources, out)
     out(pack_tt(BOOLS[o.include_synonyms], BOOLS[o.include_documentation]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_resource_v4(b: Buffer, p: int) -> tuple[DescribeConfigsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    configuration_keys, p = read_compact_nullable_array(read_compact_string, 1, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeConfigsResource(resource_type, resource_name, configuration_keys, **tagged), p
-    return DescribeConfigsResource(resource_type, resource_name, configuration_keys), p + 1
+def _decode_items_describe_configs_resource_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResource, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        configuration_keys, p = read_compact_nullable_strings(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeConfigsResource(resource_type, resource_name, configuration_keys, **tagged))
+        else:
+            values.append(DescribeConfigsResource(resource_type, resource_name, configuration_keys))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_configs_resource_v4(o: DescribeConfigsResource, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    write_compact_nullable_array(write_compact_string, o.configuration_keys, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_configs_resource_v4(values: tuple[DescribeConfigsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        write_compact_nullable_strings(o.configuration_keys, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_configs_request_v4(b: Buffer, p: int) -> tuple[DescribeConfigsRequest, int]:
-    resources, p = read_compact_array(_decode_describe_configs_resource_v4, 4, b, p)
+    resources, p = read_compact_array(_decode_items_describe_configs_resource_v4, 4, b, p)
     include_synonyms, include_documentation = unpack_tt(b, p)
     if b[p + 2]:
         tagged, p = read_tags({}, b, p + 2)
@@ -251,7 +265,7 @@ def _decode_describe_configs_request_v4(b: Buffer, p: int) -> tuple[DescribeConf
 
 
 def _encode_describe_configs_request_v4(o: DescribeConfigsRequest, out: Append) -> None:
-    write_compact_array(_encode_describe_configs_resource_v4, o.resources, out)
+    write_compact_array(_encode_items_describe_configs_resource_v4, o.resources, out)
     if o.unknown_tagged_fields != ():
         out(pack_tt(BOOLS[o.include_synonyms], BOOLS[o.include_documentation]))
         write_tags((), {}, o, out)
@@ -264,19 +278,11 @@ DescribeConfigsRequest.codec = Codec(
     TABLE,
     classes=(DescribeConfigsResource, DescribeConfigsRequest),
     decoders=(
-        _decode_describe_configs_resource_v0,
-        _decode_describe_configs_request_v0,
-        _decode_describe_configs_request_v1,
-        _decode_describe_configs_request_v3,
-        _decode_describe_configs_resource_v4,
-        _decode_describe_configs_request_v4,
+        _decode_describe_configs_request_v0, _decode_describe_configs_request_v1, _decode_describe_configs_request_v1,
+        _decode_describe_configs_request_v3, _decode_describe_configs_request_v4,
     ),
     encoders=(
-        _encode_describe_configs_resource_v0,
-        _encode_describe_configs_request_v0,
-        _encode_describe_configs_request_v1,
-        _encode_describe_configs_request_v3,
-        _encode_describe_configs_resource_v4,
-        _encode_describe_configs_request_v4,
+        _encode_describe_configs_request_v0, _encode_describe_configs_request_v1, _encode_describe_configs_request_v1,
+        _encode_describe_configs_request_v3, _encode_describe_configs_request_v4,
     ),
 )

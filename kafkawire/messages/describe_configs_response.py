@@ -289,280 +289,358 @@ unpack_tbt, pack_tbt = unpacker("?b?"), packer("?b?")
 unpack_ttt, pack_ttt = unpacker("???"), packer("???")
 
 
-def _decode_describe_configs_resource_result_v0(b: Buffer, p: int) -> tuple[DescribeConfigsResourceResult, int]:
-    name, p = read_string(b, p)
-    value, p = read_nullable_string(b, p)
-    read_only, is_default, is_sensitive = unpack_ttt(b, p)
-    return DescribeConfigsResourceResult(name, value, read_only, is_default, is_sensitive=is_sensitive), p + 3
+def _decode_items_describe_configs_resource_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResourceResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        value, p = read_nullable_string(b, p)
+        read_only, is_default, is_sensitive = unpack_ttt(b, p)
+        values.append(DescribeConfigsResourceResult(name, value, read_only, is_default, is_sensitive=is_sensitive))
+        p += 3
+    return tuple(values), p
 
 
-def _encode_describe_configs_resource_result_v0(o: DescribeConfigsResourceResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResourceResult:
-        raise TypeError
-    write_string(o.name, out)
-    write_nullable_string(o.value, out)
-    out(pack_ttt(BOOLS[o.read_only], BOOLS[o.is_default], BOOLS[o.is_sensitive]))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_resource_result_v0(
+    values: tuple[DescribeConfigsResourceResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResourceResult:
+            raise TypeError
+        write_string(o.name, out)
+        write_nullable_string(o.value, out)
+        out(pack_ttt(BOOLS[o.read_only], BOOLS[o.is_default], BOOLS[o.is_sensitive]))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_result_v0(b: Buffer, p: int) -> tuple[DescribeConfigsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    configs, p = read_array(_decode_describe_configs_resource_result_v0, 7, b, p)
-    return DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs), p
+def _decode_items_describe_configs_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        configs, p = read_array(_decode_items_describe_configs_resource_result_v0, 7, b, p)
+        values.append(DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs))
+    return tuple(values), p
 
 
-def _encode_describe_configs_result_v0(o: DescribeConfigsResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_array(_encode_describe_configs_resource_result_v0, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_result_v0(values: tuple[DescribeConfigsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_array(_encode_items_describe_configs_resource_result_v0, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_configs_response_v0(b: Buffer, p: int) -> tuple[DescribeConfigsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_describe_configs_result_v0, 11, b, p + 4)
+    results, p = read_array(_decode_items_describe_configs_result_v0, 11, b, p + 4)
     return DescribeConfigsResponse(throttle_time_ms, results), p
 
 
 def _encode_describe_configs_response_v0(o: DescribeConfigsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_describe_configs_result_v0, o.results, out)
+    write_array(_encode_items_describe_configs_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_synonym_v1(b: Buffer, p: int) -> tuple[DescribeConfigsSynonym, int]:
-    name, p = read_string(b, p)
-    value, p = read_nullable_string(b, p)
-    source = unpack_b(b, p)[0]
-    return DescribeConfigsSynonym(name, value, source), p + 1
+def _decode_items_describe_configs_synonym_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsSynonym, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        value, p = read_nullable_string(b, p)
+        source = unpack_b(b, p)[0]
+        values.append(DescribeConfigsSynonym(name, value, source))
+        p += 1
+    return tuple(values), p
 
 
-def _encode_describe_configs_synonym_v1(o: DescribeConfigsSynonym, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsSynonym:
-        raise TypeError
-    write_string(o.name, out)
-    write_nullable_string(o.value, out)
-    out(pack_b(o.source))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_synonym_v1(values: tuple[DescribeConfigsSynonym, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsSynonym:
+            raise TypeError
+        write_string(o.name, out)
+        write_nullable_string(o.value, out)
+        out(pack_b(o.source))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_resource_result_v1(b: Buffer, p: int) -> tuple[DescribeConfigsResourceResult, int]:
-    name, p = read_string(b, p)
-    value, p = read_nullable_string(b, p)
-    read_only, config_source, is_sensitive = unpack_tbt(b, p)
-    synonyms, p = read_array(_decode_describe_configs_synonym_v1, 5, b, p + 3)
-    return DescribeConfigsResourceResult(
-        name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
-    ), p
+def _decode_items_describe_configs_resource_result_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResourceResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        value, p = read_nullable_string(b, p)
+        read_only, config_source, is_sensitive = unpack_tbt(b, p)
+        synonyms, p = read_array(_decode_items_describe_configs_synonym_v1, 5, b, p + 3)
+        values.append(DescribeConfigsResourceResult(
+            name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
+        ))
+    return tuple(values), p
 
 
-def _encode_describe_configs_resource_result_v1(o: DescribeConfigsResourceResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResourceResult:
-        raise TypeError
-    if o.is_default:
-        raise ValueError("is_default")
-    write_string(o.name, out)
-    write_nullable_string(o.value, out)
-    out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
-    write_array(_encode_describe_configs_synonym_v1, o.synonyms, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_resource_result_v1(
+    values: tuple[DescribeConfigsResourceResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResourceResult:
+            raise TypeError
+        if o.is_default:
+            raise ValueError("is_default")
+        write_string(o.name, out)
+        write_nullable_string(o.value, out)
+        out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
+        write_array(_encode_items_describe_configs_synonym_v1, o.synonyms, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_result_v1(b: Buffer, p: int) -> tuple[DescribeConfigsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    configs, p = read_array(_decode_describe_configs_resource_result_v1, 11, b, p)
-    return DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs), p
+def _decode_items_describe_configs_result_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        configs, p = read_array(_decode_items_describe_configs_resource_result_v1, 11, b, p)
+        values.append(DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs))
+    return tuple(values), p
 
 
-def _encode_describe_configs_result_v1(o: DescribeConfigsResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_array(_encode_describe_configs_resource_result_v1, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_result_v1(values: tuple[DescribeConfigsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_array(_encode_items_describe_configs_resource_result_v1, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_configs_response_v1(b: Buffer, p: int) -> tuple[DescribeConfigsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_describe_configs_result_v1, 11, b, p + 4)
+    results, p = read_array(_decode_items_describe_configs_result_v1, 11, b, p + 4)
     return DescribeConfigsResponse(throttle_time_ms, results), p
 
 
 def _encode_describe_configs_response_v1(o: DescribeConfigsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_describe_configs_result_v1, o.results, out)
+    write_array(_encode_items_describe_configs_result_v1, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_resource_result_v3(b: Buffer, p: int) -> tuple[DescribeConfigsResourceResult, int]:
-    name, p = read_string(b, p)
-    value, p = read_nullable_string(b, p)
-    read_only, config_source, is_sensitive = unpack_tbt(b, p)
-    synonyms, p = read_array(_decode_describe_configs_synonym_v1, 5, b, p + 3)
-    config_type = unpack_b(b, p)[0]
-    documentation, p = read_nullable_string(b, p + 1)
-    return DescribeConfigsResourceResult(
-        name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
-        config_type=config_type, documentation=documentation,
-    ), p
+def _decode_items_describe_configs_resource_result_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResourceResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        value, p = read_nullable_string(b, p)
+        read_only, config_source, is_sensitive = unpack_tbt(b, p)
+        synonyms, p = read_array(_decode_items_describe_configs_synonym_v1, 5, b, p + 3)
+        config_type = unpack_b(b, p)[0]
+        documentation, p = read_nullable_string(b, p + 1)
+        values.append(DescribeConfigsResourceResult(
+            name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
+            config_type=config_type, documentation=documentation,
+        ))
+    return tuple(values), p
 
 
-def _encode_describe_configs_resource_result_v3(o: DescribeConfigsResourceResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResourceResult:
-        raise TypeError
-    if o.is_default:
-        raise ValueError("is_default")
-    write_string(o.name, out)
-    write_nullable_string(o.value, out)
-    out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
-    write_array(_encode_describe_configs_synonym_v1, o.synonyms, out)
-    out(pack_b(o.config_type))
-    write_nullable_string(o.documentation, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_resource_result_v3(
+    values: tuple[DescribeConfigsResourceResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResourceResult:
+            raise TypeError
+        if o.is_default:
+            raise ValueError("is_default")
+        write_string(o.name, out)
+        write_nullable_string(o.value, out)
+        out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
+        write_array(_encode_items_describe_configs_synonym_v1, o.synonyms, out)
+        out(pack_b(o.config_type))
+        write_nullable_string(o.documentation, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_result_v3(b: Buffer, p: int) -> tuple[DescribeConfigsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    configs, p = read_array(_decode_describe_configs_resource_result_v3, 14, b, p)
-    return DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs), p
+def _decode_items_describe_configs_result_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        configs, p = read_array(_decode_items_describe_configs_resource_result_v3, 14, b, p)
+        values.append(DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs))
+    return tuple(values), p
 
 
-def _encode_describe_configs_result_v3(o: DescribeConfigsResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_array(_encode_describe_configs_resource_result_v3, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_configs_result_v3(values: tuple[DescribeConfigsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_array(_encode_items_describe_configs_resource_result_v3, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_configs_response_v3(b: Buffer, p: int) -> tuple[DescribeConfigsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_describe_configs_result_v3, 11, b, p + 4)
+    results, p = read_array(_decode_items_describe_configs_result_v3, 11, b, p + 4)
     return DescribeConfigsResponse(throttle_time_ms, results), p
 
 
 def _encode_describe_configs_response_v3(o: DescribeConfigsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_describe_configs_result_v3, o.results, out)
+    write_array(_encode_items_describe_configs_result_v3, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_configs_synonym_v4(b: Buffer, p: int) -> tuple[DescribeConfigsSynonym, int]:
-    name, p = read_compact_string(b, p)
-    value, p = read_compact_nullable_string(b, p)
-    source = unpack_b(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return DescribeConfigsSynonym(name, value, source, **tagged), p
-    return DescribeConfigsSynonym(name, value, source), p + 2
+def _decode_items_describe_configs_synonym_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsSynonym, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        value, p = read_compact_nullable_string(b, p)
+        source = unpack_b(b, p)[0]
+        if b[p + 1]:
+            tagged, p = read_tags({}, b, p + 1)
+            values.append(DescribeConfigsSynonym(name, value, source, **tagged))
+        else:
+            values.append(DescribeConfigsSynonym(name, value, source))
+            p += 2
+    return tuple(values), p
 
 
-def _encode_describe_configs_synonym_v4(o: DescribeConfigsSynonym, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsSynonym:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_b(o.source))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bx(o.source))
+def _encode_items_describe_configs_synonym_v4(values: tuple[DescribeConfigsSynonym, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsSynonym:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_b(o.source))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bx(o.source))
 
 
-def _decode_describe_configs_resource_result_v4(b: Buffer, p: int) -> tuple[DescribeConfigsResourceResult, int]:
-    name, p = read_compact_string(b, p)
-    value, p = read_compact_nullable_string(b, p)
-    read_only, config_source, is_sensitive = unpack_tbt(b, p)
-    synonyms, p = read_compact_array(_decode_describe_configs_synonym_v4, 4, b, p + 3)
-    config_type = unpack_b(b, p)[0]
-    documentation, p = read_compact_nullable_string(b, p + 1)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeConfigsResourceResult(
-            name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
-            config_type=config_type, documentation=documentation, **tagged,
-        ), p
-    return DescribeConfigsResourceResult(
-        name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
-        config_type=config_type, documentation=documentation,
-    ), p + 1
+def _decode_items_describe_configs_resource_result_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResourceResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        value, p = read_compact_nullable_string(b, p)
+        read_only, config_source, is_sensitive = unpack_tbt(b, p)
+        synonyms, p = read_compact_array(_decode_items_describe_configs_synonym_v4, 4, b, p + 3)
+        config_type = unpack_b(b, p)[0]
+        documentation, p = read_compact_nullable_string(b, p + 1)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeConfigsResourceResult(
+                name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
+                config_type=config_type, documentation=documentation, **tagged,
+            ))
+        else:
+            values.append(DescribeConfigsResourceResult(
+                name, value, read_only, config_source=config_source, is_sensitive=is_sensitive, synonyms=synonyms,
+                config_type=config_type, documentation=documentation,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_configs_resource_result_v4(o: DescribeConfigsResourceResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResourceResult:
-        raise TypeError
-    if o.is_default:
-        raise ValueError("is_default")
-    write_compact_string(o.name, out)
-    write_compact_nullable_string(o.value, out)
-    out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
-    write_compact_array(_encode_describe_configs_synonym_v4, o.synonyms, out)
-    out(pack_b(o.config_type))
-    write_compact_nullable_string(o.documentation, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_configs_resource_result_v4(
+    values: tuple[DescribeConfigsResourceResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResourceResult:
+            raise TypeError
+        if o.is_default:
+            raise ValueError("is_default")
+        write_compact_string(o.name, out)
+        write_compact_nullable_string(o.value, out)
+        out(pack_tbt(BOOLS[o.read_only], o.config_source, BOOLS[o.is_sensitive]))
+        write_compact_array(_encode_items_describe_configs_synonym_v4, o.synonyms, out)
+        out(pack_b(o.config_type))
+        write_compact_nullable_string(o.documentation, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_configs_result_v4(b: Buffer, p: int) -> tuple[DescribeConfigsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    configs, p = read_compact_array(_decode_describe_configs_resource_result_v4, 9, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs, **tagged), p
-    return DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs), p + 1
+def _decode_items_describe_configs_result_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeConfigsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        configs, p = read_compact_array(_decode_items_describe_configs_resource_result_v4, 9, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeConfigsResult(
+                error_code, error_message, resource_type, resource_name, configs, **tagged,
+            ))
+        else:
+            values.append(DescribeConfigsResult(error_code, error_message, resource_type, resource_name, configs))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_configs_result_v4(o: DescribeConfigsResult, out: Append) -> None:
-    if o.__class__ is not DescribeConfigsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    write_compact_array(_encode_describe_configs_resource_result_v4, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_configs_result_v4(values: tuple[DescribeConfigsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeConfigsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        write_compact_array(_encode_items_describe_configs_resource_result_v4, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_configs_response_v4(b: Buffer, p: int) -> tuple[DescribeConfigsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_describe_configs_result_v4, 7, b, p + 4)
+    results, p = read_compact_array(_decode_items_describe_configs_result_v4, 7, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeConfigsResponse(throttle_time_ms, results, **tagged), p
@@ -571,7 +649,7 @@ def _decode_describe_configs_response_v4(b: Buffer, p: int) -> tuple[DescribeCon
 
 def _encode_describe_configs_response_v4(o: DescribeConfigsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_describe_configs_result_v4, o.results, out)
+    write_compact_array(_encode_items_describe_configs_result_v4, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -585,35 +663,13 @@ DescribeConfigsResponse.codec = Codec(
         DescribeConfigsSynonym, DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsResponse,
     ),
     decoders=(
-        _decode_describe_configs_resource_result_v0,
-        _decode_describe_configs_result_v0,
-        _decode_describe_configs_response_v0,
-        _decode_describe_configs_synonym_v1,
-        _decode_describe_configs_resource_result_v1,
-        _decode_describe_configs_result_v1,
-        _decode_describe_configs_response_v1,
-        _decode_describe_configs_resource_result_v3,
-        _decode_describe_configs_result_v3,
-        _decode_describe_configs_response_v3,
-        _decode_describe_configs_synonym_v4,
-        _decode_describe_configs_resource_result_v4,
-        _decode_describe_configs_result_v4,
+        _decode_describe_configs_response_v0, _decode_describe_configs_response_v1,
+        _decode_describe_configs_response_v1, _decode_describe_configs_response_v3,
         _decode_describe_configs_response_v4,
     ),
     encoders=(
-        _encode_describe_configs_resource_result_v0,
-        _encode_describe_configs_result_v0,
-        _encode_describe_configs_response_v0,
-        _encode_describe_configs_synonym_v1,
-        _encode_describe_configs_resource_result_v1,
-        _encode_describe_configs_result_v1,
-        _encode_describe_configs_response_v1,
-        _encode_describe_configs_resource_result_v3,
-        _encode_describe_configs_result_v3,
-        _encode_describe_configs_response_v3,
-        _encode_describe_configs_synonym_v4,
-        _encode_describe_configs_resource_result_v4,
-        _encode_describe_configs_result_v4,
+        _encode_describe_configs_response_v0, _encode_describe_configs_response_v1,
+        _encode_describe_configs_response_v1, _encode_describe_configs_response_v3,
         _encode_describe_configs_response_v4,
     ),
 )

@@ -113,54 +113,72 @@ TABLE = Table(
 )
 
 
-def _decode_describe_delegation_token_owner_v0(b: Buffer, p: int) -> tuple[DescribeDelegationTokenOwner, int]:
-    principal_type, p = read_string(b, p)
-    principal_name, p = read_string(b, p)
-    return DescribeDelegationTokenOwner(principal_type, principal_name), p
+def _decode_items_describe_delegation_token_owner_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeDelegationTokenOwner, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_string(b, p)
+        principal_name, p = read_string(b, p)
+        values.append(DescribeDelegationTokenOwner(principal_type, principal_name))
+    return tuple(values), p
 
 
-def _encode_describe_delegation_token_owner_v0(o: DescribeDelegationTokenOwner, out: Append) -> None:
-    if o.__class__ is not DescribeDelegationTokenOwner:
-        raise TypeError
-    write_string(o.principal_type, out)
-    write_string(o.principal_name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_delegation_token_owner_v0(
+    values: tuple[DescribeDelegationTokenOwner, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeDelegationTokenOwner:
+            raise TypeError
+        write_string(o.principal_type, out)
+        write_string(o.principal_name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_delegation_token_request_v0(b: Buffer, p: int) -> tuple[DescribeDelegationTokenRequest, int]:
-    owners, p = read_nullable_array(_decode_describe_delegation_token_owner_v0, 4, b, p)
+    owners, p = read_nullable_array(_decode_items_describe_delegation_token_owner_v0, 4, b, p)
     return DescribeDelegationTokenRequest(owners), p
 
 
 def _encode_describe_delegation_token_request_v0(o: DescribeDelegationTokenRequest, out: Append) -> None:
-    write_nullable_array(_encode_describe_delegation_token_owner_v0, o.owners, out)
+    write_nullable_array(_encode_items_describe_delegation_token_owner_v0, o.owners, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_delegation_token_owner_v2(b: Buffer, p: int) -> tuple[DescribeDelegationTokenOwner, int]:
-    principal_type, p = read_compact_string(b, p)
-    principal_name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeDelegationTokenOwner(principal_type, principal_name, **tagged), p
-    return DescribeDelegationTokenOwner(principal_type, principal_name), p + 1
+def _decode_items_describe_delegation_token_owner_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeDelegationTokenOwner, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_compact_string(b, p)
+        principal_name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeDelegationTokenOwner(principal_type, principal_name, **tagged))
+        else:
+            values.append(DescribeDelegationTokenOwner(principal_type, principal_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_delegation_token_owner_v2(o: DescribeDelegationTokenOwner, out: Append) -> None:
-    if o.__class__ is not DescribeDelegationTokenOwner:
-        raise TypeError
-    write_compact_string(o.principal_type, out)
-    write_compact_string(o.principal_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_delegation_token_owner_v2(
+    values: tuple[DescribeDelegationTokenOwner, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeDelegationTokenOwner:
+            raise TypeError
+        write_compact_string(o.principal_type, out)
+        write_compact_string(o.principal_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_delegation_token_request_v2(b: Buffer, p: int) -> tuple[DescribeDelegationTokenRequest, int]:
-    owners, p = read_compact_nullable_array(_decode_describe_delegation_token_owner_v2, 3, b, p)
+    owners, p = read_compact_nullable_array(_decode_items_describe_delegation_token_owner_v2, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeDelegationTokenRequest(owners, **tagged), p
@@ -168,7 +186,7 @@ def _decode_describe_delegation_token_request_v2(b: Buffer, p: int) -> tuple[Des
 
 
 def _encode_describe_delegation_token_request_v2(o: DescribeDelegationTokenRequest, out: Append) -> None:
-    write_compact_nullable_array(_encode_describe_delegation_token_owner_v2, o.owners, out)
+    write_compact_nullable_array(_encode_items_describe_delegation_token_owner_v2, o.owners, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -180,15 +198,11 @@ DescribeDelegationTokenRequest.codec = Codec(
     TABLE,
     classes=(DescribeDelegationTokenOwner, DescribeDelegationTokenRequest),
     decoders=(
-        _decode_describe_delegation_token_owner_v0,
-        _decode_describe_delegation_token_request_v0,
-        _decode_describe_delegation_token_owner_v2,
-        _decode_describe_delegation_token_request_v2,
+        _decode_describe_delegation_token_request_v0, _decode_describe_delegation_token_request_v0,
+        _decode_describe_delegation_token_request_v2, _decode_describe_delegation_token_request_v2,
     ),
     encoders=(
-        _encode_describe_delegation_token_owner_v0,
-        _encode_describe_delegation_token_request_v0,
-        _encode_describe_delegation_token_owner_v2,
-        _encode_describe_delegation_token_request_v2,
+        _encode_describe_delegation_token_request_v0, _encode_describe_delegation_token_request_v0,
+        _encode_describe_delegation_token_request_v2, _encode_describe_delegation_token_request_v2,
     ),
 )

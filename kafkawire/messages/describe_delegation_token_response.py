@@ -205,127 +205,159 @@ pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 unpack_qqq, pack_qqq = unpacker("qqq"), packer("qqq")
 
 
-def _decode_described_delegation_token_renewer_v0(b: Buffer, p: int) -> tuple[DescribedDelegationTokenRenewer, int]:
-    principal_type, p = read_string(b, p)
-    principal_name, p = read_string(b, p)
-    return DescribedDelegationTokenRenewer(principal_type, principal_name), p
+def _decode_items_described_delegation_token_renewer_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribedDelegationTokenRenewer, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_string(b, p)
+        principal_name, p = read_string(b, p)
+        values.append(DescribedDelegationTokenRenewer(principal_type, principal_name))
+    return tuple(values), p
 
 
-def _encode_described_delegation_token_renewer_v0(o: DescribedDelegationTokenRenewer, out: Append) -> None:
-    if o.__class__ is not DescribedDelegationTokenRenewer:
-        raise TypeError
-    write_string(o.principal_type, out)
-    write_string(o.principal_name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_described_delegation_token_renewer_v0(
+    values: tuple[DescribedDelegationTokenRenewer, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribedDelegationTokenRenewer:
+            raise TypeError
+        write_string(o.principal_type, out)
+        write_string(o.principal_name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_described_delegation_token_v0(b: Buffer, p: int) -> tuple[DescribedDelegationToken, int]:
-    principal_type, p = read_string(b, p)
-    principal_name, p = read_string(b, p)
-    issue_timestamp, expiry_timestamp, max_timestamp = unpack_qqq(b, p)
-    token_id, p = read_string(b, p + 24)
-    hmac, p = read_bytes(b, p)
-    renewers, p = read_array(_decode_described_delegation_token_renewer_v0, 4, b, p)
-    return DescribedDelegationToken(
-        principal_type, principal_name, issue_timestamp=issue_timestamp, expiry_timestamp=expiry_timestamp,
-        max_timestamp=max_timestamp, token_id=token_id, hmac=hmac, renewers=renewers,
-    ), p
+def _decode_items_described_delegation_token_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribedDelegationToken, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_string(b, p)
+        principal_name, p = read_string(b, p)
+        issue_timestamp, expiry_timestamp, max_timestamp = unpack_qqq(b, p)
+        token_id, p = read_string(b, p + 24)
+        hmac, p = read_bytes(b, p)
+        renewers, p = read_array(_decode_items_described_delegation_token_renewer_v0, 4, b, p)
+        values.append(DescribedDelegationToken(
+            principal_type, principal_name, issue_timestamp=issue_timestamp, expiry_timestamp=expiry_timestamp,
+            max_timestamp=max_timestamp, token_id=token_id, hmac=hmac, renewers=renewers,
+        ))
+    return tuple(values), p
 
 
-def _encode_described_delegation_token_v0(o: DescribedDelegationToken, out: Append) -> None:
-    if o.__class__ is not DescribedDelegationToken:
-        raise TypeError
-    if o.token_requester_principal_type != "":
-        raise ValueError("token_requester_principal_type")
-    if o.token_requester_principal_name != "":
-        raise ValueError("token_requester_principal_name")
-    write_string(o.principal_type, out)
-    write_string(o.principal_name, out)
-    out(pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
-    write_string(o.token_id, out)
-    write_bytes(o.hmac, out)
-    write_array(_encode_described_delegation_token_renewer_v0, o.renewers, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_described_delegation_token_v0(values: tuple[DescribedDelegationToken, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedDelegationToken:
+            raise TypeError
+        if o.token_requester_principal_type != "":
+            raise ValueError("token_requester_principal_type")
+        if o.token_requester_principal_name != "":
+            raise ValueError("token_requester_principal_name")
+        write_string(o.principal_type, out)
+        write_string(o.principal_name, out)
+        out(pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
+        write_string(o.token_id, out)
+        write_bytes(o.hmac, out)
+        write_array(_encode_items_described_delegation_token_renewer_v0, o.renewers, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_delegation_token_response_v0(b: Buffer, p: int) -> tuple[DescribeDelegationTokenResponse, int]:
     error_code = unpack_h(b, p)[0]
-    tokens, p = read_array(_decode_described_delegation_token_v0, 38, b, p + 2)
+    tokens, p = read_array(_decode_items_described_delegation_token_v0, 38, b, p + 2)
     throttle_time_ms = unpack_i(b, p)[0]
     return DescribeDelegationTokenResponse(error_code, tokens, throttle_time_ms), p + 4
 
 
 def _encode_describe_delegation_token_response_v0(o: DescribeDelegationTokenResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_array(_encode_described_delegation_token_v0, o.tokens, out)
+    write_array(_encode_items_described_delegation_token_v0, o.tokens, out)
     out(pack_i(o.throttle_time_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_described_delegation_token_renewer_v2(b: Buffer, p: int) -> tuple[DescribedDelegationTokenRenewer, int]:
-    principal_type, p = read_compact_string(b, p)
-    principal_name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribedDelegationTokenRenewer(principal_type, principal_name, **tagged), p
-    return DescribedDelegationTokenRenewer(principal_type, principal_name), p + 1
+def _decode_items_described_delegation_token_renewer_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribedDelegationTokenRenewer, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_compact_string(b, p)
+        principal_name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribedDelegationTokenRenewer(principal_type, principal_name, **tagged))
+        else:
+            values.append(DescribedDelegationTokenRenewer(principal_type, principal_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_described_delegation_token_renewer_v2(o: DescribedDelegationTokenRenewer, out: Append) -> None:
-    if o.__class__ is not DescribedDelegationTokenRenewer:
-        raise TypeError
-    write_compact_string(o.principal_type, out)
-    write_compact_string(o.principal_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_described_delegation_token_renewer_v2(
+    values: tuple[DescribedDelegationTokenRenewer, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribedDelegationTokenRenewer:
+            raise TypeError
+        write_compact_string(o.principal_type, out)
+        write_compact_string(o.principal_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_described_delegation_token_v2(b: Buffer, p: int) -> tuple[DescribedDelegationToken, int]:
-    principal_type, p = read_compact_string(b, p)
-    principal_name, p = read_compact_string(b, p)
-    issue_timestamp, expiry_timestamp, max_timestamp = unpack_qqq(b, p)
-    token_id, p = read_compact_string(b, p + 24)
-    hmac, p = read_compact_bytes(b, p)
-    renewers, p = read_compact_array(_decode_described_delegation_token_renewer_v2, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribedDelegationToken(
-            principal_type, principal_name, issue_timestamp=issue_timestamp, expiry_timestamp=expiry_timestamp,
-            max_timestamp=max_timestamp, token_id=token_id, hmac=hmac, renewers=renewers, **tagged,
-        ), p
-    return DescribedDelegationToken(
-        principal_type, principal_name, issue_timestamp=issue_timestamp, expiry_timestamp=expiry_timestamp,
-        max_timestamp=max_timestamp, token_id=token_id, hmac=hmac, renewers=renewers,
-    ), p + 1
+def _decode_items_described_delegation_token_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribedDelegationToken, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_compact_string(b, p)
+        principal_name, p = read_compact_string(b, p)
+        issue_timestamp, expiry_timestamp, max_timestamp = unpack_qqq(b, p)
+        token_id, p = read_compact_string(b, p + 24)
+        hmac, p = read_compact_bytes(b, p)
+        renewers, p = read_compact_array(_decode_items_described_delegation_token_renewer_v2, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribedDelegationToken(
+                principal_type, principal_name, issue_timestamp=issue_timestamp, expiry_timestamp=expiry_timestamp,
+                max_timestamp=max_timestamp, token_id=token_id, hmac=hmac, renewers=renewers, **tagged,
+            ))
+        else:
+            values.append(DescribedDelegationToken(
+                principal_type, principal_name, issue_timestamp=issue_timestamp, expiry_timestamp=expiry_timestamp,
+                max_timestamp=max_timestamp, token_id=token_id, hmac=hmac, renewers=renewers,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_described_delegation_token_v2(o: DescribedDelegationToken, out: Append) -> None:
-    if o.__class__ is not DescribedDelegationToken:
-        raise TypeError
-    if o.token_requester_principal_type != "":
-        raise ValueError("token_requester_principal_type")
-    if o.token_requester_principal_name != "":
-        raise ValueError("token_requester_principal_name")
-    write_compact_string(o.principal_type, out)
-    write_compact_string(o.principal_name, out)
-    out(pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
-    write_compact_string(o.token_id, out)
-    write_compact_bytes(o.hmac, out)
-    write_compact_array(_encode_described_delegation_token_renewer_v2, o.renewers, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_described_delegation_token_v2(values: tuple[DescribedDelegationToken, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedDelegationToken:
+            raise TypeError
+        if o.token_requester_principal_type != "":
+            raise ValueError("token_requester_principal_type")
+        if o.token_requester_principal_name != "":
+            raise ValueError("token_requester_principal_name")
+        write_compact_string(o.principal_type, out)
+        write_compact_string(o.principal_name, out)
+        out(pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
+        write_compact_string(o.token_id, out)
+        write_compact_bytes(o.hmac, out)
+        write_compact_array(_encode_items_described_delegation_token_renewer_v2, o.renewers, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_delegation_token_response_v2(b: Buffer, p: int) -> tuple[DescribeDelegationTokenResponse, int]:
     error_code = unpack_h(b, p)[0]
-    tokens, p = read_compact_array(_decode_described_delegation_token_v2, 30, b, p + 2)
+    tokens, p = read_compact_array(_decode_items_described_delegation_token_v2, 30, b, p + 2)
     throttle_time_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -335,7 +367,7 @@ def _decode_describe_delegation_token_response_v2(b: Buffer, p: int) -> tuple[De
 
 def _encode_describe_delegation_token_response_v2(o: DescribeDelegationTokenResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_compact_array(_encode_described_delegation_token_v2, o.tokens, out)
+    write_compact_array(_encode_items_described_delegation_token_v2, o.tokens, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.throttle_time_ms))
         write_tags((), {}, o, out)
@@ -343,47 +375,55 @@ def _encode_describe_delegation_token_response_v2(o: DescribeDelegationTokenResp
         out(pack_ix(o.throttle_time_ms))
 
 
-def _decode_described_delegation_token_v3(b: Buffer, p: int) -> tuple[DescribedDelegationToken, int]:
-    principal_type, p = read_compact_string(b, p)
-    principal_name, p = read_compact_string(b, p)
-    token_requester_principal_type, p = read_compact_string(b, p)
-    token_requester_principal_name, p = read_compact_string(b, p)
-    issue_timestamp, expiry_timestamp, max_timestamp = unpack_qqq(b, p)
-    token_id, p = read_compact_string(b, p + 24)
-    hmac, p = read_compact_bytes(b, p)
-    renewers, p = read_compact_array(_decode_described_delegation_token_renewer_v2, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribedDelegationToken(
-            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
-            issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, **tagged,
-        ), p
-    return DescribedDelegationToken(
-        principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
-        issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers,
-    ), p + 1
+def _decode_items_described_delegation_token_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribedDelegationToken, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        principal_type, p = read_compact_string(b, p)
+        principal_name, p = read_compact_string(b, p)
+        token_requester_principal_type, p = read_compact_string(b, p)
+        token_requester_principal_name, p = read_compact_string(b, p)
+        issue_timestamp, expiry_timestamp, max_timestamp = unpack_qqq(b, p)
+        token_id, p = read_compact_string(b, p + 24)
+        hmac, p = read_compact_bytes(b, p)
+        renewers, p = read_compact_array(_decode_items_described_delegation_token_renewer_v2, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribedDelegationToken(
+                principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+                issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, **tagged,
+            ))
+        else:
+            values.append(DescribedDelegationToken(
+                principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+                issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_described_delegation_token_v3(o: DescribedDelegationToken, out: Append) -> None:
-    if o.__class__ is not DescribedDelegationToken:
-        raise TypeError
-    write_compact_string(o.principal_type, out)
-    write_compact_string(o.principal_name, out)
-    write_compact_string(o.token_requester_principal_type, out)
-    write_compact_string(o.token_requester_principal_name, out)
-    out(pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
-    write_compact_string(o.token_id, out)
-    write_compact_bytes(o.hmac, out)
-    write_compact_array(_encode_described_delegation_token_renewer_v2, o.renewers, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_described_delegation_token_v3(values: tuple[DescribedDelegationToken, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedDelegationToken:
+            raise TypeError
+        write_compact_string(o.principal_type, out)
+        write_compact_string(o.principal_name, out)
+        write_compact_string(o.token_requester_principal_type, out)
+        write_compact_string(o.token_requester_principal_name, out)
+        out(pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
+        write_compact_string(o.token_id, out)
+        write_compact_bytes(o.hmac, out)
+        write_compact_array(_encode_items_described_delegation_token_renewer_v2, o.renewers, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_delegation_token_response_v3(b: Buffer, p: int) -> tuple[DescribeDelegationTokenResponse, int]:
     error_code = unpack_h(b, p)[0]
-    tokens, p = read_compact_array(_decode_described_delegation_token_v3, 32, b, p + 2)
+    tokens, p = read_compact_array(_decode_items_described_delegation_token_v3, 32, b, p + 2)
     throttle_time_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -393,7 +433,7 @@ def _decode_describe_delegation_token_response_v3(b: Buffer, p: int) -> tuple[De
 
 def _encode_describe_delegation_token_response_v3(o: DescribeDelegationTokenResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_compact_array(_encode_described_delegation_token_v3, o.tokens, out)
+    write_compact_array(_encode_items_described_delegation_token_v3, o.tokens, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.throttle_time_ms))
         write_tags((), {}, o, out)
@@ -406,23 +446,11 @@ DescribeDelegationTokenResponse.codec = Codec(
     TABLE,
     classes=(DescribedDelegationTokenRenewer, DescribedDelegationToken, DescribeDelegationTokenResponse),
     decoders=(
-        _decode_described_delegation_token_renewer_v0,
-        _decode_described_delegation_token_v0,
-        _decode_describe_delegation_token_response_v0,
-        _decode_described_delegation_token_renewer_v2,
-        _decode_described_delegation_token_v2,
-        _decode_describe_delegation_token_response_v2,
-        _decode_described_delegation_token_v3,
-        _decode_describe_delegation_token_response_v3,
+        _decode_describe_delegation_token_response_v0, _decode_describe_delegation_token_response_v0,
+        _decode_describe_delegation_token_response_v2, _decode_describe_delegation_token_response_v3,
     ),
     encoders=(
-        _encode_described_delegation_token_renewer_v0,
-        _encode_described_delegation_token_v0,
-        _encode_describe_delegation_token_response_v0,
-        _encode_described_delegation_token_renewer_v2,
-        _encode_described_delegation_token_v2,
-        _encode_describe_delegation_token_response_v2,
-        _encode_described_delegation_token_v3,
-        _encode_describe_delegation_token_response_v3,
+        _encode_describe_delegation_token_response_v0, _encode_describe_delegation_token_response_v0,
+        _encode_describe_delegation_token_response_v2, _encode_describe_delegation_token_response_v3,
     ),
 )

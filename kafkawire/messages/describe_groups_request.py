@@ -11,18 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_strings, read_strings, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
-from kafkawire.wire.write import (
-    Append,
-    packer,
-    write_array,
-    write_compact_array,
-    write_compact_string,
-    write_string,
-    write_tags,
-)
+from kafkawire.wire.write import Append, packer, write_compact_strings, write_strings, write_tags
 
 
 class DescribeGroupsRequest(Message, frozen=True):
@@ -83,33 +75,33 @@ pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
 def _decode_describe_groups_request_v0(b: Buffer, p: int) -> tuple[DescribeGroupsRequest, int]:
-    groups, p = read_array(read_string, 2, b, p)
+    groups, p = read_strings(b, p)
     return DescribeGroupsRequest(groups), p
 
 
 def _encode_describe_groups_request_v0(o: DescribeGroupsRequest, out: Append) -> None:
     if o.include_authorized_operations:
         raise ValueError("include_authorized_operations")
-    write_array(write_string, o.groups, out)
+    write_strings(o.groups, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_groups_request_v3(b: Buffer, p: int) -> tuple[DescribeGroupsRequest, int]:
-    groups, p = read_array(read_string, 2, b, p)
+    groups, p = read_strings(b, p)
     include_authorized_operations = unpack_t(b, p)[0]
     return DescribeGroupsRequest(groups, include_authorized_operations), p + 1
 
 
 def _encode_describe_groups_request_v3(o: DescribeGroupsRequest, out: Append) -> None:
-    write_array(write_string, o.groups, out)
+    write_strings(o.groups, out)
     out(pack_t(BOOLS[o.include_authorized_operations]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_groups_request_v5(b: Buffer, p: int) -> tuple[DescribeGroupsRequest, int]:
-    groups, p = read_compact_array(read_compact_string, 1, b, p)
+    groups, p = read_compact_strings(b, p)
     include_authorized_operations = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -118,7 +110,7 @@ def _decode_describe_groups_request_v5(b: Buffer, p: int) -> tuple[DescribeGroup
 
 
 def _encode_describe_groups_request_v5(o: DescribeGroupsRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.groups, out)
+    write_compact_strings(o.groups, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.include_authorized_operations]))
         write_tags((), {}, o, out)
@@ -131,13 +123,13 @@ DescribeGroupsRequest.codec = Codec(
     TABLE,
     classes=(DescribeGroupsRequest,),
     decoders=(
-        _decode_describe_groups_request_v0,
-        _decode_describe_groups_request_v3,
+        _decode_describe_groups_request_v0, _decode_describe_groups_request_v0, _decode_describe_groups_request_v0,
+        _decode_describe_groups_request_v3, _decode_describe_groups_request_v3, _decode_describe_groups_request_v5,
         _decode_describe_groups_request_v5,
     ),
     encoders=(
-        _encode_describe_groups_request_v0,
-        _encode_describe_groups_request_v3,
+        _encode_describe_groups_request_v0, _encode_describe_groups_request_v0, _encode_describe_groups_request_v0,
+        _encode_describe_groups_request_v3, _encode_describe_groups_request_v3, _encode_describe_groups_request_v5,
         _encode_describe_groups_request_v5,
     ),
 )

@@ -256,268 +256,302 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_described_group_member_v0(b: Buffer, p: int) -> tuple[DescribedGroupMember, int]:
-    member_id, p = read_string(b, p)
-    client_id, p = read_string(b, p)
-    client_host, p = read_string(b, p)
-    member_metadata, p = read_bytes(b, p)
-    member_assignment, p = read_bytes(b, p)
-    return DescribedGroupMember(
-        member_id, client_id=client_id, client_host=client_host, member_metadata=member_metadata,
-        member_assignment=member_assignment,
-    ), p
+def _decode_items_described_group_member_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroupMember, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        client_id, p = read_string(b, p)
+        client_host, p = read_string(b, p)
+        member_metadata, p = read_bytes(b, p)
+        member_assignment, p = read_bytes(b, p)
+        values.append(DescribedGroupMember(
+            member_id, client_id=client_id, client_host=client_host, member_metadata=member_metadata,
+            member_assignment=member_assignment,
+        ))
+    return tuple(values), p
 
 
-def _encode_described_group_member_v0(o: DescribedGroupMember, out: Append) -> None:
-    if o.__class__ is not DescribedGroupMember:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_string(o.client_id, out)
-    write_string(o.client_host, out)
-    write_bytes(o.member_metadata, out)
-    write_bytes(o.member_assignment, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_described_group_member_v0(values: tuple[DescribedGroupMember, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroupMember:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_string(o.client_id, out)
+        write_string(o.client_host, out)
+        write_bytes(o.member_metadata, out)
+        write_bytes(o.member_assignment, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_described_group_v0(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    group_id, p = read_string(b, p + 2)
-    group_state, p = read_string(b, p)
-    protocol_type, p = read_string(b, p)
-    protocol_data, p = read_string(b, p)
-    members, p = read_array(_decode_described_group_member_v0, 14, b, p)
-    return DescribedGroup(
-        error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
-        protocol_data=protocol_data, members=members,
-    ), p
+def _decode_items_described_group_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        group_id, p = read_string(b, p + 2)
+        group_state, p = read_string(b, p)
+        protocol_type, p = read_string(b, p)
+        protocol_data, p = read_string(b, p)
+        members, p = read_array(_decode_items_described_group_member_v0, 14, b, p)
+        values.append(DescribedGroup(
+            error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
+            protocol_data=protocol_data, members=members,
+        ))
+    return tuple(values), p
 
 
-def _encode_described_group_v0(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    if o.error_message is not None:
-        raise ValueError("error_message")
-    if o.authorized_operations != -2147483648:
-        raise ValueError("authorized_operations")
-    out(pack_h(o.error_code))
-    write_string(o.group_id, out)
-    write_string(o.group_state, out)
-    write_string(o.protocol_type, out)
-    write_string(o.protocol_data, out)
-    write_array(_encode_described_group_member_v0, o.members, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_described_group_v0(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        if o.error_message is not None:
+            raise ValueError("error_message")
+        if o.authorized_operations != -2147483648:
+            raise ValueError("authorized_operations")
+        out(pack_h(o.error_code))
+        write_string(o.group_id, out)
+        write_string(o.group_state, out)
+        write_string(o.protocol_type, out)
+        write_string(o.protocol_data, out)
+        write_array(_encode_items_described_group_member_v0, o.members, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_groups_response_v0(b: Buffer, p: int) -> tuple[DescribeGroupsResponse, int]:
-    groups, p = read_array(_decode_described_group_v0, 14, b, p)
+    groups, p = read_array(_decode_items_described_group_v0, 14, b, p)
     return DescribeGroupsResponse(groups=groups), p
 
 
 def _encode_describe_groups_response_v0(o: DescribeGroupsResponse, out: Append) -> None:
-    write_array(_encode_described_group_v0, o.groups, out)
+    write_array(_encode_items_described_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_groups_response_v1(b: Buffer, p: int) -> tuple[DescribeGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_array(_decode_described_group_v0, 14, b, p + 4)
+    groups, p = read_array(_decode_items_described_group_v0, 14, b, p + 4)
     return DescribeGroupsResponse(throttle_time_ms, groups), p
 
 
 def _encode_describe_groups_response_v1(o: DescribeGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_described_group_v0, o.groups, out)
+    write_array(_encode_items_described_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_described_group_v3(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    group_id, p = read_string(b, p + 2)
-    group_state, p = read_string(b, p)
-    protocol_type, p = read_string(b, p)
-    protocol_data, p = read_string(b, p)
-    members, p = read_array(_decode_described_group_member_v0, 14, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    return DescribedGroup(
-        error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
-        protocol_data=protocol_data, members=members, authorized_operations=authorized_operations,
-    ), p + 4
+def _decode_items_described_group_v3(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        group_id, p = read_string(b, p + 2)
+        group_state, p = read_string(b, p)
+        protocol_type, p = read_string(b, p)
+        protocol_data, p = read_string(b, p)
+        members, p = read_array(_decode_items_described_group_member_v0, 14, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        values.append(DescribedGroup(
+            error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
+            protocol_data=protocol_data, members=members, authorized_operations=authorized_operations,
+        ))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_described_group_v3(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    if o.error_message is not None:
-        raise ValueError("error_message")
-    out(pack_h(o.error_code))
-    write_string(o.group_id, out)
-    write_string(o.group_state, out)
-    write_string(o.protocol_type, out)
-    write_string(o.protocol_data, out)
-    write_array(_encode_described_group_member_v0, o.members, out)
-    out(pack_i(o.authorized_operations))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_described_group_v3(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        if o.error_message is not None:
+            raise ValueError("error_message")
+        out(pack_h(o.error_code))
+        write_string(o.group_id, out)
+        write_string(o.group_state, out)
+        write_string(o.protocol_type, out)
+        write_string(o.protocol_data, out)
+        write_array(_encode_items_described_group_member_v0, o.members, out)
+        out(pack_i(o.authorized_operations))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_groups_response_v3(b: Buffer, p: int) -> tuple[DescribeGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_array(_decode_described_group_v3, 18, b, p + 4)
+    groups, p = read_array(_decode_items_described_group_v3, 18, b, p + 4)
     return DescribeGroupsResponse(throttle_time_ms, groups), p
 
 
 def _encode_describe_groups_response_v3(o: DescribeGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_described_group_v3, o.groups, out)
+    write_array(_encode_items_described_group_v3, o.groups, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_described_group_member_v4(b: Buffer, p: int) -> tuple[DescribedGroupMember, int]:
-    member_id, p = read_string(b, p)
-    group_instance_id, p = read_nullable_string(b, p)
-    client_id, p = read_string(b, p)
-    client_host, p = read_string(b, p)
-    member_metadata, p = read_bytes(b, p)
-    member_assignment, p = read_bytes(b, p)
-    return DescribedGroupMember(
-        member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-    ), p
+def _decode_items_described_group_member_v4(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroupMember, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        group_instance_id, p = read_nullable_string(b, p)
+        client_id, p = read_string(b, p)
+        client_host, p = read_string(b, p)
+        member_metadata, p = read_bytes(b, p)
+        member_assignment, p = read_bytes(b, p)
+        values.append(DescribedGroupMember(
+            member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+        ))
+    return tuple(values), p
 
 
-def _encode_described_group_member_v4(o: DescribedGroupMember, out: Append) -> None:
-    if o.__class__ is not DescribedGroupMember:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_nullable_string(o.group_instance_id, out)
-    write_string(o.client_id, out)
-    write_string(o.client_host, out)
-    write_bytes(o.member_metadata, out)
-    write_bytes(o.member_assignment, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_described_group_member_v4(values: tuple[DescribedGroupMember, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroupMember:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_nullable_string(o.group_instance_id, out)
+        write_string(o.client_id, out)
+        write_string(o.client_host, out)
+        write_bytes(o.member_metadata, out)
+        write_bytes(o.member_assignment, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_described_group_v4(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    group_id, p = read_string(b, p + 2)
-    group_state, p = read_string(b, p)
-    protocol_type, p = read_string(b, p)
-    protocol_data, p = read_string(b, p)
-    members, p = read_array(_decode_described_group_member_v4, 16, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    return DescribedGroup(
-        error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
-        protocol_data=protocol_data, members=members, authorized_operations=authorized_operations,
-    ), p + 4
+def _decode_items_described_group_v4(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        group_id, p = read_string(b, p + 2)
+        group_state, p = read_string(b, p)
+        protocol_type, p = read_string(b, p)
+        protocol_data, p = read_string(b, p)
+        members, p = read_array(_decode_items_described_group_member_v4, 16, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        values.append(DescribedGroup(
+            error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
+            protocol_data=protocol_data, members=members, authorized_operations=authorized_operations,
+        ))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_described_group_v4(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    if o.error_message is not None:
-        raise ValueError("error_message")
-    out(pack_h(o.error_code))
-    write_string(o.group_id, out)
-    write_string(o.group_state, out)
-    write_string(o.protocol_type, out)
-    write_string(o.protocol_data, out)
-    write_array(_encode_described_group_member_v4, o.members, out)
-    out(pack_i(o.authorized_operations))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_described_group_v4(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        if o.error_message is not None:
+            raise ValueError("error_message")
+        out(pack_h(o.error_code))
+        write_string(o.group_id, out)
+        write_string(o.group_state, out)
+        write_string(o.protocol_type, out)
+        write_string(o.protocol_data, out)
+        write_array(_encode_items_described_group_member_v4, o.members, out)
+        out(pack_i(o.authorized_operations))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_groups_response_v4(b: Buffer, p: int) -> tuple[DescribeGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_array(_decode_described_group_v4, 18, b, p + 4)
+    groups, p = read_array(_decode_items_described_group_v4, 18, b, p + 4)
     return DescribeGroupsResponse(throttle_time_ms, groups), p
 
 
 def _encode_describe_groups_response_v4(o: DescribeGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_described_group_v4, o.groups, out)
+    write_array(_encode_items_described_group_v4, o.groups, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_described_group_member_v5(b: Buffer, p: int) -> tuple[DescribedGroupMember, int]:
-    member_id, p = read_compact_string(b, p)
-    group_instance_id, p = read_compact_nullable_string(b, p)
-    client_id, p = read_compact_string(b, p)
-    client_host, p = read_compact_string(b, p)
-    member_metadata, p = read_compact_bytes(b, p)
-    member_assignment, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribedGroupMember(
-            member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, **tagged,
-        ), p
-    return DescribedGroupMember(
-        member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-    ), p + 1
+def _decode_items_described_group_member_v5(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroupMember, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        group_instance_id, p = read_compact_nullable_string(b, p)
+        client_id, p = read_compact_string(b, p)
+        client_host, p = read_compact_string(b, p)
+        member_metadata, p = read_compact_bytes(b, p)
+        member_assignment, p = read_compact_bytes(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribedGroupMember(
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, **tagged,
+            ))
+        else:
+            values.append(DescribedGroupMember(
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_described_group_member_v5(o: DescribedGroupMember, out: Append) -> None:
-    if o.__class__ is not DescribedGroupMember:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_string(o.client_id, out)
-    write_compact_string(o.client_host, out)
-    write_compact_bytes(o.member_metadata, out)
-    write_compact_bytes(o.member_assignment, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_described_group_member_v5(values: tuple[DescribedGroupMember, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroupMember:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.group_instance_id, out)
+        write_compact_string(o.client_id, out)
+        write_compact_string(o.client_host, out)
+        write_compact_bytes(o.member_metadata, out)
+        write_compact_bytes(o.member_assignment, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_described_group_v5(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    group_id, p = read_compact_string(b, p + 2)
-    group_state, p = read_compact_string(b, p)
-    protocol_type, p = read_compact_string(b, p)
-    protocol_data, p = read_compact_string(b, p)
-    members, p = read_compact_array(_decode_described_group_member_v5, 7, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return DescribedGroup(
-            error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
-            protocol_data=protocol_data, members=members, authorized_operations=authorized_operations, **tagged,
-        ), p
-    return DescribedGroup(
-        error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
-        protocol_data=protocol_data, members=members, authorized_operations=authorized_operations,
-    ), p + 5
+def _decode_items_described_group_v5(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        group_id, p = read_compact_string(b, p + 2)
+        group_state, p = read_compact_string(b, p)
+        protocol_type, p = read_compact_string(b, p)
+        protocol_data, p = read_compact_string(b, p)
+        members, p = read_compact_array(_decode_items_described_group_member_v5, 7, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(DescribedGroup(
+                error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
+                protocol_data=protocol_data, members=members, authorized_operations=authorized_operations, **tagged,
+            ))
+        else:
+            values.append(DescribedGroup(
+                error_code, group_id=group_id, group_state=group_state, protocol_type=protocol_type,
+                protocol_data=protocol_data, members=members, authorized_operations=authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_described_group_v5(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    if o.error_message is not None:
-        raise ValueError("error_message")
-    out(pack_h(o.error_code))
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.group_state, out)
-    write_compact_string(o.protocol_type, out)
-    write_compact_string(o.protocol_data, out)
-    write_compact_array(_encode_described_group_member_v5, o.members, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.authorized_operations))
+def _encode_items_described_group_v5(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        if o.error_message is not None:
+            raise ValueError("error_message")
+        out(pack_h(o.error_code))
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.group_state, out)
+        write_compact_string(o.protocol_type, out)
+        write_compact_string(o.protocol_data, out)
+        write_compact_array(_encode_items_described_group_member_v5, o.members, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.authorized_operations))
 
 
 def _decode_describe_groups_response_v5(b: Buffer, p: int) -> tuple[DescribeGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_described_group_v5, 12, b, p + 4)
+    groups, p = read_compact_array(_decode_items_described_group_v5, 12, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeGroupsResponse(throttle_time_ms, groups, **tagged), p
@@ -526,53 +560,60 @@ def _decode_describe_groups_response_v5(b: Buffer, p: int) -> tuple[DescribeGrou
 
 def _encode_describe_groups_response_v5(o: DescribeGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_described_group_v5, o.groups, out)
+    write_compact_array(_encode_items_described_group_v5, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_described_group_v6(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    group_id, p = read_compact_string(b, p)
-    group_state, p = read_compact_string(b, p)
-    protocol_type, p = read_compact_string(b, p)
-    protocol_data, p = read_compact_string(b, p)
-    members, p = read_compact_array(_decode_described_group_member_v5, 7, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return DescribedGroup(
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
-            authorized_operations, **tagged,
-        ), p
-    return DescribedGroup(
-        error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-    ), p + 5
+def _decode_items_described_group_v6(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        group_id, p = read_compact_string(b, p)
+        group_state, p = read_compact_string(b, p)
+        protocol_type, p = read_compact_string(b, p)
+        protocol_data, p = read_compact_string(b, p)
+        members, p = read_compact_array(_decode_items_described_group_member_v5, 7, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, **tagged,
+            ))
+        else:
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_described_group_v6(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.group_state, out)
-    write_compact_string(o.protocol_type, out)
-    write_compact_string(o.protocol_data, out)
-    write_compact_array(_encode_described_group_member_v5, o.members, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.authorized_operations))
+def _encode_items_described_group_v6(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.group_state, out)
+        write_compact_string(o.protocol_type, out)
+        write_compact_string(o.protocol_data, out)
+        write_compact_array(_encode_items_described_group_member_v5, o.members, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.authorized_operations))
 
 
 def _decode_describe_groups_response_v6(b: Buffer, p: int) -> tuple[DescribeGroupsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_described_group_v6, 13, b, p + 4)
+    groups, p = read_compact_array(_decode_items_described_group_v6, 13, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeGroupsResponse(throttle_time_ms, groups, **tagged), p
@@ -581,7 +622,7 @@ def _decode_describe_groups_response_v6(b: Buffer, p: int) -> tuple[DescribeGrou
 
 def _encode_describe_groups_response_v6(o: DescribeGroupsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_described_group_v6, o.groups, out)
+    write_compact_array(_encode_items_described_group_v6, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -593,35 +634,13 @@ DescribeGroupsResponse.codec = Codec(
     TABLE,
     classes=(DescribedGroupMember, DescribedGroup, DescribeGroupsResponse),
     decoders=(
-        _decode_described_group_member_v0,
-        _decode_described_group_v0,
-        _decode_describe_groups_response_v0,
-        _decode_describe_groups_response_v1,
-        _decode_described_group_v3,
-        _decode_describe_groups_response_v3,
-        _decode_described_group_member_v4,
-        _decode_described_group_v4,
-        _decode_describe_groups_response_v4,
-        _decode_described_group_member_v5,
-        _decode_described_group_v5,
-        _decode_describe_groups_response_v5,
-        _decode_described_group_v6,
+        _decode_describe_groups_response_v0, _decode_describe_groups_response_v1, _decode_describe_groups_response_v1,
+        _decode_describe_groups_response_v3, _decode_describe_groups_response_v4, _decode_describe_groups_response_v5,
         _decode_describe_groups_response_v6,
     ),
     encoders=(
-        _encode_described_group_member_v0,
-        _encode_described_group_v0,
-        _encode_describe_groups_response_v0,
-        _encode_describe_groups_response_v1,
-        _encode_described_group_v3,
-        _encode_describe_groups_response_v3,
-        _encode_described_group_member_v4,
-        _encode_described_group_v4,
-        _encode_describe_groups_response_v4,
-        _encode_described_group_member_v5,
-        _encode_described_group_v5,
-        _encode_describe_groups_response_v5,
-        _encode_described_group_v6,
+        _encode_describe_groups_response_v0, _encode_describe_groups_response_v1, _encode_describe_groups_response_v1,
+        _encode_describe_groups_response_v3, _encode_describe_groups_response_v4, _encode_describe_groups_response_v5,
         _encode_describe_groups_response_v6,
     ),
 )

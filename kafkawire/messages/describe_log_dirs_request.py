@@ -25,11 +25,11 @@ from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
+    write_compact_int32s,
     write_compact_nullable_array,
-    write_compact_numbers,
     write_compact_string,
+    write_int32s,
     write_nullable_array,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -117,54 +117,68 @@ TABLE = Table(
 )
 
 
-def _decode_describable_log_dir_topic_v0(b: Buffer, p: int) -> tuple[DescribableLogDirTopic, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return DescribableLogDirTopic(topic, partitions), p
+def _decode_items_describable_log_dir_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribableLogDirTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(DescribableLogDirTopic(topic, partitions))
+    return tuple(values), p
 
 
-def _encode_describable_log_dir_topic_v0(o: DescribableLogDirTopic, out: Append) -> None:
-    if o.__class__ is not DescribableLogDirTopic:
-        raise TypeError
-    write_string(o.topic, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describable_log_dir_topic_v0(values: tuple[DescribableLogDirTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribableLogDirTopic:
+            raise TypeError
+        write_string(o.topic, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_log_dirs_request_v0(b: Buffer, p: int) -> tuple[DescribeLogDirsRequest, int]:
-    topics, p = read_nullable_array(_decode_describable_log_dir_topic_v0, 6, b, p)
+    topics, p = read_nullable_array(_decode_items_describable_log_dir_topic_v0, 6, b, p)
     return DescribeLogDirsRequest(topics), p
 
 
 def _encode_describe_log_dirs_request_v0(o: DescribeLogDirsRequest, out: Append) -> None:
-    write_nullable_array(_encode_describable_log_dir_topic_v0, o.topics, out)
+    write_nullable_array(_encode_items_describable_log_dir_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describable_log_dir_topic_v2(b: Buffer, p: int) -> tuple[DescribableLogDirTopic, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribableLogDirTopic(topic, partitions, **tagged), p
-    return DescribableLogDirTopic(topic, partitions), p + 1
+def _decode_items_describable_log_dir_topic_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribableLogDirTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribableLogDirTopic(topic, partitions, **tagged))
+        else:
+            values.append(DescribableLogDirTopic(topic, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describable_log_dir_topic_v2(o: DescribableLogDirTopic, out: Append) -> None:
-    if o.__class__ is not DescribableLogDirTopic:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describable_log_dir_topic_v2(values: tuple[DescribableLogDirTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribableLogDirTopic:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_log_dirs_request_v2(b: Buffer, p: int) -> tuple[DescribeLogDirsRequest, int]:
-    topics, p = read_compact_nullable_array(_decode_describable_log_dir_topic_v2, 3, b, p)
+    topics, p = read_compact_nullable_array(_decode_items_describable_log_dir_topic_v2, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeLogDirsRequest(topics, **tagged), p
@@ -172,7 +186,7 @@ def _decode_describe_log_dirs_request_v2(b: Buffer, p: int) -> tuple[DescribeLog
 
 
 def _encode_describe_log_dirs_request_v2(o: DescribeLogDirsRequest, out: Append) -> None:
-    write_compact_nullable_array(_encode_describable_log_dir_topic_v2, o.topics, out)
+    write_compact_nullable_array(_encode_items_describable_log_dir_topic_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -184,15 +198,13 @@ DescribeLogDirsRequest.codec = Codec(
     TABLE,
     classes=(DescribableLogDirTopic, DescribeLogDirsRequest),
     decoders=(
-        _decode_describable_log_dir_topic_v0,
-        _decode_describe_log_dirs_request_v0,
-        _decode_describable_log_dir_topic_v2,
-        _decode_describe_log_dirs_request_v2,
+        _decode_describe_log_dirs_request_v0, _decode_describe_log_dirs_request_v0,
+        _decode_describe_log_dirs_request_v2, _decode_describe_log_dirs_request_v2,
+        _decode_describe_log_dirs_request_v2, _decode_describe_log_dirs_request_v2,
     ),
     encoders=(
-        _encode_describable_log_dir_topic_v0,
-        _encode_describe_log_dirs_request_v0,
-        _encode_describable_log_dir_topic_v2,
-        _encode_describe_log_dirs_request_v2,
+        _encode_describe_log_dirs_request_v0, _encode_describe_log_dirs_request_v0,
+        _encode_describe_log_dirs_request_v2, _encode_describe_log_dirs_request_v2,
+        _encode_describe_log_dirs_request_v2, _encode_describe_log_dirs_request_v2,
     ),
 )

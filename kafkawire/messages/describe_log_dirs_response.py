@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, INT16, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -244,137 +235,178 @@ unpack_qqt, pack_qqt = unpacker("qq?"), packer("qq?")
 pack_qqtx = packer("qq?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_describe_log_dirs_partition_v0(b: Buffer, p: int) -> tuple[DescribeLogDirsPartition, int]:
-    partition_index, partition_size, offset_lag, is_future_key = unpack_iqqt(b, p)
-    return DescribeLogDirsPartition(partition_index, partition_size, offset_lag, is_future_key), p + 21
+def _decode_items_describe_log_dirs_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeLogDirsPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, partition_size, offset_lag, is_future_key = unpack_iqqt(b, p)
+        values.append(DescribeLogDirsPartition(partition_index, partition_size, offset_lag, is_future_key))
+        p += 21
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_partition_v0(o: DescribeLogDirsPartition, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsPartition:
-        raise TypeError
-    out(pack_iqqt(o.partition_index, o.partition_size, o.offset_lag, BOOLS[o.is_future_key]))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_log_dirs_partition_v0(values: tuple[DescribeLogDirsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsPartition:
+            raise TypeError
+        out(pack_iqqt(o.partition_index, o.partition_size, o.offset_lag, BOOLS[o.is_future_key]))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_describe_log_dirs_partition_v0 = Rows(
-    DescribeLogDirsPartition, _decode_describe_log_dirs_partition_v0, "iqq?", False,
+_rows_describe_log_dirs_partition_v0 = rows(
+    DescribeLogDirsPartition, _decode_items_describe_log_dirs_partition_v0, "iqq?", False,
 )
 
 
-def _decode_describe_log_dirs_topic_v0(b: Buffer, p: int) -> tuple[DescribeLogDirsTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_describe_log_dirs_partition_v0, b, p)
-    return DescribeLogDirsTopic(name, partitions), p
+def _decode_items_describe_log_dirs_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DescribeLogDirsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_describe_log_dirs_partition_v0, 21, b, p)
+        values.append(DescribeLogDirsTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_topic_v0(o: DescribeLogDirsTopic, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_describe_log_dirs_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_log_dirs_topic_v0(values: tuple[DescribeLogDirsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_describe_log_dirs_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_log_dirs_result_v0(b: Buffer, p: int) -> tuple[DescribeLogDirsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    log_dir, p = read_string(b, p + 2)
-    topics, p = read_array(_decode_describe_log_dirs_topic_v0, 6, b, p)
-    return DescribeLogDirsResult(error_code, log_dir, topics), p
+def _decode_items_describe_log_dirs_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeLogDirsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        log_dir, p = read_string(b, p + 2)
+        topics, p = read_array(_decode_items_describe_log_dirs_topic_v0, 6, b, p)
+        values.append(DescribeLogDirsResult(error_code, log_dir, topics))
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_result_v0(o: DescribeLogDirsResult, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_string(o.log_dir, out)
-    write_array(_encode_describe_log_dirs_topic_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_describe_log_dirs_result_v0(values: tuple[DescribeLogDirsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_string(o.log_dir, out)
+        write_array(_encode_items_describe_log_dirs_topic_v0, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_log_dirs_response_v0(b: Buffer, p: int) -> tuple[DescribeLogDirsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_array(_decode_describe_log_dirs_result_v0, 8, b, p + 4)
+    results, p = read_array(_decode_items_describe_log_dirs_result_v0, 8, b, p + 4)
     return DescribeLogDirsResponse(throttle_time_ms, results=results), p
 
 
 def _encode_describe_log_dirs_response_v0(o: DescribeLogDirsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_describe_log_dirs_result_v0, o.results, out)
+    write_array(_encode_items_describe_log_dirs_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_describe_log_dirs_partition_v2(b: Buffer, p: int) -> tuple[DescribeLogDirsPartition, int]:
-    partition_index, partition_size, offset_lag, is_future_key = unpack_iqqt(b, p)
-    if b[p + 21]:
-        tagged, p = read_tags({}, b, p + 21)
-        return DescribeLogDirsPartition(partition_index, partition_size, offset_lag, is_future_key, **tagged), p
-    return DescribeLogDirsPartition(partition_index, partition_size, offset_lag, is_future_key), p + 22
+def _decode_items_describe_log_dirs_partition_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeLogDirsPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, partition_size, offset_lag, is_future_key = unpack_iqqt(b, p)
+        if b[p + 21]:
+            tagged, p = read_tags({}, b, p + 21)
+            values.append(DescribeLogDirsPartition(
+                partition_index, partition_size, offset_lag, is_future_key, **tagged,
+            ))
+        else:
+            values.append(DescribeLogDirsPartition(partition_index, partition_size, offset_lag, is_future_key))
+            p += 22
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_partition_v2(o: DescribeLogDirsPartition, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsPartition:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iqqt(o.partition_index, o.partition_size, o.offset_lag, BOOLS[o.is_future_key]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqqtx(o.partition_index, o.partition_size, o.offset_lag, BOOLS[o.is_future_key]))
+def _encode_items_describe_log_dirs_partition_v2(values: tuple[DescribeLogDirsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsPartition:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iqqt(o.partition_index, o.partition_size, o.offset_lag, BOOLS[o.is_future_key]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqqtx(o.partition_index, o.partition_size, o.offset_lag, BOOLS[o.is_future_key]))
 
 
-_rows_describe_log_dirs_partition_v2 = Rows(
-    DescribeLogDirsPartition, _decode_describe_log_dirs_partition_v2, "iqq?", True,
+_rows_describe_log_dirs_partition_v2 = rows(
+    DescribeLogDirsPartition, _decode_items_describe_log_dirs_partition_v2, "iqq?", True,
 )
 
 
-def _decode_describe_log_dirs_topic_v2(b: Buffer, p: int) -> tuple[DescribeLogDirsTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_describe_log_dirs_partition_v2, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeLogDirsTopic(name, partitions, **tagged), p
-    return DescribeLogDirsTopic(name, partitions), p + 1
+def _decode_items_describe_log_dirs_topic_v2(b: Buffer, p: int, n: int) -> tuple[tuple[DescribeLogDirsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_describe_log_dirs_partition_v2, 22, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeLogDirsTopic(name, partitions, **tagged))
+        else:
+            values.append(DescribeLogDirsTopic(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_topic_v2(o: DescribeLogDirsTopic, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_describe_log_dirs_partition_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_log_dirs_topic_v2(values: tuple[DescribeLogDirsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_describe_log_dirs_partition_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_log_dirs_result_v2(b: Buffer, p: int) -> tuple[DescribeLogDirsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    log_dir, p = read_compact_string(b, p + 2)
-    topics, p = read_compact_array(_decode_describe_log_dirs_topic_v2, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeLogDirsResult(error_code, log_dir, topics, **tagged), p
-    return DescribeLogDirsResult(error_code, log_dir, topics), p + 1
+def _decode_items_describe_log_dirs_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeLogDirsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        log_dir, p = read_compact_string(b, p + 2)
+        topics, p = read_compact_array(_decode_items_describe_log_dirs_topic_v2, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeLogDirsResult(error_code, log_dir, topics, **tagged))
+        else:
+            values.append(DescribeLogDirsResult(error_code, log_dir, topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_result_v2(o: DescribeLogDirsResult, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_string(o.log_dir, out)
-    write_compact_array(_encode_describe_log_dirs_topic_v2, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_log_dirs_result_v2(values: tuple[DescribeLogDirsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_string(o.log_dir, out)
+        write_compact_array(_encode_items_describe_log_dirs_topic_v2, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_log_dirs_response_v2(b: Buffer, p: int) -> tuple[DescribeLogDirsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    results, p = read_compact_array(_decode_describe_log_dirs_result_v2, 5, b, p + 4)
+    results, p = read_compact_array(_decode_items_describe_log_dirs_result_v2, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeLogDirsResponse(throttle_time_ms, results=results, **tagged), p
@@ -383,7 +415,7 @@ def _decode_describe_log_dirs_response_v2(b: Buffer, p: int) -> tuple[DescribeLo
 
 def _encode_describe_log_dirs_response_v2(o: DescribeLogDirsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_describe_log_dirs_result_v2, o.results, out)
+    write_compact_array(_encode_items_describe_log_dirs_result_v2, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -392,7 +424,7 @@ def _encode_describe_log_dirs_response_v2(o: DescribeLogDirsResponse, out: Appen
 
 def _decode_describe_log_dirs_response_v3(b: Buffer, p: int) -> tuple[DescribeLogDirsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    results, p = read_compact_array(_decode_describe_log_dirs_result_v2, 5, b, p + 6)
+    results, p = read_compact_array(_decode_items_describe_log_dirs_result_v2, 5, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeLogDirsResponse(throttle_time_ms, error_code, results, **tagged), p
@@ -401,40 +433,48 @@ def _decode_describe_log_dirs_response_v3(b: Buffer, p: int) -> tuple[DescribeLo
 
 def _encode_describe_log_dirs_response_v3(o: DescribeLogDirsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_describe_log_dirs_result_v2, o.results, out)
+    write_compact_array(_encode_items_describe_log_dirs_result_v2, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_describe_log_dirs_result_v4(b: Buffer, p: int) -> tuple[DescribeLogDirsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    log_dir, p = read_compact_string(b, p + 2)
-    topics, p = read_compact_array(_decode_describe_log_dirs_topic_v2, 3, b, p)
-    total_bytes, usable_bytes = unpack_qq(b, p)
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes, **tagged), p
-    return DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes), p + 17
+def _decode_items_describe_log_dirs_result_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeLogDirsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        log_dir, p = read_compact_string(b, p + 2)
+        topics, p = read_compact_array(_decode_items_describe_log_dirs_topic_v2, 3, b, p)
+        total_bytes, usable_bytes = unpack_qq(b, p)
+        if b[p + 16]:
+            tagged, p = read_tags({}, b, p + 16)
+            values.append(DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes, **tagged))
+        else:
+            values.append(DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes))
+            p += 17
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_result_v4(o: DescribeLogDirsResult, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_string(o.log_dir, out)
-    write_compact_array(_encode_describe_log_dirs_topic_v2, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_qq(o.total_bytes, o.usable_bytes))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqx(o.total_bytes, o.usable_bytes))
+def _encode_items_describe_log_dirs_result_v4(values: tuple[DescribeLogDirsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_string(o.log_dir, out)
+        write_compact_array(_encode_items_describe_log_dirs_topic_v2, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_qq(o.total_bytes, o.usable_bytes))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qqx(o.total_bytes, o.usable_bytes))
 
 
 def _decode_describe_log_dirs_response_v4(b: Buffer, p: int) -> tuple[DescribeLogDirsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    results, p = read_compact_array(_decode_describe_log_dirs_result_v4, 21, b, p + 6)
+    results, p = read_compact_array(_decode_items_describe_log_dirs_result_v4, 21, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeLogDirsResponse(throttle_time_ms, error_code, results, **tagged), p
@@ -443,40 +483,50 @@ def _decode_describe_log_dirs_response_v4(b: Buffer, p: int) -> tuple[DescribeLo
 
 def _encode_describe_log_dirs_response_v4(o: DescribeLogDirsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_describe_log_dirs_result_v4, o.results, out)
+    write_compact_array(_encode_items_describe_log_dirs_result_v4, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_describe_log_dirs_result_v5(b: Buffer, p: int) -> tuple[DescribeLogDirsResult, int]:
-    error_code = unpack_h(b, p)[0]
-    log_dir, p = read_compact_string(b, p + 2)
-    topics, p = read_compact_array(_decode_describe_log_dirs_topic_v2, 3, b, p)
-    total_bytes, usable_bytes, is_cordoned = unpack_qqt(b, p)
-    if b[p + 17]:
-        tagged, p = read_tags({}, b, p + 17)
-        return DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, **tagged), p
-    return DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned), p + 18
+def _decode_items_describe_log_dirs_result_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeLogDirsResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        log_dir, p = read_compact_string(b, p + 2)
+        topics, p = read_compact_array(_decode_items_describe_log_dirs_topic_v2, 3, b, p)
+        total_bytes, usable_bytes, is_cordoned = unpack_qqt(b, p)
+        if b[p + 17]:
+            tagged, p = read_tags({}, b, p + 17)
+            values.append(DescribeLogDirsResult(
+                error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, **tagged,
+            ))
+        else:
+            values.append(DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned))
+            p += 18
+    return tuple(values), p
 
 
-def _encode_describe_log_dirs_result_v5(o: DescribeLogDirsResult, out: Append) -> None:
-    if o.__class__ is not DescribeLogDirsResult:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_string(o.log_dir, out)
-    write_compact_array(_encode_describe_log_dirs_topic_v2, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_qqt(o.total_bytes, o.usable_bytes, BOOLS[o.is_cordoned]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqtx(o.total_bytes, o.usable_bytes, BOOLS[o.is_cordoned]))
+def _encode_items_describe_log_dirs_result_v5(values: tuple[DescribeLogDirsResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribeLogDirsResult:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_string(o.log_dir, out)
+        write_compact_array(_encode_items_describe_log_dirs_topic_v2, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_qqt(o.total_bytes, o.usable_bytes, BOOLS[o.is_cordoned]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qqtx(o.total_bytes, o.usable_bytes, BOOLS[o.is_cordoned]))
 
 
 def _decode_describe_log_dirs_response_v5(b: Buffer, p: int) -> tuple[DescribeLogDirsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    results, p = read_compact_array(_decode_describe_log_dirs_result_v5, 22, b, p + 6)
+    results, p = read_compact_array(_decode_items_describe_log_dirs_result_v5, 22, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeLogDirsResponse(throttle_time_ms, error_code, results, **tagged), p
@@ -485,7 +535,7 @@ def _decode_describe_log_dirs_response_v5(b: Buffer, p: int) -> tuple[DescribeLo
 
 def _encode_describe_log_dirs_response_v5(o: DescribeLogDirsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_describe_log_dirs_result_v5, o.results, out)
+    write_compact_array(_encode_items_describe_log_dirs_result_v5, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -497,33 +547,13 @@ DescribeLogDirsResponse.codec = Codec(
     TABLE,
     classes=(DescribeLogDirsPartition, DescribeLogDirsTopic, DescribeLogDirsResult, DescribeLogDirsResponse),
     decoders=(
-        _decode_describe_log_dirs_partition_v0,
-        _decode_describe_log_dirs_topic_v0,
-        _decode_describe_log_dirs_result_v0,
-        _decode_describe_log_dirs_response_v0,
-        _decode_describe_log_dirs_partition_v2,
-        _decode_describe_log_dirs_topic_v2,
-        _decode_describe_log_dirs_result_v2,
-        _decode_describe_log_dirs_response_v2,
-        _decode_describe_log_dirs_response_v3,
-        _decode_describe_log_dirs_result_v4,
-        _decode_describe_log_dirs_response_v4,
-        _decode_describe_log_dirs_result_v5,
-        _decode_describe_log_dirs_response_v5,
+        _decode_describe_log_dirs_response_v0, _decode_describe_log_dirs_response_v0,
+        _decode_describe_log_dirs_response_v2, _decode_describe_log_dirs_response_v3,
+        _decode_describe_log_dirs_response_v4, _decode_describe_log_dirs_response_v5,
     ),
     encoders=(
-        _encode_describe_log_dirs_partition_v0,
-        _encode_describe_log_dirs_topic_v0,
-        _encode_describe_log_dirs_result_v0,
-        _encode_describe_log_dirs_response_v0,
-        _encode_describe_log_dirs_partition_v2,
-        _encode_describe_log_dirs_topic_v2,
-        _encode_describe_log_dirs_result_v2,
-        _encode_describe_log_dirs_response_v2,
-        _encode_describe_log_dirs_response_v3,
-        _encode_describe_log_dirs_result_v4,
-        _encode_describe_log_dirs_response_v4,
-        _encode_describe_log_dirs_result_v5,
-        _encode_describe_log_dirs_response_v5,
+        _encode_describe_log_dirs_response_v0, _encode_describe_log_dirs_response_v0,
+        _encode_describe_log_dirs_response_v2, _encode_describe_log_dirs_response_v3,
+        _encode_describe_log_dirs_response_v4, _encode_describe_log_dirs_response_v5,
     ),
 )

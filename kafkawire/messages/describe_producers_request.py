@@ -19,7 +19,7 @@ from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
     write_tags,
 )
@@ -117,28 +117,34 @@ TABLE = Table(
 )
 
 
-def _decode_topic_request_v0(b: Buffer, p: int) -> tuple[TopicRequest, int]:
-    name, p = read_compact_string(b, p)
-    partition_indexes, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicRequest(name, partition_indexes, **tagged), p
-    return TopicRequest(name, partition_indexes), p + 1
+def _decode_items_topic_request_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicRequest, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_indexes, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicRequest(name, partition_indexes, **tagged))
+        else:
+            values.append(TopicRequest(name, partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_request_v0(o: TopicRequest, out: Append) -> None:
-    if o.__class__ is not TopicRequest:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_request_v0(values: tuple[TopicRequest, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicRequest:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_producers_request_v0(b: Buffer, p: int) -> tuple[DescribeProducersRequest, int]:
-    topics, p = read_compact_array(_decode_topic_request_v0, 3, b, p)
+    topics, p = read_compact_array(_decode_items_topic_request_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeProducersRequest(topics, **tagged), p
@@ -146,7 +152,7 @@ def _decode_describe_producers_request_v0(b: Buffer, p: int) -> tuple[DescribePr
 
 
 def _encode_describe_producers_request_v0(o: DescribeProducersRequest, out: Append) -> None:
-    write_compact_array(_encode_topic_request_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_request_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -157,12 +163,6 @@ DescribeProducersRequest.codec = Codec(
     DescribeProducersRequest,
     TABLE,
     classes=(TopicRequest, DescribeProducersRequest),
-    decoders=(
-        _decode_topic_request_v0,
-        _decode_describe_producers_request_v0,
-    ),
-    encoders=(
-        _encode_topic_request_v0,
-        _encode_describe_producers_request_v0,
-    ),
+    decoders=(_decode_describe_producers_request_v0,),
+    encoders=(_encode_describe_producers_request_v0,),
 )

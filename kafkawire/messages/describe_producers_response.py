@@ -13,15 +13,14 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, INT64, NULLABLE, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
-    Rows,
     read_compact_array,
     read_compact_nullable_string,
-    read_compact_rows,
     read_compact_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -286,85 +285,104 @@ unpack_qiiqiq, pack_qiiqiq = unpacker("qiiqiq"), packer("qiiqiq")
 pack_qiiqiqx = packer("qiiqiqx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_producer_state_v0(b: Buffer, p: int) -> tuple[ProducerState, int]:
-    (
-        producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch, current_txn_start_offset,
-    ) = unpack_qiiqiq(b, p)
-    if b[p + 36]:
-        tagged, p = read_tags({}, b, p + 36)
-        return ProducerState(
+def _decode_items_producer_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ProducerState, ...], int]:
+    values = []
+    for _ in range(n):
+        (
             producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch, current_txn_start_offset,
-            **tagged,
-        ), p
-    return ProducerState(
-        producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch, current_txn_start_offset,
-    ), p + 37
+        ) = unpack_qiiqiq(b, p)
+        if b[p + 36]:
+            tagged, p = read_tags({}, b, p + 36)
+            values.append(ProducerState(
+                producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
+                current_txn_start_offset, **tagged,
+            ))
+        else:
+            values.append(ProducerState(
+                producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
+                current_txn_start_offset,
+            ))
+            p += 37
+    return tuple(values), p
 
 
-def _encode_producer_state_v0(o: ProducerState, out: Append) -> None:
-    if o.__class__ is not ProducerState:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qiiqiq(
-            o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch,
-            o.current_txn_start_offset,
-        ))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qiiqiqx(
-            o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch,
-            o.current_txn_start_offset,
-        ))
+def _encode_items_producer_state_v0(values: tuple[ProducerState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ProducerState:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_qiiqiq(
+                o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch,
+                o.current_txn_start_offset,
+            ))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qiiqiqx(
+                o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch,
+                o.current_txn_start_offset,
+            ))
 
 
-_rows_producer_state_v0 = Rows(ProducerState, _decode_producer_state_v0, "qiiqiq", True)
+_rows_producer_state_v0 = rows(ProducerState, _decode_items_producer_state_v0, "qiiqiq", True)
 
 
-def _decode_partition_response_v0(b: Buffer, p: int) -> tuple[PartitionResponse, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    active_producers, p = read_compact_rows(_rows_producer_state_v0, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionResponse(partition_index, error_code, error_message, active_producers, **tagged), p
-    return PartitionResponse(partition_index, error_code, error_message, active_producers), p + 1
+def _decode_items_partition_response_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        active_producers, p = read_compact_array(_rows_producer_state_v0, 37, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionResponse(partition_index, error_code, error_message, active_producers, **tagged))
+        else:
+            values.append(PartitionResponse(partition_index, error_code, error_message, active_producers))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_response_v0(o: PartitionResponse, out: Append) -> None:
-    if o.__class__ is not PartitionResponse:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_producer_state_v0, o.active_producers, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_response_v0(values: tuple[PartitionResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResponse:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_array(_encode_items_producer_state_v0, o.active_producers, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_response_v0(b: Buffer, p: int) -> tuple[TopicResponse, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_response_v0, 9, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicResponse(name, partitions, **tagged), p
-    return TopicResponse(name, partitions), p + 1
+def _decode_items_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_response_v0, 9, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicResponse(name, partitions, **tagged))
+        else:
+            values.append(TopicResponse(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_response_v0(o: TopicResponse, out: Append) -> None:
-    if o.__class__ is not TopicResponse:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_response_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_response_v0(values: tuple[TopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicResponse:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_response_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_producers_response_v0(b: Buffer, p: int) -> tuple[DescribeProducersResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_response_v0, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_topic_response_v0, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeProducersResponse(throttle_time_ms, topics, **tagged), p
@@ -373,7 +391,7 @@ def _decode_describe_producers_response_v0(b: Buffer, p: int) -> tuple[DescribeP
 
 def _encode_describe_producers_response_v0(o: DescribeProducersResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_topic_response_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_response_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -384,16 +402,6 @@ DescribeProducersResponse.codec = Codec(
     DescribeProducersResponse,
     TABLE,
     classes=(ProducerState, PartitionResponse, TopicResponse, DescribeProducersResponse),
-    decoders=(
-        _decode_producer_state_v0,
-        _decode_partition_response_v0,
-        _decode_topic_response_v0,
-        _decode_describe_producers_response_v0,
-    ),
-    encoders=(
-        _encode_producer_state_v0,
-        _encode_partition_response_v0,
-        _encode_topic_response_v0,
-        _encode_describe_producers_response_v0,
-    ),
+    decoders=(_decode_describe_producers_response_v0,),
+    encoders=(_encode_describe_producers_response_v0,),
 )

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, read_compact_array, read_compact_rows, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
 
@@ -101,49 +102,61 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return PartitionData(partition_index, **tagged), p
-    return PartitionData(partition_index), p + 5
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(PartitionData(partition_index, **tagged))
+        else:
+            values.append(PartitionData(partition_index))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.partition_index))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.partition_index))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.partition_index))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.partition_index))
 
 
-_rows_partition_data_v0 = Rows(PartitionData, _decode_partition_data_v0, "i", True)
+_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "i", True)
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_partition_data_v0, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v0, 5, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_quorum_request_v0(b: Buffer, p: int) -> tuple[DescribeQuorumRequest, int]:
-    topics, p = read_compact_array(_decode_topic_data_v0, 3, b, p)
+    topics, p = read_compact_array(_decode_items_topic_data_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeQuorumRequest(topics, **tagged), p
@@ -151,7 +164,7 @@ def _decode_describe_quorum_request_v0(b: Buffer, p: int) -> tuple[DescribeQuoru
 
 
 def _encode_describe_quorum_request_v0(o: DescribeQuorumRequest, out: Append) -> None:
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -163,13 +176,9 @@ DescribeQuorumRequest.codec = Codec(
     TABLE,
     classes=(PartitionData, TopicData, DescribeQuorumRequest),
     decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_describe_quorum_request_v0,
+        _decode_describe_quorum_request_v0, _decode_describe_quorum_request_v0, _decode_describe_quorum_request_v0,
     ),
     encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_describe_quorum_request_v0,
+        _encode_describe_quorum_request_v0, _encode_describe_quorum_request_v0, _encode_describe_quorum_request_v0,
     ),
 )

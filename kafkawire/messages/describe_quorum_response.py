@@ -35,6 +35,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -333,77 +334,100 @@ unpack_iuqqq, pack_iuqqq = unpacker("i16sqqq"), packer("i16sqqq")
 pack_iuqqqx = packer("i16sqqqx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_replica_state_v0(b: Buffer, p: int) -> tuple[ReplicaState, int]:
-    replica_id, log_end_offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return ReplicaState(replica_id, log_end_offset=log_end_offset, **tagged), p
-    return ReplicaState(replica_id, log_end_offset=log_end_offset), p + 13
+def _decode_items_replica_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ReplicaState, ...], int]:
+    values = []
+    for _ in range(n):
+        replica_id, log_end_offset = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(ReplicaState(replica_id, log_end_offset=log_end_offset, **tagged))
+        else:
+            values.append(ReplicaState(replica_id, log_end_offset=log_end_offset))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_replica_state_v0(o: ReplicaState, out: Append) -> None:
-    if o.__class__ is not ReplicaState:
-        raise TypeError
-    if o.replica_directory_id != ZERO_UUID:
-        raise ValueError("replica_directory_id")
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.replica_id, o.log_end_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.replica_id, o.log_end_offset))
+def _encode_items_replica_state_v0(values: tuple[ReplicaState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReplicaState:
+            raise TypeError
+        if o.replica_directory_id != ZERO_UUID:
+            raise ValueError("replica_directory_id")
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.replica_id, o.log_end_offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.replica_id, o.log_end_offset))
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, leader_id, leader_epoch, high_watermark = unpack_ihiiq(b, p)
-    current_voters, p = read_compact_array(_decode_replica_state_v0, 13, b, p + 22)
-    observers, p = read_compact_array(_decode_replica_state_v0, 13, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch, high_watermark=high_watermark,
-            current_voters=current_voters, observers=observers, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch, high_watermark=high_watermark,
-        current_voters=current_voters, observers=observers,
-    ), p + 1
+_rows_replica_state_v0 = shaped(
+    lambda rows: [ReplicaState(r[0], log_end_offset=r[1]) for r in rows], _decode_items_replica_state_v0, "iq", True,
+)
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
-    write_compact_array(_encode_replica_state_v0, o.current_voters, out)
-    write_compact_array(_encode_replica_state_v0, o.observers, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, leader_id, leader_epoch, high_watermark = unpack_ihiiq(b, p)
+        current_voters, p = read_compact_array(_rows_replica_state_v0, 13, b, p + 22)
+        observers, p = read_compact_array(_rows_replica_state_v0, 13, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch,
+                high_watermark=high_watermark, current_voters=current_voters, observers=observers, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch,
+                high_watermark=high_watermark, current_voters=current_voters, observers=observers,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v0, 25, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
+        write_compact_array(_encode_items_replica_state_v0, o.current_voters, out)
+        write_compact_array(_encode_items_replica_state_v0, o.observers, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_data_v0, 25, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_quorum_response_v0(b: Buffer, p: int) -> tuple[DescribeQuorumResponse, int]:
     error_code = unpack_h(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v0, 3, b, p + 2)
+    topics, p = read_compact_array(_decode_items_topic_data_v0, 3, b, p + 2)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeQuorumResponse(error_code, topics=topics, **tagged), p
@@ -414,90 +438,114 @@ def _encode_describe_quorum_response_v0(o: DescribeQuorumResponse, out: Append) 
     if o.nodes != ():
         raise ValueError("nodes")
     out(pack_h(o.error_code))
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_replica_state_v1(b: Buffer, p: int) -> tuple[ReplicaState, int]:
-    replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp = unpack_iqqq(b, p)
-    if b[p + 28]:
-        tagged, p = read_tags({}, b, p + 28)
-        return ReplicaState(
-            replica_id, log_end_offset=log_end_offset, last_fetch_timestamp=last_fetch_timestamp,
-            last_caught_up_timestamp=last_caught_up_timestamp, **tagged,
-        ), p
-    return ReplicaState(
-        replica_id, log_end_offset=log_end_offset, last_fetch_timestamp=last_fetch_timestamp,
-        last_caught_up_timestamp=last_caught_up_timestamp,
-    ), p + 29
+def _decode_items_replica_state_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ReplicaState, ...], int]:
+    values = []
+    for _ in range(n):
+        replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp = unpack_iqqq(b, p)
+        if b[p + 28]:
+            tagged, p = read_tags({}, b, p + 28)
+            values.append(ReplicaState(
+                replica_id, log_end_offset=log_end_offset, last_fetch_timestamp=last_fetch_timestamp,
+                last_caught_up_timestamp=last_caught_up_timestamp, **tagged,
+            ))
+        else:
+            values.append(ReplicaState(
+                replica_id, log_end_offset=log_end_offset, last_fetch_timestamp=last_fetch_timestamp,
+                last_caught_up_timestamp=last_caught_up_timestamp,
+            ))
+            p += 29
+    return tuple(values), p
 
 
-def _encode_replica_state_v1(o: ReplicaState, out: Append) -> None:
-    if o.__class__ is not ReplicaState:
-        raise TypeError
-    if o.replica_directory_id != ZERO_UUID:
-        raise ValueError("replica_directory_id")
-    if o.unknown_tagged_fields != ():
-        out(pack_iqqq(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
+def _encode_items_replica_state_v1(values: tuple[ReplicaState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReplicaState:
+            raise TypeError
+        if o.replica_directory_id != ZERO_UUID:
+            raise ValueError("replica_directory_id")
+        if o.unknown_tagged_fields != ():
+            out(pack_iqqq(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, leader_id, leader_epoch, high_watermark = unpack_ihiiq(b, p)
-    current_voters, p = read_compact_array(_decode_replica_state_v1, 29, b, p + 22)
-    observers, p = read_compact_array(_decode_replica_state_v1, 29, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch, high_watermark=high_watermark,
-            current_voters=current_voters, observers=observers, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch, high_watermark=high_watermark,
-        current_voters=current_voters, observers=observers,
-    ), p + 1
+_rows_replica_state_v1 = shaped(
+    lambda rows: [ReplicaState(r[0], log_end_offset=r[1], last_fetch_timestamp=r[2], last_caught_up_timestamp=r[3]) for r in rows],
+    _decode_items_replica_state_v1, "iqqq", True,
+)
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
-    write_compact_array(_encode_replica_state_v1, o.current_voters, out)
-    write_compact_array(_encode_replica_state_v1, o.observers, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, leader_id, leader_epoch, high_watermark = unpack_ihiiq(b, p)
+        current_voters, p = read_compact_array(_rows_replica_state_v1, 29, b, p + 22)
+        observers, p = read_compact_array(_rows_replica_state_v1, 29, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch,
+                high_watermark=high_watermark, current_voters=current_voters, observers=observers, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, leader_id=leader_id, leader_epoch=leader_epoch,
+                high_watermark=high_watermark, current_voters=current_voters, observers=observers,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_topic_data_v1(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v1, 25, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
+        write_compact_array(_encode_items_replica_state_v1, o.current_voters, out)
+        write_compact_array(_encode_items_replica_state_v1, o.observers, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_topic_data_v1(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_data_v1, 25, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v1(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_quorum_response_v1(b: Buffer, p: int) -> tuple[DescribeQuorumResponse, int]:
     error_code = unpack_h(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v1, 3, b, p + 2)
+    topics, p = read_compact_array(_decode_items_topic_data_v1, 3, b, p + 2)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeQuorumResponse(error_code, topics=topics, **tagged), p
@@ -508,142 +556,180 @@ def _encode_describe_quorum_response_v1(o: DescribeQuorumResponse, out: Append) 
     if o.nodes != ():
         raise ValueError("nodes")
     out(pack_h(o.error_code))
-    write_compact_array(_encode_topic_data_v1, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_replica_state_v2(b: Buffer, p: int) -> tuple[ReplicaState, int]:
-    (
-        replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
-    ) = unpack_iuqqq(b, p)
-    replica_directory_id = make_uuid(replica_directory_id)
-    if b[p + 44]:
-        tagged, p = read_tags({}, b, p + 44)
-        return ReplicaState(
-            replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp, **tagged,
-        ), p
-    return ReplicaState(
-        replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
-    ), p + 45
+def _decode_items_replica_state_v2(b: Buffer, p: int, n: int) -> tuple[tuple[ReplicaState, ...], int]:
+    values = []
+    for _ in range(n):
+        (
+            replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
+        ) = unpack_iuqqq(b, p)
+        replica_directory_id = make_uuid(replica_directory_id)
+        if b[p + 44]:
+            tagged, p = read_tags({}, b, p + 44)
+            values.append(ReplicaState(
+                replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
+                **tagged,
+            ))
+        else:
+            values.append(ReplicaState(
+                replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
+            ))
+            p += 45
+    return tuple(values), p
 
 
-def _encode_replica_state_v2(o: ReplicaState, out: Append) -> None:
-    if o.__class__ is not ReplicaState:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iuqqq(
-            o.replica_id, o.replica_directory_id.bytes, o.log_end_offset, o.last_fetch_timestamp,
-            o.last_caught_up_timestamp,
-        ))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iuqqqx(
-            o.replica_id, o.replica_directory_id.bytes, o.log_end_offset, o.last_fetch_timestamp,
-            o.last_caught_up_timestamp,
-        ))
+def _encode_items_replica_state_v2(values: tuple[ReplicaState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReplicaState:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iuqqq(
+                o.replica_id, o.replica_directory_id.bytes, o.log_end_offset, o.last_fetch_timestamp,
+                o.last_caught_up_timestamp,
+            ))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iuqqqx(
+                o.replica_id, o.replica_directory_id.bytes, o.log_end_offset, o.last_fetch_timestamp,
+                o.last_caught_up_timestamp,
+            ))
 
 
-def _decode_partition_data_v2(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    leader_id, leader_epoch, high_watermark = unpack_iiq(b, p)
-    current_voters, p = read_compact_array(_decode_replica_state_v2, 45, b, p + 16)
-    observers, p = read_compact_array(_decode_replica_state_v2, 45, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition_index, error_code, error_message, leader_id, leader_epoch, high_watermark, current_voters,
-            observers, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, error_message, leader_id, leader_epoch, high_watermark, current_voters, observers,
-    ), p + 1
+_rows_replica_state_v2 = shaped(
+    lambda rows: [ReplicaState(r[0], make_uuid(r[1]), r[2], r[3], r[4]) for r in rows], _decode_items_replica_state_v2,
+    "i16sqqq", True,
+)
 
 
-def _encode_partition_data_v2(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_iiq(o.leader_id, o.leader_epoch, o.high_watermark))
-    write_compact_array(_encode_replica_state_v2, o.current_voters, out)
-    write_compact_array(_encode_replica_state_v2, o.observers, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_partition_data_v2(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        leader_id, leader_epoch, high_watermark = unpack_iiq(b, p)
+        current_voters, p = read_compact_array(_rows_replica_state_v2, 45, b, p + 16)
+        observers, p = read_compact_array(_rows_replica_state_v2, 45, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition_index, error_code, error_message, leader_id, leader_epoch, high_watermark, current_voters,
+                observers, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, error_message, leader_id, leader_epoch, high_watermark, current_voters,
+                observers,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_topic_data_v2(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v2, 26, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+def _encode_items_partition_data_v2(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_iiq(o.leader_id, o.leader_epoch, o.high_watermark))
+        write_compact_array(_encode_items_replica_state_v2, o.current_voters, out)
+        write_compact_array(_encode_items_replica_state_v2, o.observers, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_topic_data_v2(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v2(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_data_v2, 26, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_listener_v2(b: Buffer, p: int) -> tuple[Listener, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return Listener(name, host, port, **tagged), p
-    return Listener(name, host, port), p + 3
+def _encode_items_topic_data_v2(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_listener_v2(o: Listener, out: Append) -> None:
-    if o.__class__ is not Listener:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _decode_items_listener_v2(b: Buffer, p: int, n: int) -> tuple[tuple[Listener, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(Listener(name, host, port, **tagged))
+        else:
+            values.append(Listener(name, host, port))
+            p += 3
+    return tuple(values), p
 
 
-def _decode_node_v2(b: Buffer, p: int) -> tuple[Node, int]:
-    node_id = unpack_i(b, p)[0]
-    listeners, p = read_compact_array(_decode_listener_v2, 5, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Node(node_id, listeners, **tagged), p
-    return Node(node_id, listeners), p + 1
+def _encode_items_listener_v2(values: tuple[Listener, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Listener:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
-def _encode_node_v2(o: Node, out: Append) -> None:
-    if o.__class__ is not Node:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_array(_encode_listener_v2, o.listeners, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_node_v2(b: Buffer, p: int, n: int) -> tuple[tuple[Node, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        listeners, p = read_compact_array(_decode_items_listener_v2, 5, b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Node(node_id, listeners, **tagged))
+        else:
+            values.append(Node(node_id, listeners))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_node_v2(values: tuple[Node, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Node:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_array(_encode_items_listener_v2, o.listeners, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_quorum_response_v2(b: Buffer, p: int) -> tuple[DescribeQuorumResponse, int]:
     error_code = unpack_h(b, p)[0]
     error_message, p = read_compact_nullable_string(b, p + 2)
-    topics, p = read_compact_array(_decode_topic_data_v2, 3, b, p)
-    nodes, p = read_compact_array(_decode_node_v2, 6, b, p)
+    topics, p = read_compact_array(_decode_items_topic_data_v2, 3, b, p)
+    nodes, p = read_compact_array(_decode_items_node_v2, 6, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeQuorumResponse(error_code, error_message, topics, nodes, **tagged), p
@@ -653,8 +739,8 @@ def _decode_describe_quorum_response_v2(b: Buffer, p: int) -> tuple[DescribeQuor
 def _encode_describe_quorum_response_v2(o: DescribeQuorumResponse, out: Append) -> None:
     out(pack_h(o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_topic_data_v2, o.topics, out)
-    write_compact_array(_encode_node_v2, o.nodes, out)
+    write_compact_array(_encode_items_topic_data_v2, o.topics, out)
+    write_compact_array(_encode_items_node_v2, o.nodes, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -666,35 +752,9 @@ DescribeQuorumResponse.codec = Codec(
     TABLE,
     classes=(ReplicaState, PartitionData, TopicData, Listener, Node, DescribeQuorumResponse),
     decoders=(
-        _decode_replica_state_v0,
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_describe_quorum_response_v0,
-        _decode_replica_state_v1,
-        _decode_partition_data_v1,
-        _decode_topic_data_v1,
-        _decode_describe_quorum_response_v1,
-        _decode_replica_state_v2,
-        _decode_partition_data_v2,
-        _decode_topic_data_v2,
-        _decode_listener_v2,
-        _decode_node_v2,
-        _decode_describe_quorum_response_v2,
+        _decode_describe_quorum_response_v0, _decode_describe_quorum_response_v1, _decode_describe_quorum_response_v2,
     ),
     encoders=(
-        _encode_replica_state_v0,
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_describe_quorum_response_v0,
-        _encode_replica_state_v1,
-        _encode_partition_data_v1,
-        _encode_topic_data_v1,
-        _encode_describe_quorum_response_v1,
-        _encode_replica_state_v2,
-        _encode_partition_data_v2,
-        _encode_topic_data_v2,
-        _encode_listener_v2,
-        _encode_node_v2,
-        _encode_describe_quorum_response_v2,
+        _encode_describe_quorum_response_v0, _encode_describe_quorum_response_v1, _encode_describe_quorum_response_v2,
     ),
 )

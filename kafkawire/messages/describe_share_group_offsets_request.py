@@ -24,8 +24,8 @@ from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_array,
-    write_compact_numbers,
     write_compact_string,
     write_tags,
 )
@@ -132,56 +132,68 @@ TABLE = Table(
 )
 
 
-def _decode_describe_share_group_offsets_request_topic_v0(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsRequestTopic, int,
+def _decode_items_describe_share_group_offsets_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsRequestTopic, ...], int,
 ]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsRequestTopic(topic_name, partitions, **tagged), p
-    return DescribeShareGroupOffsetsRequestTopic(topic_name, partitions), p + 1
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsRequestTopic(topic_name, partitions, **tagged))
+        else:
+            values.append(DescribeShareGroupOffsetsRequestTopic(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_request_topic_v0(
-    o: DescribeShareGroupOffsetsRequestTopic, out: Append,
+def _encode_items_describe_share_group_offsets_request_topic_v0(
+    values: tuple[DescribeShareGroupOffsetsRequestTopic, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsRequestTopic:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsRequestTopic:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_share_group_offsets_request_group_v0(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsRequestGroup, int,
+def _decode_items_describe_share_group_offsets_request_group_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsRequestGroup, ...], int,
 ]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_nullable_array(_decode_describe_share_group_offsets_request_topic_v0, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsRequestGroup(group_id, topics, **tagged), p
-    return DescribeShareGroupOffsetsRequestGroup(group_id, topics), p + 1
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        topics, p = read_compact_nullable_array(_decode_items_describe_share_group_offsets_request_topic_v0, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsRequestGroup(group_id, topics, **tagged))
+        else:
+            values.append(DescribeShareGroupOffsetsRequestGroup(group_id, topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_request_group_v0(
-    o: DescribeShareGroupOffsetsRequestGroup, out: Append,
+def _encode_items_describe_share_group_offsets_request_group_v0(
+    values: tuple[DescribeShareGroupOffsetsRequestGroup, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsRequestGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_nullable_array(_encode_describe_share_group_offsets_request_topic_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsRequestGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_nullable_array(_encode_items_describe_share_group_offsets_request_topic_v0, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_share_group_offsets_request_v0(b: Buffer, p: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
-    groups, p = read_compact_array(_decode_describe_share_group_offsets_request_group_v0, 3, b, p)
+    groups, p = read_compact_array(_decode_items_describe_share_group_offsets_request_group_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeShareGroupOffsetsRequest(groups, **tagged), p
@@ -189,7 +201,7 @@ def _decode_describe_share_group_offsets_request_v0(b: Buffer, p: int) -> tuple[
 
 
 def _encode_describe_share_group_offsets_request_v0(o: DescribeShareGroupOffsetsRequest, out: Append) -> None:
-    write_compact_array(_encode_describe_share_group_offsets_request_group_v0, o.groups, out)
+    write_compact_array(_encode_items_describe_share_group_offsets_request_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -202,14 +214,6 @@ DescribeShareGroupOffsetsRequest.codec = Codec(
     classes=(
         DescribeShareGroupOffsetsRequestTopic, DescribeShareGroupOffsetsRequestGroup, DescribeShareGroupOffsetsRequest,
     ),
-    decoders=(
-        _decode_describe_share_group_offsets_request_topic_v0,
-        _decode_describe_share_group_offsets_request_group_v0,
-        _decode_describe_share_group_offsets_request_v0,
-    ),
-    encoders=(
-        _encode_describe_share_group_offsets_request_topic_v0,
-        _encode_describe_share_group_offsets_request_group_v0,
-        _encode_describe_share_group_offsets_request_v0,
-    ),
+    decoders=(_decode_describe_share_group_offsets_request_v0, _decode_describe_share_group_offsets_request_v0),
+    encoders=(_encode_describe_share_group_offsets_request_v0, _encode_describe_share_group_offsets_request_v0),
 )

@@ -221,93 +221,114 @@ unpack_iqiqh, pack_iqiqh = unpacker("iqiqh"), packer("iqiqh")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_describe_share_group_offsets_response_partition_v0(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsResponsePartition, int,
+def _decode_items_describe_share_group_offsets_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsResponsePartition, ...], int,
 ]:
-    partition_index, start_offset, leader_epoch, error_code = unpack_iqih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 18)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsResponsePartition(
-            partition_index, start_offset, leader_epoch, error_code=error_code, error_message=error_message, **tagged,
-        ), p
-    return DescribeShareGroupOffsetsResponsePartition(
-        partition_index, start_offset, leader_epoch, error_code=error_code, error_message=error_message,
-    ), p + 1
+    values = []
+    for _ in range(n):
+        partition_index, start_offset, leader_epoch, error_code = unpack_iqih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 18)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsResponsePartition(
+                partition_index, start_offset, leader_epoch, error_code=error_code, error_message=error_message,
+                **tagged,
+            ))
+        else:
+            values.append(DescribeShareGroupOffsetsResponsePartition(
+                partition_index, start_offset, leader_epoch, error_code=error_code, error_message=error_message,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_response_partition_v0(
-    o: DescribeShareGroupOffsetsResponsePartition, out: Append,
+def _encode_items_describe_share_group_offsets_response_partition_v0(
+    values: tuple[DescribeShareGroupOffsetsResponsePartition, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsResponsePartition:
-        raise TypeError
-    out(pack_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsResponsePartition:
+            raise TypeError
+        out(pack_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_share_group_offsets_response_topic_v0(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsResponseTopic, int,
+def _decode_items_describe_share_group_offsets_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsResponseTopic, ...], int,
 ]:
-    topic_name, p = read_compact_string(b, p)
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_describe_share_group_offsets_response_partition_v0, 20, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions, **tagged), p
-    return DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions), p + 1
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        (partitions, p) = read_compact_array(
+            _decode_items_describe_share_group_offsets_response_partition_v0, 20, b, p + 16,
+        )
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions, **tagged))
+        else:
+            values.append(DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_response_topic_v0(
-    o: DescribeShareGroupOffsetsResponseTopic, out: Append,
+def _encode_items_describe_share_group_offsets_response_topic_v0(
+    values: tuple[DescribeShareGroupOffsetsResponseTopic, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsResponseTopic:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_describe_share_group_offsets_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsResponseTopic:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_describe_share_group_offsets_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_share_group_offsets_response_group_v0(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsResponseGroup, int,
+def _decode_items_describe_share_group_offsets_response_group_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsResponseGroup, ...], int,
 ]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_describe_share_group_offsets_response_topic_v0, 19, b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message, **tagged), p
-    return DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message), p + 1
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        topics, p = read_compact_array(_decode_items_describe_share_group_offsets_response_topic_v0, 19, b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message, **tagged))
+        else:
+            values.append(DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_response_group_v0(
-    o: DescribeShareGroupOffsetsResponseGroup, out: Append,
+def _encode_items_describe_share_group_offsets_response_group_v0(
+    values: tuple[DescribeShareGroupOffsetsResponseGroup, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsResponseGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_array(_encode_describe_share_group_offsets_response_topic_v0, o.topics, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsResponseGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_array(_encode_items_describe_share_group_offsets_response_topic_v0, o.topics, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_share_group_offsets_response_v0(b: Buffer, p: int) -> tuple[
     DescribeShareGroupOffsetsResponse, int,
 ]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_describe_share_group_offsets_response_group_v0, 6, b, p + 4)
+    groups, p = read_compact_array(_decode_items_describe_share_group_offsets_response_group_v0, 6, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeShareGroupOffsetsResponse(throttle_time_ms, groups, **tagged), p
@@ -316,100 +337,120 @@ def _decode_describe_share_group_offsets_response_v0(b: Buffer, p: int) -> tuple
 
 def _encode_describe_share_group_offsets_response_v0(o: DescribeShareGroupOffsetsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_describe_share_group_offsets_response_group_v0, o.groups, out)
+    write_compact_array(_encode_items_describe_share_group_offsets_response_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_describe_share_group_offsets_response_partition_v1(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsResponsePartition, int,
+def _decode_items_describe_share_group_offsets_response_partition_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsResponsePartition, ...], int,
 ]:
-    partition_index, start_offset, leader_epoch, lag, error_code = unpack_iqiqh(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 26)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsResponsePartition(
-            partition_index, start_offset, leader_epoch, lag, error_code, error_message, **tagged,
-        ), p
-    return DescribeShareGroupOffsetsResponsePartition(
-        partition_index, start_offset, leader_epoch, lag, error_code, error_message,
-    ), p + 1
+    values = []
+    for _ in range(n):
+        partition_index, start_offset, leader_epoch, lag, error_code = unpack_iqiqh(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 26)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsResponsePartition(
+                partition_index, start_offset, leader_epoch, lag, error_code, error_message, **tagged,
+            ))
+        else:
+            values.append(DescribeShareGroupOffsetsResponsePartition(
+                partition_index, start_offset, leader_epoch, lag, error_code, error_message,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_response_partition_v1(
-    o: DescribeShareGroupOffsetsResponsePartition, out: Append,
+def _encode_items_describe_share_group_offsets_response_partition_v1(
+    values: tuple[DescribeShareGroupOffsetsResponsePartition, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsResponsePartition:
-        raise TypeError
-    out(pack_iqiqh(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsResponsePartition:
+            raise TypeError
+        out(pack_iqiqh(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_share_group_offsets_response_topic_v1(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsResponseTopic, int,
+def _decode_items_describe_share_group_offsets_response_topic_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsResponseTopic, ...], int,
 ]:
-    topic_name, p = read_compact_string(b, p)
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_describe_share_group_offsets_response_partition_v1, 28, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions, **tagged), p
-    return DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions), p + 1
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        (partitions, p) = read_compact_array(
+            _decode_items_describe_share_group_offsets_response_partition_v1, 28, b, p + 16,
+        )
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions, **tagged))
+        else:
+            values.append(DescribeShareGroupOffsetsResponseTopic(topic_name, topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_response_topic_v1(
-    o: DescribeShareGroupOffsetsResponseTopic, out: Append,
+def _encode_items_describe_share_group_offsets_response_topic_v1(
+    values: tuple[DescribeShareGroupOffsetsResponseTopic, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsResponseTopic:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_describe_share_group_offsets_response_partition_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsResponseTopic:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_describe_share_group_offsets_response_partition_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_share_group_offsets_response_group_v1(b: Buffer, p: int) -> tuple[
-    DescribeShareGroupOffsetsResponseGroup, int,
+def _decode_items_describe_share_group_offsets_response_group_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeShareGroupOffsetsResponseGroup, ...], int,
 ]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_describe_share_group_offsets_response_topic_v1, 19, b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message, **tagged), p
-    return DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message), p + 1
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        topics, p = read_compact_array(_decode_items_describe_share_group_offsets_response_topic_v1, 19, b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message, **tagged))
+        else:
+            values.append(DescribeShareGroupOffsetsResponseGroup(group_id, topics, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_share_group_offsets_response_group_v1(
-    o: DescribeShareGroupOffsetsResponseGroup, out: Append,
+def _encode_items_describe_share_group_offsets_response_group_v1(
+    values: tuple[DescribeShareGroupOffsetsResponseGroup, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeShareGroupOffsetsResponseGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_array(_encode_describe_share_group_offsets_response_topic_v1, o.topics, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeShareGroupOffsetsResponseGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_array(_encode_items_describe_share_group_offsets_response_topic_v1, o.topics, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_share_group_offsets_response_v1(b: Buffer, p: int) -> tuple[
     DescribeShareGroupOffsetsResponse, int,
 ]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_describe_share_group_offsets_response_group_v1, 6, b, p + 4)
+    groups, p = read_compact_array(_decode_items_describe_share_group_offsets_response_group_v1, 6, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeShareGroupOffsetsResponse(throttle_time_ms, groups, **tagged), p
@@ -418,7 +459,7 @@ def _decode_describe_share_group_offsets_response_v1(b: Buffer, p: int) -> tuple
 
 def _encode_describe_share_group_offsets_response_v1(o: DescribeShareGroupOffsetsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_describe_share_group_offsets_response_group_v1, o.groups, out)
+    write_compact_array(_encode_items_describe_share_group_offsets_response_group_v1, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -432,24 +473,6 @@ DescribeShareGroupOffsetsResponse.codec = Codec(
         DescribeShareGroupOffsetsResponsePartition, DescribeShareGroupOffsetsResponseTopic,
         DescribeShareGroupOffsetsResponseGroup, DescribeShareGroupOffsetsResponse,
     ),
-    decoders=(
-        _decode_describe_share_group_offsets_response_partition_v0,
-        _decode_describe_share_group_offsets_response_topic_v0,
-        _decode_describe_share_group_offsets_response_group_v0,
-        _decode_describe_share_group_offsets_response_v0,
-        _decode_describe_share_group_offsets_response_partition_v1,
-        _decode_describe_share_group_offsets_response_topic_v1,
-        _decode_describe_share_group_offsets_response_group_v1,
-        _decode_describe_share_group_offsets_response_v1,
-    ),
-    encoders=(
-        _encode_describe_share_group_offsets_response_partition_v0,
-        _encode_describe_share_group_offsets_response_topic_v0,
-        _encode_describe_share_group_offsets_response_group_v0,
-        _encode_describe_share_group_offsets_response_v0,
-        _encode_describe_share_group_offsets_response_partition_v1,
-        _encode_describe_share_group_offsets_response_topic_v1,
-        _encode_describe_share_group_offsets_response_group_v1,
-        _encode_describe_share_group_offsets_response_v1,
-    ),
+    decoders=(_decode_describe_share_group_offsets_response_v0, _decode_describe_share_group_offsets_response_v1),
+    encoders=(_encode_describe_share_group_offsets_response_v0, _encode_describe_share_group_offsets_response_v1),
 )

@@ -113,22 +113,28 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_topic_request_v0(b: Buffer, p: int) -> tuple[TopicRequest, int]:
-    name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicRequest(name, **tagged), p
-    return TopicRequest(name), p + 1
+def _decode_items_topic_request_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicRequest, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicRequest(name, **tagged))
+        else:
+            values.append(TopicRequest(name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_request_v0(o: TopicRequest, out: Append) -> None:
-    if o.__class__ is not TopicRequest:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_request_v0(values: tuple[TopicRequest, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicRequest:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_cursor_v0(b: Buffer, p: int) -> tuple[Cursor, int]:
@@ -152,7 +158,7 @@ def _encode_cursor_v0(o: Cursor, out: Append) -> None:
 
 
 def _decode_describe_topic_partitions_request_v0(b: Buffer, p: int) -> tuple[DescribeTopicPartitionsRequest, int]:
-    topics, p = read_compact_array(_decode_topic_request_v0, 2, b, p)
+    topics, p = read_compact_array(_decode_items_topic_request_v0, 2, b, p)
     response_partition_limit = unpack_i(b, p)[0]
     cursor, p = read_nullable_struct(_decode_cursor_v0, b, p + 4)
     if b[p]:
@@ -162,7 +168,7 @@ def _decode_describe_topic_partitions_request_v0(b: Buffer, p: int) -> tuple[Des
 
 
 def _encode_describe_topic_partitions_request_v0(o: DescribeTopicPartitionsRequest, out: Append) -> None:
-    write_compact_array(_encode_topic_request_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_request_v0, o.topics, out)
     out(pack_i(o.response_partition_limit))
     write_nullable_struct(_encode_cursor_v0, o.cursor, out)
     if o.unknown_tagged_fields != ():
@@ -175,14 +181,6 @@ DescribeTopicPartitionsRequest.codec = Codec(
     DescribeTopicPartitionsRequest,
     TABLE,
     classes=(TopicRequest, Cursor, DescribeTopicPartitionsRequest),
-    decoders=(
-        _decode_topic_request_v0,
-        _decode_cursor_v0,
-        _decode_describe_topic_partitions_request_v0,
-    ),
-    encoders=(
-        _encode_topic_request_v0,
-        _encode_cursor_v0,
-        _encode_describe_topic_partitions_request_v0,
-    ),
+    decoders=(_decode_describe_topic_partitions_request_v0,),
+    encoders=(_encode_describe_topic_partitions_request_v0,),
 )

@@ -30,9 +30,9 @@ from kafkawire.wire.write import (
     Append,
     packer,
     write_compact_array,
-    write_compact_nullable_numbers,
+    write_compact_int32s,
+    write_compact_nullable_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
     write_nullable_struct,
     write_tags,
@@ -231,75 +231,89 @@ pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 unpack_ut, pack_ut = unpacker("16s?"), packer("16s?")
 
 
-def _decode_describe_topic_partitions_response_partition_v0(b: Buffer, p: int) -> tuple[
-    DescribeTopicPartitionsResponsePartition, int,
+def _decode_items_describe_topic_partitions_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeTopicPartitionsResponsePartition, ...], int,
 ]:
-    error_code, partition_index, leader_id, leader_epoch = unpack_hiii(b, p)
-    replica_nodes, p = read_compact_int32s(b, p + 14)
-    isr_nodes, p = read_compact_int32s(b, p)
-    eligible_leader_replicas, p = read_compact_nullable_int32s(b, p)
-    last_known_elr, p = read_compact_nullable_int32s(b, p)
-    offline_replicas, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeTopicPartitionsResponsePartition(
-            error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, eligible_leader_replicas,
-            last_known_elr, offline_replicas, **tagged,
-        ), p
-    return DescribeTopicPartitionsResponsePartition(
-        error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, eligible_leader_replicas,
-        last_known_elr, offline_replicas,
-    ), p + 1
+    values = []
+    for _ in range(n):
+        error_code, partition_index, leader_id, leader_epoch = unpack_hiii(b, p)
+        replica_nodes, p = read_compact_int32s(b, p + 14)
+        isr_nodes, p = read_compact_int32s(b, p)
+        eligible_leader_replicas, p = read_compact_nullable_int32s(b, p)
+        last_known_elr, p = read_compact_nullable_int32s(b, p)
+        offline_replicas, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeTopicPartitionsResponsePartition(
+                error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                eligible_leader_replicas, last_known_elr, offline_replicas, **tagged,
+            ))
+        else:
+            values.append(DescribeTopicPartitionsResponsePartition(
+                error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                eligible_leader_replicas, last_known_elr, offline_replicas,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_topic_partitions_response_partition_v0(
-    o: DescribeTopicPartitionsResponsePartition, out: Append,
+def _encode_items_describe_topic_partitions_response_partition_v0(
+    values: tuple[DescribeTopicPartitionsResponsePartition, ...], out: Append,
 ) -> None:
-    if o.__class__ is not DescribeTopicPartitionsResponsePartition:
-        raise TypeError
-    out(pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
-    write_compact_numbers("i", o.replica_nodes, out)
-    write_compact_numbers("i", o.isr_nodes, out)
-    write_compact_nullable_numbers("i", o.eligible_leader_replicas, out)
-    write_compact_nullable_numbers("i", o.last_known_elr, out)
-    write_compact_numbers("i", o.offline_replicas, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    for o in values:
+        if o.__class__ is not DescribeTopicPartitionsResponsePartition:
+            raise TypeError
+        out(pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
+        write_compact_int32s(o.replica_nodes, out)
+        write_compact_int32s(o.isr_nodes, out)
+        write_compact_nullable_int32s(o.eligible_leader_replicas, out)
+        write_compact_nullable_int32s(o.last_known_elr, out)
+        write_compact_int32s(o.offline_replicas, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_describe_topic_partitions_response_topic_v0(b: Buffer, p: int) -> tuple[
-    DescribeTopicPartitionsResponseTopic, int,
+def _decode_items_describe_topic_partitions_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeTopicPartitionsResponseTopic, ...], int,
 ]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_compact_nullable_string(b, p + 2)
-    topic_id, is_internal = unpack_ut(b, p)
-    topic_id = make_uuid(topic_id)
-    partitions, p = read_compact_array(_decode_describe_topic_partitions_response_partition_v0, 20, b, p + 17)
-    topic_authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return DescribeTopicPartitionsResponseTopic(
-            error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, **tagged,
-        ), p
-    return DescribeTopicPartitionsResponseTopic(
-        error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-    ), p + 5
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_compact_nullable_string(b, p + 2)
+        topic_id, is_internal = unpack_ut(b, p)
+        topic_id = make_uuid(topic_id)
+        partitions, p = read_compact_array(_decode_items_describe_topic_partitions_response_partition_v0, 20, b, p + 17)
+        topic_authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(DescribeTopicPartitionsResponseTopic(
+                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, **tagged,
+            ))
+        else:
+            values.append(DescribeTopicPartitionsResponseTopic(
+                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_describe_topic_partitions_response_topic_v0(o: DescribeTopicPartitionsResponseTopic, out: Append) -> None:
-    if o.__class__ is not DescribeTopicPartitionsResponseTopic:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.name, out)
-    out(pack_ut(o.topic_id.bytes, BOOLS[o.is_internal]))
-    write_compact_array(_encode_describe_topic_partitions_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.topic_authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.topic_authorized_operations))
+def _encode_items_describe_topic_partitions_response_topic_v0(
+    values: tuple[DescribeTopicPartitionsResponseTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeTopicPartitionsResponseTopic:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.name, out)
+        out(pack_ut(o.topic_id.bytes, BOOLS[o.is_internal]))
+        write_compact_array(_encode_items_describe_topic_partitions_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.topic_authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.topic_authorized_operations))
 
 
 def _decode_cursor_v0(b: Buffer, p: int) -> tuple[Cursor, int]:
@@ -324,7 +338,7 @@ def _encode_cursor_v0(o: Cursor, out: Append) -> None:
 
 def _decode_describe_topic_partitions_response_v0(b: Buffer, p: int) -> tuple[DescribeTopicPartitionsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_describe_topic_partitions_response_topic_v0, 26, b, p + 4)
+    topics, p = read_compact_array(_decode_items_describe_topic_partitions_response_topic_v0, 26, b, p + 4)
     next_cursor, p = read_nullable_struct(_decode_cursor_v0, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
@@ -334,7 +348,7 @@ def _decode_describe_topic_partitions_response_v0(b: Buffer, p: int) -> tuple[De
 
 def _encode_describe_topic_partitions_response_v0(o: DescribeTopicPartitionsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_describe_topic_partitions_response_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_describe_topic_partitions_response_topic_v0, o.topics, out)
     write_nullable_struct(_encode_cursor_v0, o.next_cursor, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
@@ -349,16 +363,6 @@ DescribeTopicPartitionsResponse.codec = Codec(
         DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic, Cursor,
         DescribeTopicPartitionsResponse,
     ),
-    decoders=(
-        _decode_describe_topic_partitions_response_partition_v0,
-        _decode_describe_topic_partitions_response_topic_v0,
-        _decode_cursor_v0,
-        _decode_describe_topic_partitions_response_v0,
-    ),
-    encoders=(
-        _encode_describe_topic_partitions_response_partition_v0,
-        _encode_describe_topic_partitions_response_topic_v0,
-        _encode_cursor_v0,
-        _encode_describe_topic_partitions_response_v0,
-    ),
+    decoders=(_decode_describe_topic_partitions_response_v0,),
+    encoders=(_encode_describe_topic_partitions_response_v0,),
 )

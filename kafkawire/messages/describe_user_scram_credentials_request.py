@@ -75,28 +75,34 @@ TABLE = Table(
 )
 
 
-def _decode_user_name_v0(b: Buffer, p: int) -> tuple[UserName, int]:
-    name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return UserName(name, **tagged), p
-    return UserName(name), p + 1
+def _decode_items_user_name_v0(b: Buffer, p: int, n: int) -> tuple[tuple[UserName, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(UserName(name, **tagged))
+        else:
+            values.append(UserName(name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_user_name_v0(o: UserName, out: Append) -> None:
-    if o.__class__ is not UserName:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_user_name_v0(values: tuple[UserName, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UserName:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_user_scram_credentials_request_v0(b: Buffer, p: int) -> tuple[
     DescribeUserScramCredentialsRequest, int,
 ]:
-    users, p = read_compact_nullable_array(_decode_user_name_v0, 2, b, p)
+    users, p = read_compact_nullable_array(_decode_items_user_name_v0, 2, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeUserScramCredentialsRequest(users, **tagged), p
@@ -104,7 +110,7 @@ def _decode_describe_user_scram_credentials_request_v0(b: Buffer, p: int) -> tup
 
 
 def _encode_describe_user_scram_credentials_request_v0(o: DescribeUserScramCredentialsRequest, out: Append) -> None:
-    write_compact_nullable_array(_encode_user_name_v0, o.users, out)
+    write_compact_nullable_array(_encode_items_user_name_v0, o.users, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -115,12 +121,6 @@ DescribeUserScramCredentialsRequest.codec = Codec(
     DescribeUserScramCredentialsRequest,
     TABLE,
     classes=(UserName, DescribeUserScramCredentialsRequest),
-    decoders=(
-        _decode_user_name_v0,
-        _decode_describe_user_scram_credentials_request_v0,
-    ),
-    encoders=(
-        _encode_user_name_v0,
-        _encode_describe_user_scram_credentials_request_v0,
-    ),
+    decoders=(_decode_describe_user_scram_credentials_request_v0,),
+    encoders=(_encode_describe_user_scram_credentials_request_v0,),
 )

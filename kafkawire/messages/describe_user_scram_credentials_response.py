@@ -12,15 +12,14 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT16, INT32, NULLABLE, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
-    Rows,
     read_compact_array,
     read_compact_nullable_string,
-    read_compact_rows,
     read_compact_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -149,51 +148,67 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_credential_info_v0(b: Buffer, p: int) -> tuple[CredentialInfo, int]:
-    mechanism, iterations = unpack_bi(b, p)
-    if b[p + 5]:
-        tagged, p = read_tags({}, b, p + 5)
-        return CredentialInfo(mechanism, iterations, **tagged), p
-    return CredentialInfo(mechanism, iterations), p + 6
+def _decode_items_credential_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[CredentialInfo, ...], int]:
+    values = []
+    for _ in range(n):
+        mechanism, iterations = unpack_bi(b, p)
+        if b[p + 5]:
+            tagged, p = read_tags({}, b, p + 5)
+            values.append(CredentialInfo(mechanism, iterations, **tagged))
+        else:
+            values.append(CredentialInfo(mechanism, iterations))
+            p += 6
+    return tuple(values), p
 
 
-def _encode_credential_info_v0(o: CredentialInfo, out: Append) -> None:
-    if o.__class__ is not CredentialInfo:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_bi(o.mechanism, o.iterations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bix(o.mechanism, o.iterations))
+def _encode_items_credential_info_v0(values: tuple[CredentialInfo, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CredentialInfo:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_bi(o.mechanism, o.iterations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bix(o.mechanism, o.iterations))
 
 
-_rows_credential_info_v0 = Rows(CredentialInfo, _decode_credential_info_v0, "bi", True)
+_rows_credential_info_v0 = rows(CredentialInfo, _decode_items_credential_info_v0, "bi", True)
 
 
-def _decode_describe_user_scram_credentials_result_v0(b: Buffer, p: int) -> tuple[
-    DescribeUserScramCredentialsResult, int,
+def _decode_items_describe_user_scram_credentials_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[DescribeUserScramCredentialsResult, ...], int,
 ]:
-    user, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    credential_infos, p = read_compact_rows(_rows_credential_info_v0, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeUserScramCredentialsResult(user, error_code, error_message, credential_infos, **tagged), p
-    return DescribeUserScramCredentialsResult(user, error_code, error_message, credential_infos), p + 1
+    values = []
+    for _ in range(n):
+        user, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        credential_infos, p = read_compact_array(_rows_credential_info_v0, 6, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribeUserScramCredentialsResult(
+                user, error_code, error_message, credential_infos, **tagged,
+            ))
+        else:
+            values.append(DescribeUserScramCredentialsResult(user, error_code, error_message, credential_infos))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_describe_user_scram_credentials_result_v0(o: DescribeUserScramCredentialsResult, out: Append) -> None:
-    if o.__class__ is not DescribeUserScramCredentialsResult:
-        raise TypeError
-    write_compact_string(o.user, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_credential_info_v0, o.credential_infos, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_describe_user_scram_credentials_result_v0(
+    values: tuple[DescribeUserScramCredentialsResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not DescribeUserScramCredentialsResult:
+            raise TypeError
+        write_compact_string(o.user, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_array(_encode_items_credential_info_v0, o.credential_infos, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_user_scram_credentials_response_v0(b: Buffer, p: int) -> tuple[
@@ -201,7 +216,7 @@ def _decode_describe_user_scram_credentials_response_v0(b: Buffer, p: int) -> tu
 ]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    results, p = read_compact_array(_decode_describe_user_scram_credentials_result_v0, 6, b, p)
+    results, p = read_compact_array(_decode_items_describe_user_scram_credentials_result_v0, 6, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeUserScramCredentialsResponse(throttle_time_ms, error_code, error_message, results, **tagged), p
@@ -211,7 +226,7 @@ def _decode_describe_user_scram_credentials_response_v0(b: Buffer, p: int) -> tu
 def _encode_describe_user_scram_credentials_response_v0(o: DescribeUserScramCredentialsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_describe_user_scram_credentials_result_v0, o.results, out)
+    write_compact_array(_encode_items_describe_user_scram_credentials_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -222,14 +237,6 @@ DescribeUserScramCredentialsResponse.codec = Codec(
     DescribeUserScramCredentialsResponse,
     TABLE,
     classes=(CredentialInfo, DescribeUserScramCredentialsResult, DescribeUserScramCredentialsResponse),
-    decoders=(
-        _decode_credential_info_v0,
-        _decode_describe_user_scram_credentials_result_v0,
-        _decode_describe_user_scram_credentials_response_v0,
-    ),
-    encoders=(
-        _encode_credential_info_v0,
-        _encode_describe_user_scram_credentials_result_v0,
-        _encode_describe_user_scram_credentials_response_v0,
-    ),
+    decoders=(_decode_describe_user_scram_credentials_response_v0,),
+    encoders=(_encode_describe_user_scram_credentials_response_v0,),
 )

@@ -27,11 +27,11 @@ from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
+    write_compact_int32s,
     write_compact_nullable_array,
-    write_compact_numbers,
     write_compact_string,
+    write_int32s,
     write_nullable_array,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -135,23 +135,27 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_topic_partitions_v0(b: Buffer, p: int) -> tuple[TopicPartitions, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return TopicPartitions(topic, partitions), p
+def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(TopicPartitions(topic, partitions))
+    return tuple(values), p
 
 
-def _encode_topic_partitions_v0(o: TopicPartitions, out: Append) -> None:
-    if o.__class__ is not TopicPartitions:
-        raise TypeError
-    write_string(o.topic, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitions:
+            raise TypeError
+        write_string(o.topic, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_elect_leaders_request_v0(b: Buffer, p: int) -> tuple[ElectLeadersRequest, int]:
-    topic_partitions, p = read_nullable_array(_decode_topic_partitions_v0, 6, b, p)
+    topic_partitions, p = read_nullable_array(_decode_items_topic_partitions_v0, 6, b, p)
     timeout_ms = unpack_i(b, p)[0]
     return ElectLeadersRequest(topic_partitions=topic_partitions, timeout_ms=timeout_ms), p + 4
 
@@ -159,7 +163,7 @@ def _decode_elect_leaders_request_v0(b: Buffer, p: int) -> tuple[ElectLeadersReq
 def _encode_elect_leaders_request_v0(o: ElectLeadersRequest, out: Append) -> None:
     if o.election_type != 0:
         raise ValueError("election_type")
-    write_nullable_array(_encode_topic_partitions_v0, o.topic_partitions, out)
+    write_nullable_array(_encode_items_topic_partitions_v0, o.topic_partitions, out)
     out(pack_i(o.timeout_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
@@ -167,42 +171,48 @@ def _encode_elect_leaders_request_v0(o: ElectLeadersRequest, out: Append) -> Non
 
 def _decode_elect_leaders_request_v1(b: Buffer, p: int) -> tuple[ElectLeadersRequest, int]:
     election_type = unpack_b(b, p)[0]
-    topic_partitions, p = read_nullable_array(_decode_topic_partitions_v0, 6, b, p + 1)
+    topic_partitions, p = read_nullable_array(_decode_items_topic_partitions_v0, 6, b, p + 1)
     timeout_ms = unpack_i(b, p)[0]
     return ElectLeadersRequest(election_type, topic_partitions, timeout_ms), p + 4
 
 
 def _encode_elect_leaders_request_v1(o: ElectLeadersRequest, out: Append) -> None:
     out(pack_b(o.election_type))
-    write_nullable_array(_encode_topic_partitions_v0, o.topic_partitions, out)
+    write_nullable_array(_encode_items_topic_partitions_v0, o.topic_partitions, out)
     out(pack_i(o.timeout_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_topic_partitions_v2(b: Buffer, p: int) -> tuple[TopicPartitions, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartitions(topic, partitions, **tagged), p
-    return TopicPartitions(topic, partitions), p + 1
+def _decode_items_topic_partitions_v2(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartitions(topic, partitions, **tagged))
+        else:
+            values.append(TopicPartitions(topic, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partitions_v2(o: TopicPartitions, out: Append) -> None:
-    if o.__class__ is not TopicPartitions:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partitions_v2(values: tuple[TopicPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitions:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_elect_leaders_request_v2(b: Buffer, p: int) -> tuple[ElectLeadersRequest, int]:
     election_type = unpack_b(b, p)[0]
-    topic_partitions, p = read_compact_nullable_array(_decode_topic_partitions_v2, 3, b, p + 1)
+    topic_partitions, p = read_compact_nullable_array(_decode_items_topic_partitions_v2, 3, b, p + 1)
     timeout_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -212,7 +222,7 @@ def _decode_elect_leaders_request_v2(b: Buffer, p: int) -> tuple[ElectLeadersReq
 
 def _encode_elect_leaders_request_v2(o: ElectLeadersRequest, out: Append) -> None:
     out(pack_b(o.election_type))
-    write_compact_nullable_array(_encode_topic_partitions_v2, o.topic_partitions, out)
+    write_compact_nullable_array(_encode_items_topic_partitions_v2, o.topic_partitions, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.timeout_ms))
         write_tags((), {}, o, out)
@@ -225,17 +235,9 @@ ElectLeadersRequest.codec = Codec(
     TABLE,
     classes=(TopicPartitions, ElectLeadersRequest),
     decoders=(
-        _decode_topic_partitions_v0,
-        _decode_elect_leaders_request_v0,
-        _decode_elect_leaders_request_v1,
-        _decode_topic_partitions_v2,
-        _decode_elect_leaders_request_v2,
+        _decode_elect_leaders_request_v0, _decode_elect_leaders_request_v1, _decode_elect_leaders_request_v2,
     ),
     encoders=(
-        _encode_topic_partitions_v0,
-        _encode_elect_leaders_request_v0,
-        _encode_elect_leaders_request_v1,
-        _encode_topic_partitions_v2,
-        _encode_elect_leaders_request_v2,
+        _encode_elect_leaders_request_v0, _encode_elect_leaders_request_v1, _encode_elect_leaders_request_v2,
     ),
 )

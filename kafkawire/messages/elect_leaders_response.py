@@ -171,39 +171,49 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_partition_result_v0(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition_id, error_code = unpack_ih(b, p)
-    error_message, p = read_nullable_string(b, p + 6)
-    return PartitionResult(partition_id, error_code, error_message), p
+def _decode_items_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_id, error_code = unpack_ih(b, p)
+        error_message, p = read_nullable_string(b, p + 6)
+        values.append(PartitionResult(partition_id, error_code, error_message))
+    return tuple(values), p
 
 
-def _encode_partition_result_v0(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition_id, o.error_code))
-    write_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_result_v0(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition_id, o.error_code))
+        write_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_replica_election_result_v0(b: Buffer, p: int) -> tuple[ReplicaElectionResult, int]:
-    topic, p = read_string(b, p)
-    partition_result, p = read_array(_decode_partition_result_v0, 8, b, p)
-    return ReplicaElectionResult(topic, partition_result), p
+def _decode_items_replica_election_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ReplicaElectionResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partition_result, p = read_array(_decode_items_partition_result_v0, 8, b, p)
+        values.append(ReplicaElectionResult(topic, partition_result))
+    return tuple(values), p
 
 
-def _encode_replica_election_result_v0(o: ReplicaElectionResult, out: Append) -> None:
-    if o.__class__ is not ReplicaElectionResult:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_partition_result_v0, o.partition_result, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_replica_election_result_v0(values: tuple[ReplicaElectionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReplicaElectionResult:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_partition_result_v0, o.partition_result, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_elect_leaders_response_v0(b: Buffer, p: int) -> tuple[ElectLeadersResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    replica_election_results, p = read_array(_decode_replica_election_result_v0, 6, b, p + 4)
+    replica_election_results, p = read_array(_decode_items_replica_election_result_v0, 6, b, p + 4)
     return ElectLeadersResponse(throttle_time_ms, replica_election_results=replica_election_results), p
 
 
@@ -211,67 +221,81 @@ def _encode_elect_leaders_response_v0(o: ElectLeadersResponse, out: Append) -> N
     if o.error_code != 0:
         raise ValueError("error_code")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_replica_election_result_v0, o.replica_election_results, out)
+    write_array(_encode_items_replica_election_result_v0, o.replica_election_results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_elect_leaders_response_v1(b: Buffer, p: int) -> tuple[ElectLeadersResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    replica_election_results, p = read_array(_decode_replica_election_result_v0, 6, b, p + 6)
+    replica_election_results, p = read_array(_decode_items_replica_election_result_v0, 6, b, p + 6)
     return ElectLeadersResponse(throttle_time_ms, error_code, replica_election_results), p
 
 
 def _encode_elect_leaders_response_v1(o: ElectLeadersResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_array(_encode_replica_election_result_v0, o.replica_election_results, out)
+    write_array(_encode_items_replica_election_result_v0, o.replica_election_results, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_result_v2(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition_id, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionResult(partition_id, error_code, error_message, **tagged), p
-    return PartitionResult(partition_id, error_code, error_message), p + 1
+def _decode_items_partition_result_v2(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_id, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionResult(partition_id, error_code, error_message, **tagged))
+        else:
+            values.append(PartitionResult(partition_id, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_result_v2(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition_id, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_result_v2(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition_id, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_replica_election_result_v2(b: Buffer, p: int) -> tuple[ReplicaElectionResult, int]:
-    topic, p = read_compact_string(b, p)
-    partition_result, p = read_compact_array(_decode_partition_result_v2, 8, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReplicaElectionResult(topic, partition_result, **tagged), p
-    return ReplicaElectionResult(topic, partition_result), p + 1
+def _decode_items_replica_election_result_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ReplicaElectionResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partition_result, p = read_compact_array(_decode_items_partition_result_v2, 8, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReplicaElectionResult(topic, partition_result, **tagged))
+        else:
+            values.append(ReplicaElectionResult(topic, partition_result))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_replica_election_result_v2(o: ReplicaElectionResult, out: Append) -> None:
-    if o.__class__ is not ReplicaElectionResult:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_array(_encode_partition_result_v2, o.partition_result, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_replica_election_result_v2(values: tuple[ReplicaElectionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReplicaElectionResult:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_array(_encode_items_partition_result_v2, o.partition_result, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_elect_leaders_response_v2(b: Buffer, p: int) -> tuple[ElectLeadersResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    replica_election_results, p = read_compact_array(_decode_replica_election_result_v2, 3, b, p + 6)
+    replica_election_results, p = read_compact_array(_decode_items_replica_election_result_v2, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ElectLeadersResponse(throttle_time_ms, error_code, replica_election_results, **tagged), p
@@ -280,7 +304,7 @@ def _decode_elect_leaders_response_v2(b: Buffer, p: int) -> tuple[ElectLeadersRe
 
 def _encode_elect_leaders_response_v2(o: ElectLeadersResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_replica_election_result_v2, o.replica_election_results, out)
+    write_compact_array(_encode_items_replica_election_result_v2, o.replica_election_results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -292,21 +316,9 @@ ElectLeadersResponse.codec = Codec(
     TABLE,
     classes=(PartitionResult, ReplicaElectionResult, ElectLeadersResponse),
     decoders=(
-        _decode_partition_result_v0,
-        _decode_replica_election_result_v0,
-        _decode_elect_leaders_response_v0,
-        _decode_elect_leaders_response_v1,
-        _decode_partition_result_v2,
-        _decode_replica_election_result_v2,
-        _decode_elect_leaders_response_v2,
+        _decode_elect_leaders_response_v0, _decode_elect_leaders_response_v1, _decode_elect_leaders_response_v2,
     ),
     encoders=(
-        _encode_partition_result_v0,
-        _encode_replica_election_result_v0,
-        _encode_elect_leaders_response_v0,
-        _encode_elect_leaders_response_v1,
-        _encode_partition_result_v2,
-        _encode_replica_election_result_v2,
-        _encode_elect_leaders_response_v2,
+        _encode_elect_leaders_response_v0, _encode_elect_leaders_response_v1, _encode_elect_leaders_response_v2,
     ),
 )

@@ -25,6 +25,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -34,8 +35,8 @@ from kafkawire.wire.write import (
     write_compact_array,
     write_compact_nullable_string,
     write_compact_string,
+    write_int32s,
     write_nullable_string,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -228,136 +229,175 @@ unpack_iu, pack_iu = unpacker("i16s"), packer("i16s")
 pack_iux = packer("i16sx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, leader_id, leader_epoch = unpack_iii(b, p)
-    preferred_successors, p = read_int32s(b, p + 12)
-    return PartitionData(partition_index, leader_id, leader_epoch, preferred_successors), p
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, leader_id, leader_epoch = unpack_iii(b, p)
+        preferred_successors, p = read_int32s(b, p + 12)
+        values.append(PartitionData(partition_index, leader_id, leader_epoch, preferred_successors))
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
-    write_numbers("i", o.preferred_successors, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
+        write_int32s(o.preferred_successors, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_string(b, p)
-    partitions, p = read_array(_decode_partition_data_v0, 16, b, p)
-    return TopicData(topic_name, partitions), p
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_partition_data_v0, 16, b, p)
+        values.append(TopicData(topic_name, partitions))
+    return tuple(values), p
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_end_quorum_epoch_request_v0(b: Buffer, p: int) -> tuple[EndQuorumEpochRequest, int]:
     cluster_id, p = read_nullable_string(b, p)
-    topics, p = read_array(_decode_topic_data_v0, 6, b, p)
+    topics, p = read_array(_decode_items_topic_data_v0, 6, b, p)
     return EndQuorumEpochRequest(cluster_id, topics), p
 
 
 def _encode_end_quorum_epoch_request_v0(o: EndQuorumEpochRequest, out: Append) -> None:
     write_nullable_string(o.cluster_id, out)
-    write_array(_encode_topic_data_v0, o.topics, out)
+    write_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_replica_info_v1(b: Buffer, p: int) -> tuple[ReplicaInfo, int]:
-    candidate_id, candidate_directory_id = unpack_iu(b, p)
-    candidate_directory_id = make_uuid(candidate_directory_id)
-    if b[p + 20]:
-        tagged, p = read_tags({}, b, p + 20)
-        return ReplicaInfo(candidate_id, candidate_directory_id, **tagged), p
-    return ReplicaInfo(candidate_id, candidate_directory_id), p + 21
+def _decode_items_replica_info_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ReplicaInfo, ...], int]:
+    values = []
+    for _ in range(n):
+        candidate_id, candidate_directory_id = unpack_iu(b, p)
+        candidate_directory_id = make_uuid(candidate_directory_id)
+        if b[p + 20]:
+            tagged, p = read_tags({}, b, p + 20)
+            values.append(ReplicaInfo(candidate_id, candidate_directory_id, **tagged))
+        else:
+            values.append(ReplicaInfo(candidate_id, candidate_directory_id))
+            p += 21
+    return tuple(values), p
 
 
-def _encode_replica_info_v1(o: ReplicaInfo, out: Append) -> None:
-    if o.__class__ is not ReplicaInfo:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iu(o.candidate_id, o.candidate_directory_id.bytes))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iux(o.candidate_id, o.candidate_directory_id.bytes))
+def _encode_items_replica_info_v1(values: tuple[ReplicaInfo, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReplicaInfo:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iu(o.candidate_id, o.candidate_directory_id.bytes))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iux(o.candidate_id, o.candidate_directory_id.bytes))
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, leader_id, leader_epoch = unpack_iii(b, p)
-    preferred_candidates, p = read_compact_array(_decode_replica_info_v1, 21, b, p + 12)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition_index, leader_id, leader_epoch, preferred_candidates=preferred_candidates, **tagged,
-        ), p
-    return PartitionData(partition_index, leader_id, leader_epoch, preferred_candidates=preferred_candidates), p + 1
+_rows_replica_info_v1 = shaped(
+    lambda rows: [ReplicaInfo(r[0], make_uuid(r[1])) for r in rows], _decode_items_replica_info_v1, "i16s", True,
+)
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
-    write_compact_array(_encode_replica_info_v1, o.preferred_candidates, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, leader_id, leader_epoch = unpack_iii(b, p)
+        preferred_candidates, p = read_compact_array(_rows_replica_info_v1, 21, b, p + 12)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition_index, leader_id, leader_epoch, preferred_candidates=preferred_candidates, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, leader_id, leader_epoch, preferred_candidates=preferred_candidates,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_topic_data_v1(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v1, 14, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
+        write_compact_array(_encode_items_replica_info_v1, o.preferred_candidates, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_topic_data_v1(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_data_v1, 14, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_leader_endpoint_v1(b: Buffer, p: int) -> tuple[LeaderEndpoint, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return LeaderEndpoint(name, host, port, **tagged), p
-    return LeaderEndpoint(name, host, port), p + 3
+def _encode_items_topic_data_v1(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_leader_endpoint_v1(o: LeaderEndpoint, out: Append) -> None:
-    if o.__class__ is not LeaderEndpoint:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _decode_items_leader_endpoint_v1(b: Buffer, p: int, n: int) -> tuple[tuple[LeaderEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(LeaderEndpoint(name, host, port, **tagged))
+        else:
+            values.append(LeaderEndpoint(name, host, port))
+            p += 3
+    return tuple(values), p
+
+
+def _encode_items_leader_endpoint_v1(values: tuple[LeaderEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderEndpoint:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_end_quorum_epoch_request_v1(b: Buffer, p: int) -> tuple[EndQuorumEpochRequest, int]:
     cluster_id, p = read_compact_nullable_string(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v1, 3, b, p)
-    leader_endpoints, p = read_compact_array(_decode_leader_endpoint_v1, 5, b, p)
+    topics, p = read_compact_array(_decode_items_topic_data_v1, 3, b, p)
+    leader_endpoints, p = read_compact_array(_decode_items_leader_endpoint_v1, 5, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return EndQuorumEpochRequest(cluster_id, topics, leader_endpoints, **tagged), p
@@ -366,8 +406,8 @@ def _decode_end_quorum_epoch_request_v1(b: Buffer, p: int) -> tuple[EndQuorumEpo
 
 def _encode_end_quorum_epoch_request_v1(o: EndQuorumEpochRequest, out: Append) -> None:
     write_compact_nullable_string(o.cluster_id, out)
-    write_compact_array(_encode_topic_data_v1, o.topics, out)
-    write_compact_array(_encode_leader_endpoint_v1, o.leader_endpoints, out)
+    write_compact_array(_encode_items_topic_data_v1, o.topics, out)
+    write_compact_array(_encode_items_leader_endpoint_v1, o.leader_endpoints, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -378,24 +418,6 @@ EndQuorumEpochRequest.codec = Codec(
     EndQuorumEpochRequest,
     TABLE,
     classes=(ReplicaInfo, PartitionData, TopicData, LeaderEndpoint, EndQuorumEpochRequest),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_end_quorum_epoch_request_v0,
-        _decode_replica_info_v1,
-        _decode_partition_data_v1,
-        _decode_topic_data_v1,
-        _decode_leader_endpoint_v1,
-        _decode_end_quorum_epoch_request_v1,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_end_quorum_epoch_request_v0,
-        _encode_replica_info_v1,
-        _encode_partition_data_v1,
-        _encode_topic_data_v1,
-        _encode_leader_endpoint_v1,
-        _encode_end_quorum_epoch_request_v1,
-    ),
+    decoders=(_decode_end_quorum_epoch_request_v0, _decode_end_quorum_epoch_request_v1),
+    encoders=(_encode_end_quorum_epoch_request_v0, _encode_end_quorum_epoch_request_v1),
 )

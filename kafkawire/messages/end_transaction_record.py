@@ -69,10 +69,6 @@ EndTransactionRecord.codec = Codec(
     EndTransactionRecord,
     TABLE,
     classes=(EndTransactionRecord,),
-    decoders=(
-        _decode_end_transaction_record_v0,
-    ),
-    encoders=(
-        _encode_end_transaction_record_v0,
-    ),
+    decoders=(_decode_end_transaction_record_v0,),
+    encoders=(_encode_end_transaction_record_v0,),
 )

@@ -86,10 +86,6 @@ EndTxnMarker.codec = Codec(
     EndTxnMarker,
     TABLE,
     classes=(EndTxnMarker,),
-    decoders=(
-        _decode_end_txn_marker_v0,
-    ),
-    encoders=(
-        _encode_end_txn_marker_v0,
-    ),
+    decoders=(_decode_end_txn_marker_v0,),
+    encoders=(_encode_end_txn_marker_v0,),
 )

@@ -139,11 +139,11 @@ EndTxnRequest.codec = Codec(
     TABLE,
     classes=(EndTxnRequest,),
     decoders=(
-        _decode_end_txn_request_v0,
-        _decode_end_txn_request_v3,
+        _decode_end_txn_request_v0, _decode_end_txn_request_v0, _decode_end_txn_request_v0, _decode_end_txn_request_v3,
+        _decode_end_txn_request_v3, _decode_end_txn_request_v3,
     ),
     encoders=(
-        _encode_end_txn_request_v0,
-        _encode_end_txn_request_v3,
+        _encode_end_txn_request_v0, _encode_end_txn_request_v0, _encode_end_txn_request_v0, _encode_end_txn_request_v3,
+        _encode_end_txn_request_v3, _encode_end_txn_request_v3,
     ),
 )

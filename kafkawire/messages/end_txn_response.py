@@ -168,13 +168,11 @@ EndTxnResponse.codec = Codec(
     TABLE,
     classes=(EndTxnResponse,),
     decoders=(
-        _decode_end_txn_response_v0,
-        _decode_end_txn_response_v3,
-        _decode_end_txn_response_v5,
+        _decode_end_txn_response_v0, _decode_end_txn_response_v0, _decode_end_txn_response_v0,
+        _decode_end_txn_response_v3, _decode_end_txn_response_v3, _decode_end_txn_response_v5,
     ),
     encoders=(
-        _encode_end_txn_response_v0,
-        _encode_end_txn_response_v3,
-        _encode_end_txn_response_v5,
+        _encode_end_txn_response_v0, _encode_end_txn_response_v0, _encode_end_txn_response_v0,
+        _encode_end_txn_response_v3, _encode_end_txn_response_v3, _encode_end_txn_response_v5,
     ),
 )

@@ -82,10 +82,6 @@ EnvelopeRequest.codec = Codec(
     EnvelopeRequest,
     TABLE,
     classes=(EnvelopeRequest,),
-    decoders=(
-        _decode_envelope_request_v0,
-    ),
-    encoders=(
-        _encode_envelope_request_v0,
-    ),
+    decoders=(_decode_envelope_request_v0,),
+    encoders=(_encode_envelope_request_v0,),
 )

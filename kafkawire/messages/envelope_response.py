@@ -80,10 +80,6 @@ EnvelopeResponse.codec = Codec(
     EnvelopeResponse,
     TABLE,
     classes=(EnvelopeResponse,),
-    decoders=(
-        _decode_envelope_response_v0,
-    ),
-    encoders=(
-        _encode_envelope_response_v0,
-    ),
+    decoders=(_decode_envelope_response_v0,),
+    encoders=(_encode_envelope_response_v0,),
 )

@@ -102,11 +102,11 @@ ExpireDelegationTokenRequest.codec = Codec(
     TABLE,
     classes=(ExpireDelegationTokenRequest,),
     decoders=(
-        _decode_expire_delegation_token_request_v0,
+        _decode_expire_delegation_token_request_v0, _decode_expire_delegation_token_request_v0,
         _decode_expire_delegation_token_request_v2,
     ),
     encoders=(
-        _encode_expire_delegation_token_request_v0,
+        _encode_expire_delegation_token_request_v0, _encode_expire_delegation_token_request_v0,
         _encode_expire_delegation_token_request_v2,
     ),
 )

@@ -99,11 +99,11 @@ ExpireDelegationTokenResponse.codec = Codec(
     TABLE,
     classes=(ExpireDelegationTokenResponse,),
     decoders=(
-        _decode_expire_delegation_token_response_v0,
+        _decode_expire_delegation_token_response_v0, _decode_expire_delegation_token_response_v0,
         _decode_expire_delegation_token_response_v2,
     ),
     encoders=(
-        _encode_expire_delegation_token_response_v0,
+        _encode_expire_delegation_token_response_v0, _encode_expire_delegation_token_response_v0,
         _encode_expire_delegation_token_response_v2,
     ),
 )

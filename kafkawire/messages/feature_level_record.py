@@ -80,10 +80,6 @@ FeatureLevelRecord.codec = Codec(
     FeatureLevelRecord,
     TABLE,
     classes=(FeatureLevelRecord,),
-    decoders=(
-        _decode_feature_level_record_v0,
-    ),
-    encoders=(
-        _encode_feature_level_record_v0,
-    ),
+    decoders=(_decode_feature_level_record_v0,),
+    encoders=(_encode_feature_level_record_v0,),
 )

@@ -78,10 +78,6 @@ FenceBrokerRecord.codec = Codec(
     FenceBrokerRecord,
     TABLE,
     classes=(FenceBrokerRecord,),
-    decoders=(
-        _decode_fence_broker_record_v0,
-    ),
-    encoders=(
-        _encode_fence_broker_record_v0,
-    ),
+    decoders=(_decode_fence_broker_record_v0,),
+    encoders=(_encode_fence_broker_record_v0,),
 )

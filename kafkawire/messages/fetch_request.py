@@ -28,13 +28,11 @@ from kafkawire.wire.layout import (
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
     make_uuid,
     read_array,
     read_compact_array,
     read_compact_int32s,
     read_compact_nullable_string,
-    read_compact_rows,
     read_compact_string,
     read_int32s,
     read_int64,
@@ -44,6 +42,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows, shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -52,11 +51,11 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
+    write_int32s,
     write_int64,
-    write_numbers,
     write_string,
     write_tags,
     write_uuid,
@@ -551,39 +550,54 @@ unpack_iqqi, pack_iqqi = unpacker("iqqi"), packer("iqqi")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_fetch_partition_v0(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    partition, fetch_offset, partition_max_bytes = unpack_iqi(b, p)
-    return FetchPartition(partition, fetch_offset=fetch_offset, partition_max_bytes=partition_max_bytes), p + 16
+def _decode_items_fetch_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, fetch_offset, partition_max_bytes = unpack_iqi(b, p)
+        values.append(FetchPartition(partition, fetch_offset=fetch_offset, partition_max_bytes=partition_max_bytes))
+        p += 16
+    return tuple(values), p
 
 
-def _encode_fetch_partition_v0(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    if o.last_fetched_epoch != -1:
-        raise ValueError("last_fetched_epoch")
-    out(pack_iqi(o.partition, o.fetch_offset, o.partition_max_bytes))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_fetch_partition_v0(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        if o.last_fetched_epoch != -1:
+            raise ValueError("last_fetched_epoch")
+        out(pack_iqi(o.partition, o.fetch_offset, o.partition_max_bytes))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetch_topic_v0(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_fetch_partition_v0, 16, b, p)
-    return FetchTopic(topic, partitions=partitions), p
+_rows_fetch_partition_v0 = shaped(
+    lambda rows: [FetchPartition(r[0], fetch_offset=r[1], partition_max_bytes=r[2]) for r in rows],
+    _decode_items_fetch_partition_v0, "iqi", False,
+)
 
 
-def _encode_fetch_topic_v0(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_fetch_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_fetch_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_rows_fetch_partition_v0, 16, b, p)
+        values.append(FetchTopic(topic, partitions=partitions))
+    return tuple(values), p
+
+
+def _encode_items_fetch_topic_v0(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_fetch_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_request_v0(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes = unpack_iii(b, p)
-    topics, p = read_array(_decode_fetch_topic_v0, 6, b, p + 12)
+    topics, p = read_array(_decode_items_fetch_topic_v0, 6, b, p + 12)
     return FetchRequest(replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=topics), p
 
 
@@ -593,14 +607,14 @@ def _encode_fetch_request_v0(o: FetchRequest, out: Append) -> None:
     if o.forgotten_topics_data != ():
         raise ValueError("forgotten_topics_data")
     out(pack_iii(o.replica_id, o.max_wait_ms, o.min_bytes))
-    write_array(_encode_fetch_topic_v0, o.topics, out)
+    write_array(_encode_items_fetch_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_request_v3(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes = unpack_iiii(b, p)
-    topics, p = read_array(_decode_fetch_topic_v0, 6, b, p + 16)
+    topics, p = read_array(_decode_items_fetch_topic_v0, 6, b, p + 16)
     return FetchRequest(
         replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics,
     ), p
@@ -612,14 +626,14 @@ def _encode_fetch_request_v3(o: FetchRequest, out: Append) -> None:
     if o.forgotten_topics_data != ():
         raise ValueError("forgotten_topics_data")
     out(pack_iiii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes))
-    write_array(_encode_fetch_topic_v0, o.topics, out)
+    write_array(_encode_items_fetch_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_request_v4(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = unpack_iiiib(b, p)
-    topics, p = read_array(_decode_fetch_topic_v0, 6, b, p + 17)
+    topics, p = read_array(_decode_items_fetch_topic_v0, 6, b, p + 17)
     return FetchRequest(
         replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes,
         isolation_level=isolation_level, topics=topics,
@@ -632,47 +646,62 @@ def _encode_fetch_request_v4(o: FetchRequest, out: Append) -> None:
     if o.forgotten_topics_data != ():
         raise ValueError("forgotten_topics_data")
     out(pack_iiiib(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level))
-    write_array(_encode_fetch_topic_v0, o.topics, out)
+    write_array(_encode_items_fetch_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetch_partition_v5(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    partition, fetch_offset, log_start_offset, partition_max_bytes = unpack_iqqi(b, p)
-    return FetchPartition(
-        partition, fetch_offset=fetch_offset, log_start_offset=log_start_offset,
-        partition_max_bytes=partition_max_bytes,
-    ), p + 24
+def _decode_items_fetch_partition_v5(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, fetch_offset, log_start_offset, partition_max_bytes = unpack_iqqi(b, p)
+        values.append(FetchPartition(
+            partition, fetch_offset=fetch_offset, log_start_offset=log_start_offset,
+            partition_max_bytes=partition_max_bytes,
+        ))
+        p += 24
+    return tuple(values), p
 
 
-def _encode_fetch_partition_v5(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    if o.last_fetched_epoch != -1:
-        raise ValueError("last_fetched_epoch")
-    out(pack_iqqi(o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_fetch_partition_v5(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        if o.last_fetched_epoch != -1:
+            raise ValueError("last_fetched_epoch")
+        out(pack_iqqi(o.partition, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetch_topic_v5(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_fetch_partition_v5, 24, b, p)
-    return FetchTopic(topic, partitions=partitions), p
+_rows_fetch_partition_v5 = shaped(
+    lambda rows: [FetchPartition(r[0], fetch_offset=r[1], log_start_offset=r[2], partition_max_bytes=r[3]) for r in rows],
+    _decode_items_fetch_partition_v5, "iqqi", False,
+)
 
 
-def _encode_fetch_topic_v5(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_fetch_partition_v5, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_fetch_topic_v5(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_rows_fetch_partition_v5, 24, b, p)
+        values.append(FetchTopic(topic, partitions=partitions))
+    return tuple(values), p
+
+
+def _encode_items_fetch_topic_v5(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_fetch_partition_v5, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_request_v5(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = unpack_iiiib(b, p)
-    topics, p = read_array(_decode_fetch_topic_v5, 6, b, p + 17)
+    topics, p = read_array(_decode_items_fetch_topic_v5, 6, b, p + 17)
     return FetchRequest(
         replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes,
         isolation_level=isolation_level, topics=topics,
@@ -685,30 +714,34 @@ def _encode_fetch_request_v5(o: FetchRequest, out: Append) -> None:
     if o.forgotten_topics_data != ():
         raise ValueError("forgotten_topics_data")
     out(pack_iiiib(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level))
-    write_array(_encode_fetch_topic_v5, o.topics, out)
+    write_array(_encode_items_fetch_topic_v5, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_forgotten_topic_v7(b: Buffer, p: int) -> tuple[ForgottenTopic, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return ForgottenTopic(topic, partitions=partitions), p
+def _decode_items_forgotten_topic_v7(b: Buffer, p: int, n: int) -> tuple[tuple[ForgottenTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(ForgottenTopic(topic, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_forgotten_topic_v7(o: ForgottenTopic, out: Append) -> None:
-    if o.__class__ is not ForgottenTopic:
-        raise TypeError
-    write_string(o.topic, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_forgotten_topic_v7(values: tuple[ForgottenTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ForgottenTopic:
+            raise TypeError
+        write_string(o.topic, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_request_v7(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(b, p)
-    topics, p = read_array(_decode_fetch_topic_v5, 6, b, p + 25)
-    forgotten_topics_data, p = read_array(_decode_forgotten_topic_v7, 6, b, p)
+    topics, p = read_array(_decode_items_fetch_topic_v5, 6, b, p + 25)
+    forgotten_topics_data, p = read_array(_decode_items_forgotten_topic_v7, 6, b, p)
     return FetchRequest(
         replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes,
         isolation_level=isolation_level, session_id=session_id, session_epoch=session_epoch, topics=topics,
@@ -722,49 +755,64 @@ def _encode_fetch_request_v7(o: FetchRequest, out: Append) -> None:
     out(pack_iiiibii(
         o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch,
     ))
-    write_array(_encode_fetch_topic_v5, o.topics, out)
-    write_array(_encode_forgotten_topic_v7, o.forgotten_topics_data, out)
+    write_array(_encode_items_fetch_topic_v5, o.topics, out)
+    write_array(_encode_items_forgotten_topic_v7, o.forgotten_topics_data, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetch_partition_v9(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes = unpack_iiqqi(b, p)
-    return FetchPartition(
-        partition, current_leader_epoch, fetch_offset, log_start_offset=log_start_offset,
-        partition_max_bytes=partition_max_bytes,
-    ), p + 28
+def _decode_items_fetch_partition_v9(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes = unpack_iiqqi(b, p)
+        values.append(FetchPartition(
+            partition, current_leader_epoch, fetch_offset, log_start_offset=log_start_offset,
+            partition_max_bytes=partition_max_bytes,
+        ))
+        p += 28
+    return tuple(values), p
 
 
-def _encode_fetch_partition_v9(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    if o.last_fetched_epoch != -1:
-        raise ValueError("last_fetched_epoch")
-    out(pack_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_fetch_partition_v9(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        if o.last_fetched_epoch != -1:
+            raise ValueError("last_fetched_epoch")
+        out(pack_iiqqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.log_start_offset, o.partition_max_bytes))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetch_topic_v9(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_fetch_partition_v9, 28, b, p)
-    return FetchTopic(topic, partitions=partitions), p
+_rows_fetch_partition_v9 = shaped(
+    lambda rows: [FetchPartition(r[0], r[1], r[2], log_start_offset=r[3], partition_max_bytes=r[4]) for r in rows],
+    _decode_items_fetch_partition_v9, "iiqqi", False,
+)
 
 
-def _encode_fetch_topic_v9(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_fetch_partition_v9, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_fetch_topic_v9(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_rows_fetch_partition_v9, 28, b, p)
+        values.append(FetchTopic(topic, partitions=partitions))
+    return tuple(values), p
+
+
+def _encode_items_fetch_topic_v9(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_fetch_partition_v9, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_request_v9(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(b, p)
-    topics, p = read_array(_decode_fetch_topic_v9, 6, b, p + 25)
-    forgotten_topics_data, p = read_array(_decode_forgotten_topic_v7, 6, b, p)
+    topics, p = read_array(_decode_items_fetch_topic_v9, 6, b, p + 25)
+    forgotten_topics_data, p = read_array(_decode_items_forgotten_topic_v7, 6, b, p)
     return FetchRequest(
         replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes,
         isolation_level=isolation_level, session_id=session_id, session_epoch=session_epoch, topics=topics,
@@ -778,16 +826,16 @@ def _encode_fetch_request_v9(o: FetchRequest, out: Append) -> None:
     out(pack_iiiibii(
         o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch,
     ))
-    write_array(_encode_fetch_topic_v9, o.topics, out)
-    write_array(_encode_forgotten_topic_v7, o.forgotten_topics_data, out)
+    write_array(_encode_items_fetch_topic_v9, o.topics, out)
+    write_array(_encode_items_forgotten_topic_v7, o.forgotten_topics_data, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_request_v11(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(b, p)
-    topics, p = read_array(_decode_fetch_topic_v9, 6, b, p + 25)
-    forgotten_topics_data, p = read_array(_decode_forgotten_topic_v7, 6, b, p)
+    topics, p = read_array(_decode_items_fetch_topic_v9, 6, b, p + 25)
+    forgotten_topics_data, p = read_array(_decode_items_forgotten_topic_v7, 6, b, p)
     rack_id, p = read_string(b, p)
     return FetchRequest(
         replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes,
@@ -802,95 +850,114 @@ def _encode_fetch_request_v11(o: FetchRequest, out: Append) -> None:
     out(pack_iiiibii(
         o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch,
     ))
-    write_array(_encode_fetch_topic_v9, o.topics, out)
-    write_array(_encode_forgotten_topic_v7, o.forgotten_topics_data, out)
+    write_array(_encode_items_fetch_topic_v9, o.topics, out)
+    write_array(_encode_items_forgotten_topic_v7, o.forgotten_topics_data, out)
     write_string(o.rack_id, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetch_partition_v12(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    (
-        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-    ) = unpack_iiqiqi(b, p)
-    if b[p + 32]:
-        tagged, p = read_tags(_TAGS_FETCH_PARTITION_V12, b, p + 32)
-        return FetchPartition(
+def _decode_items_fetch_partition_v12(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        (
             partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-            **tagged,
-        ), p
-    return FetchPartition(
-        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-    ), p + 33
+        ) = unpack_iiqiqi(b, p)
+        if b[p + 32]:
+            tagged, p = read_tags(_TAGS_FETCH_PARTITION_V12, b, p + 32)
+            values.append(FetchPartition(
+                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                partition_max_bytes, **tagged,
+            ))
+        else:
+            values.append(FetchPartition(
+                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                partition_max_bytes,
+            ))
+            p += 33
+    return tuple(values), p
 
 
-def _encode_fetch_partition_v12(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iiqiqi(
-            o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
-            o.partition_max_bytes,
-        ))
-        write_tags((), _TAGS_FETCH_PARTITION_V12, o, out)
-    else:
-        out(pack_iiqiqix(
-            o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
-            o.partition_max_bytes,
-        ))
+def _encode_items_fetch_partition_v12(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iiqiqi(
+                o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
+                o.partition_max_bytes,
+            ))
+            write_tags((), _TAGS_FETCH_PARTITION_V12, o, out)
+        else:
+            out(pack_iiqiqix(
+                o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
+                o.partition_max_bytes,
+            ))
 
 
 _TAGS_FETCH_PARTITION_V12: ReadTags = {
     0: None,
     1: None,
 }
-_rows_fetch_partition_v12 = Rows(FetchPartition, _decode_fetch_partition_v12, "iiqiqi", True)
+_rows_fetch_partition_v12 = rows(FetchPartition, _decode_items_fetch_partition_v12, "iiqiqi", True)
 
 
-def _decode_fetch_topic_v12(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_fetch_partition_v12, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchTopic(topic, partitions=partitions, **tagged), p
-    return FetchTopic(topic, partitions=partitions), p + 1
+def _decode_items_fetch_topic_v12(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_fetch_partition_v12, 33, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchTopic(topic, partitions=partitions, **tagged))
+        else:
+            values.append(FetchTopic(topic, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetch_topic_v12(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_array(_encode_fetch_partition_v12, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetch_topic_v12(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_array(_encode_items_fetch_partition_v12, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_forgotten_topic_v12(b: Buffer, p: int) -> tuple[ForgottenTopic, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ForgottenTopic(topic, partitions=partitions, **tagged), p
-    return ForgottenTopic(topic, partitions=partitions), p + 1
+def _decode_items_forgotten_topic_v12(b: Buffer, p: int, n: int) -> tuple[tuple[ForgottenTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ForgottenTopic(topic, partitions=partitions, **tagged))
+        else:
+            values.append(ForgottenTopic(topic, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_forgotten_topic_v12(o: ForgottenTopic, out: Append) -> None:
-    if o.__class__ is not ForgottenTopic:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_forgotten_topic_v12(values: tuple[ForgottenTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ForgottenTopic:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_request_v12(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v12, 3, b, p + 25)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v12, 3, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v12, 3, b, p + 25)
+    forgotten_topics_data, p = read_compact_array(_decode_items_forgotten_topic_v12, 3, b, p)
     rack_id, p = read_compact_string(b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_REQUEST_V12, b, p)
@@ -912,8 +979,8 @@ def _encode_fetch_request_v12(o: FetchRequest, out: Append) -> None:
     out(pack_iiiibii(
         o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch,
     ))
-    write_compact_array(_encode_fetch_topic_v12, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v12, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v12, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v12, o.forgotten_topics_data, out)
     write_compact_string(o.rack_id, out)
     write_tags(_TAGGED_FETCH_REQUEST_V12, _TAGS_FETCH_REQUEST_V12, o, out)
 
@@ -927,50 +994,68 @@ _TAGGED_FETCH_REQUEST_V12: WriteTags = (
 )
 
 
-def _decode_fetch_topic_v13(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_fetch_partition_v12, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return FetchTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_fetch_topic_v13(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_fetch_partition_v12, 33, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(FetchTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetch_topic_v13(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_fetch_partition_v12, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetch_topic_v13(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_fetch_partition_v12, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_forgotten_topic_v13(b: Buffer, p: int) -> tuple[ForgottenTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_int32s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ForgottenTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return ForgottenTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_forgotten_topic_v13(b: Buffer, p: int, n: int) -> tuple[tuple[ForgottenTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_int32s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ForgottenTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(ForgottenTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_forgotten_topic_v13(o: ForgottenTopic, out: Append) -> None:
-    if o.__class__ is not ForgottenTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_forgotten_topic_v13(values: tuple[ForgottenTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ForgottenTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
+
+
+_rows_forgotten_topic_v13 = shaped(
+    lambda rows, e1: [ForgottenTopic(topic_id=make_uuid(r[0]), partitions=r[1:e1]) for r in rows],
+    _decode_items_forgotten_topic_v13, "16s [i ", True,
+)
 
 
 def _decode_fetch_request_v13(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v13, 18, b, p + 25)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v13, 18, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v13, 18, b, p + 25)
+    forgotten_topics_data, p = read_compact_array(_rows_forgotten_topic_v13, 18, b, p)
     rack_id, p = read_compact_string(b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_REQUEST_V13, b, p)
@@ -992,8 +1077,8 @@ def _encode_fetch_request_v13(o: FetchRequest, out: Append) -> None:
     out(pack_iiiibii(
         o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch,
     ))
-    write_compact_array(_encode_fetch_topic_v13, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v13, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v13, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v13, o.forgotten_topics_data, out)
     write_compact_string(o.rack_id, out)
     write_tags(_TAGGED_FETCH_REQUEST_V13, _TAGS_FETCH_REQUEST_V13, o, out)
 
@@ -1027,8 +1112,8 @@ def _encode_replica_state_v15(o: ReplicaState, out: Append) -> None:
 
 def _decode_fetch_request_v15(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v13, 18, b, p + 21)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v13, 18, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v13, 18, b, p + 21)
+    forgotten_topics_data, p = read_compact_array(_rows_forgotten_topic_v13, 18, b, p)
     rack_id, p = read_compact_string(b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_REQUEST_V15, b, p)
@@ -1048,8 +1133,8 @@ def _encode_fetch_request_v15(o: FetchRequest, out: Append) -> None:
     if o.replica_id != -1:
         raise ValueError("replica_id")
     out(pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-    write_compact_array(_encode_fetch_topic_v13, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v13, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v13, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v13, o.forgotten_topics_data, out)
     write_compact_string(o.rack_id, out)
     write_tags(_TAGGED_FETCH_REQUEST_V15, _TAGS_FETCH_REQUEST_V15, o, out)
 
@@ -1064,29 +1149,36 @@ _TAGGED_FETCH_REQUEST_V15: WriteTags = (
 )
 
 
-def _decode_fetch_partition_v17(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    (
-        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-    ) = unpack_iiqiqi(b, p)
-    if b[p + 32]:
-        tagged, p = read_tags(_TAGS_FETCH_PARTITION_V17, b, p + 32)
-        return FetchPartition(
+def _decode_items_fetch_partition_v17(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        (
             partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-            **tagged,
-        ), p
-    return FetchPartition(
-        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-    ), p + 33
+        ) = unpack_iiqiqi(b, p)
+        if b[p + 32]:
+            tagged, p = read_tags(_TAGS_FETCH_PARTITION_V17, b, p + 32)
+            values.append(FetchPartition(
+                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                partition_max_bytes, **tagged,
+            ))
+        else:
+            values.append(FetchPartition(
+                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                partition_max_bytes,
+            ))
+            p += 33
+    return tuple(values), p
 
 
-def _encode_fetch_partition_v17(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    out(pack_iiqiqi(
-        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
-        o.partition_max_bytes,
-    ))
-    write_tags(_TAGGED_FETCH_PARTITION_V17, _TAGS_FETCH_PARTITION_V17, o, out)
+def _encode_items_fetch_partition_v17(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        out(pack_iiqiqi(
+            o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
+            o.partition_max_bytes,
+        ))
+        write_tags(_TAGGED_FETCH_PARTITION_V17, _TAGS_FETCH_PARTITION_V17, o, out)
 
 
 _TAGS_FETCH_PARTITION_V17: ReadTags = {
@@ -1096,33 +1188,39 @@ _TAGS_FETCH_PARTITION_V17: ReadTags = {
 _TAGGED_FETCH_PARTITION_V17: WriteTags = (
     (0, "replica_directory_id", ZERO_UUID, write_uuid),
 )
-_rows_fetch_partition_v17 = Rows(FetchPartition, _decode_fetch_partition_v17, "iiqiqi", True)
+_rows_fetch_partition_v17 = rows(FetchPartition, _decode_items_fetch_partition_v17, "iiqiqi", True)
 
 
-def _decode_fetch_topic_v17(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_fetch_partition_v17, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return FetchTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_fetch_topic_v17(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_fetch_partition_v17, 33, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(FetchTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetch_topic_v17(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_fetch_partition_v17, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetch_topic_v17(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_fetch_partition_v17, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_request_v17(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v17, 18, b, p + 21)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v13, 18, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v17, 18, b, p + 21)
+    forgotten_topics_data, p = read_compact_array(_rows_forgotten_topic_v13, 18, b, p)
     rack_id, p = read_compact_string(b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_REQUEST_V17, b, p)
@@ -1142,8 +1240,8 @@ def _encode_fetch_request_v17(o: FetchRequest, out: Append) -> None:
     if o.replica_id != -1:
         raise ValueError("replica_id")
     out(pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-    write_compact_array(_encode_fetch_topic_v17, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v13, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v17, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v13, o.forgotten_topics_data, out)
     write_compact_string(o.rack_id, out)
     write_tags(_TAGGED_FETCH_REQUEST_V17, _TAGS_FETCH_REQUEST_V17, o, out)
 
@@ -1158,29 +1256,36 @@ _TAGGED_FETCH_REQUEST_V17: WriteTags = (
 )
 
 
-def _decode_fetch_partition_v18(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    (
-        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-    ) = unpack_iiqiqi(b, p)
-    if b[p + 32]:
-        tagged, p = read_tags(_TAGS_FETCH_PARTITION_V18, b, p + 32)
-        return FetchPartition(
+def _decode_items_fetch_partition_v18(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        (
             partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-            **tagged,
-        ), p
-    return FetchPartition(
-        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
-    ), p + 33
+        ) = unpack_iiqiqi(b, p)
+        if b[p + 32]:
+            tagged, p = read_tags(_TAGS_FETCH_PARTITION_V18, b, p + 32)
+            values.append(FetchPartition(
+                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                partition_max_bytes, **tagged,
+            ))
+        else:
+            values.append(FetchPartition(
+                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                partition_max_bytes,
+            ))
+            p += 33
+    return tuple(values), p
 
 
-def _encode_fetch_partition_v18(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    out(pack_iiqiqi(
-        o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
-        o.partition_max_bytes,
-    ))
-    write_tags(_TAGGED_FETCH_PARTITION_V18, _TAGS_FETCH_PARTITION_V18, o, out)
+def _encode_items_fetch_partition_v18(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        out(pack_iiqiqi(
+            o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset,
+            o.partition_max_bytes,
+        ))
+        write_tags(_TAGGED_FETCH_PARTITION_V18, _TAGS_FETCH_PARTITION_V18, o, out)
 
 
 _TAGS_FETCH_PARTITION_V18: ReadTags = {
@@ -1191,33 +1296,39 @@ _TAGGED_FETCH_PARTITION_V18: WriteTags = (
     (0, "replica_directory_id", ZERO_UUID, write_uuid),
     (1, "high_watermark", 9223372036854775807, write_int64),
 )
-_rows_fetch_partition_v18 = Rows(FetchPartition, _decode_fetch_partition_v18, "iiqiqi", True)
+_rows_fetch_partition_v18 = rows(FetchPartition, _decode_items_fetch_partition_v18, "iiqiqi", True)
 
 
-def _decode_fetch_topic_v18(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_fetch_partition_v18, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return FetchTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_fetch_topic_v18(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_fetch_partition_v18, 33, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(FetchTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetch_topic_v18(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_fetch_partition_v18, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetch_topic_v18(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_fetch_partition_v18, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_request_v18(b: Buffer, p: int) -> tuple[FetchRequest, int]:
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v18, 18, b, p + 21)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v13, 18, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v18, 18, b, p + 21)
+    forgotten_topics_data, p = read_compact_array(_rows_forgotten_topic_v13, 18, b, p)
     rack_id, p = read_compact_string(b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_REQUEST_V18, b, p)
@@ -1237,8 +1348,8 @@ def _encode_fetch_request_v18(o: FetchRequest, out: Append) -> None:
     if o.replica_id != -1:
         raise ValueError("replica_id")
     out(pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-    write_compact_array(_encode_fetch_topic_v18, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v13, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v18, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v13, o.forgotten_topics_data, out)
     write_compact_string(o.rack_id, out)
     write_tags(_TAGGED_FETCH_REQUEST_V18, _TAGS_FETCH_REQUEST_V18, o, out)
 
@@ -1258,65 +1369,17 @@ FetchRequest.codec = Codec(
     TABLE,
     classes=(ReplicaState, FetchPartition, FetchTopic, ForgottenTopic, FetchRequest),
     decoders=(
-        _decode_fetch_partition_v0,
-        _decode_fetch_topic_v0,
-        _decode_fetch_request_v0,
-        _decode_fetch_request_v3,
-        _decode_fetch_request_v4,
-        _decode_fetch_partition_v5,
-        _decode_fetch_topic_v5,
-        _decode_fetch_request_v5,
-        _decode_forgotten_topic_v7,
-        _decode_fetch_request_v7,
-        _decode_fetch_partition_v9,
-        _decode_fetch_topic_v9,
-        _decode_fetch_request_v9,
-        _decode_fetch_request_v11,
-        _decode_fetch_partition_v12,
-        _decode_fetch_topic_v12,
-        _decode_forgotten_topic_v12,
-        _decode_fetch_request_v12,
-        _decode_fetch_topic_v13,
-        _decode_forgotten_topic_v13,
-        _decode_fetch_request_v13,
-        _decode_replica_state_v15,
-        _decode_fetch_request_v15,
-        _decode_fetch_partition_v17,
-        _decode_fetch_topic_v17,
-        _decode_fetch_request_v17,
-        _decode_fetch_partition_v18,
-        _decode_fetch_topic_v18,
-        _decode_fetch_request_v18,
+        _decode_fetch_request_v0, _decode_fetch_request_v0, _decode_fetch_request_v0, _decode_fetch_request_v3,
+        _decode_fetch_request_v4, _decode_fetch_request_v5, _decode_fetch_request_v5, _decode_fetch_request_v7,
+        _decode_fetch_request_v7, _decode_fetch_request_v9, _decode_fetch_request_v9, _decode_fetch_request_v11,
+        _decode_fetch_request_v12, _decode_fetch_request_v13, _decode_fetch_request_v13, _decode_fetch_request_v15,
+        _decode_fetch_request_v15, _decode_fetch_request_v17, _decode_fetch_request_v18,
     ),
     encoders=(
-        _encode_fetch_partition_v0,
-        _encode_fetch_topic_v0,
-        _encode_fetch_request_v0,
-        _encode_fetch_request_v3,
-        _encode_fetch_request_v4,
-        _encode_fetch_partition_v5,
-        _encode_fetch_topic_v5,
-        _encode_fetch_request_v5,
-        _encode_forgotten_topic_v7,
-        _encode_fetch_request_v7,
-        _encode_fetch_partition_v9,
-        _encode_fetch_topic_v9,
-        _encode_fetch_request_v9,
-        _encode_fetch_request_v11,
-        _encode_fetch_partition_v12,
-        _encode_fetch_topic_v12,
-        _encode_forgotten_topic_v12,
-        _encode_fetch_request_v12,
-        _encode_fetch_topic_v13,
-        _encode_forgotten_topic_v13,
-        _encode_fetch_request_v13,
-        _encode_replica_state_v15,
-        _encode_fetch_request_v15,
-        _encode_fetch_partition_v17,
-        _encode_fetch_topic_v17,
-        _encode_fetch_request_v17,
-        _encode_fetch_partition_v18,
-        _encode_fetch_topic_v18,
-        _encode_fetch_request_v18,
+        _encode_fetch_request_v0, _encode_fetch_request_v0, _encode_fetch_request_v0, _encode_fetch_request_v3,
+        _encode_fetch_request_v4, _encode_fetch_request_v5, _encode_fetch_request_v5, _encode_fetch_request_v7,
+        _encode_fetch_request_v7, _encode_fetch_request_v9, _encode_fetch_request_v9, _encode_fetch_request_v11,
+        _encode_fetch_request_v12, _encode_fetch_request_v13, _encode_fetch_request_v13, _encode_fetch_request_v15,
+        _encode_fetch_request_v15, _encode_fetch_request_v17, _encode_fetch_request_v18,
     ),
 )

@@ -30,21 +30,21 @@ from kafkawire.wire.layout import (
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
     make_uuid,
     read_array,
     read_compact_array,
+    read_compact_nullable_array,
     read_compact_nullable_bytes,
-    read_compact_nullable_rows,
     read_compact_nullable_string,
     read_compact_string,
+    read_nullable_array,
     read_nullable_bytes,
-    read_nullable_rows,
     read_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -543,46 +543,56 @@ pack_qqx = packer("qqx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, high_watermark = unpack_ihq(b, p)
-    records, p = read_nullable_bytes(b, p + 14)
-    return PartitionData(partition_index, error_code, high_watermark, records=records), p
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, high_watermark = unpack_ihq(b, p)
+        records, p = read_nullable_bytes(b, p + 14)
+        values.append(PartitionData(partition_index, error_code, high_watermark, records=records))
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.diverging_epoch != EpochEndOffset():
-        raise ValueError("diverging_epoch")
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    if o.snapshot_id != SnapshotId():
-        raise ValueError("snapshot_id")
-    if o.preferred_read_replica != -1:
-        raise ValueError("preferred_read_replica")
-    out(pack_ihq(o.partition_index, o.error_code, o.high_watermark))
-    write_nullable_bytes(o.records, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.diverging_epoch != EpochEndOffset():
+            raise ValueError("diverging_epoch")
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        if o.snapshot_id != SnapshotId():
+            raise ValueError("snapshot_id")
+        if o.preferred_read_replica != -1:
+            raise ValueError("preferred_read_replica")
+        out(pack_ihq(o.partition_index, o.error_code, o.high_watermark))
+        write_nullable_bytes(o.records, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetchable_topic_response_v0(b: Buffer, p: int) -> tuple[FetchableTopicResponse, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_partition_data_v0, 18, b, p)
-    return FetchableTopicResponse(topic, partitions=partitions), p
+def _decode_items_fetchable_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[FetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_partition_data_v0, 18, b, p)
+        values.append(FetchableTopicResponse(topic, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_fetchable_topic_response_v0(o: FetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not FetchableTopicResponse:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_fetchable_topic_response_v0(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchableTopicResponse:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_response_v0(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    responses, p = read_array(_decode_fetchable_topic_response_v0, 6, b, p)
+    responses, p = read_array(_decode_items_fetchable_topic_response_v0, 6, b, p)
     return FetchResponse(responses=responses), p
 
 
@@ -591,14 +601,14 @@ def _encode_fetch_response_v0(o: FetchResponse, out: Append) -> None:
         raise ValueError("session_id")
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
-    write_array(_encode_fetchable_topic_response_v0, o.responses, out)
+    write_array(_encode_items_fetchable_topic_response_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_response_v1(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_fetchable_topic_response_v0, 6, b, p + 4)
+    responses, p = read_array(_decode_items_fetchable_topic_response_v0, 6, b, p + 4)
     return FetchResponse(throttle_time_ms, responses=responses), p
 
 
@@ -608,73 +618,88 @@ def _encode_fetch_response_v1(o: FetchResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_fetchable_topic_response_v0, o.responses, out)
+    write_array(_encode_items_fetchable_topic_response_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_aborted_transaction_v4(b: Buffer, p: int) -> tuple[AbortedTransaction, int]:
-    producer_id, first_offset = unpack_qq(b, p)
-    return AbortedTransaction(producer_id, first_offset), p + 16
+def _decode_items_aborted_transaction_v4(b: Buffer, p: int, n: int) -> tuple[tuple[AbortedTransaction, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, first_offset = unpack_qq(b, p)
+        values.append(AbortedTransaction(producer_id, first_offset))
+        p += 16
+    return tuple(values), p
 
 
-def _encode_aborted_transaction_v4(o: AbortedTransaction, out: Append) -> None:
-    if o.__class__ is not AbortedTransaction:
-        raise TypeError
-    out(pack_qq(o.producer_id, o.first_offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_aborted_transaction_v4(values: tuple[AbortedTransaction, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AbortedTransaction:
+            raise TypeError
+        out(pack_qq(o.producer_id, o.first_offset))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_aborted_transaction_v4 = Rows(AbortedTransaction, _decode_aborted_transaction_v4, "qq", False)
+_rows_aborted_transaction_v4 = rows(AbortedTransaction, _decode_items_aborted_transaction_v4, "qq", False)
 
 
-def _decode_partition_data_v4(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, high_watermark, last_stable_offset = unpack_ihqq(b, p)
-    aborted_transactions, p = read_nullable_rows(_rows_aborted_transaction_v4, b, p + 22)
-    records, p = read_nullable_bytes(b, p)
-    return PartitionData(
-        partition_index, error_code, high_watermark, last_stable_offset, aborted_transactions=aborted_transactions,
-        records=records,
-    ), p
+def _decode_items_partition_data_v4(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, high_watermark, last_stable_offset = unpack_ihqq(b, p)
+        aborted_transactions, p = read_nullable_array(_rows_aborted_transaction_v4, 16, b, p + 22)
+        records, p = read_nullable_bytes(b, p)
+        values.append(PartitionData(
+            partition_index, error_code, high_watermark, last_stable_offset, aborted_transactions=aborted_transactions,
+            records=records,
+        ))
+    return tuple(values), p
 
 
-def _encode_partition_data_v4(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.diverging_epoch != EpochEndOffset():
-        raise ValueError("diverging_epoch")
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    if o.snapshot_id != SnapshotId():
-        raise ValueError("snapshot_id")
-    if o.preferred_read_replica != -1:
-        raise ValueError("preferred_read_replica")
-    out(pack_ihqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset))
-    write_nullable_array(_encode_aborted_transaction_v4, o.aborted_transactions, out)
-    write_nullable_bytes(o.records, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_data_v4(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.diverging_epoch != EpochEndOffset():
+            raise ValueError("diverging_epoch")
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        if o.snapshot_id != SnapshotId():
+            raise ValueError("snapshot_id")
+        if o.preferred_read_replica != -1:
+            raise ValueError("preferred_read_replica")
+        out(pack_ihqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset))
+        write_nullable_array(_encode_items_aborted_transaction_v4, o.aborted_transactions, out)
+        write_nullable_bytes(o.records, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetchable_topic_response_v4(b: Buffer, p: int) -> tuple[FetchableTopicResponse, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_partition_data_v4, 30, b, p)
-    return FetchableTopicResponse(topic, partitions=partitions), p
+def _decode_items_fetchable_topic_response_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[FetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_partition_data_v4, 30, b, p)
+        values.append(FetchableTopicResponse(topic, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_fetchable_topic_response_v4(o: FetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not FetchableTopicResponse:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_partition_data_v4, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_fetchable_topic_response_v4(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchableTopicResponse:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_partition_data_v4, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_response_v4(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_fetchable_topic_response_v4, 6, b, p + 4)
+    responses, p = read_array(_decode_items_fetchable_topic_response_v4, 6, b, p + 4)
     return FetchResponse(throttle_time_ms, responses=responses), p
 
 
@@ -684,57 +709,67 @@ def _encode_fetch_response_v4(o: FetchResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_fetchable_topic_response_v4, o.responses, out)
+    write_array(_encode_items_fetchable_topic_response_v4, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_data_v5(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
-    aborted_transactions, p = read_nullable_rows(_rows_aborted_transaction_v4, b, p + 30)
-    records, p = read_nullable_bytes(b, p)
-    return PartitionData(
-        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-        aborted_transactions=aborted_transactions, records=records,
-    ), p
+def _decode_items_partition_data_v5(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
+        aborted_transactions, p = read_nullable_array(_rows_aborted_transaction_v4, 16, b, p + 30)
+        records, p = read_nullable_bytes(b, p)
+        values.append(PartitionData(
+            partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
+            aborted_transactions=aborted_transactions, records=records,
+        ))
+    return tuple(values), p
 
 
-def _encode_partition_data_v5(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.diverging_epoch != EpochEndOffset():
-        raise ValueError("diverging_epoch")
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    if o.snapshot_id != SnapshotId():
-        raise ValueError("snapshot_id")
-    if o.preferred_read_replica != -1:
-        raise ValueError("preferred_read_replica")
-    out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
-    write_nullable_array(_encode_aborted_transaction_v4, o.aborted_transactions, out)
-    write_nullable_bytes(o.records, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_data_v5(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.diverging_epoch != EpochEndOffset():
+            raise ValueError("diverging_epoch")
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        if o.snapshot_id != SnapshotId():
+            raise ValueError("snapshot_id")
+        if o.preferred_read_replica != -1:
+            raise ValueError("preferred_read_replica")
+        out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
+        write_nullable_array(_encode_items_aborted_transaction_v4, o.aborted_transactions, out)
+        write_nullable_bytes(o.records, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetchable_topic_response_v5(b: Buffer, p: int) -> tuple[FetchableTopicResponse, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_partition_data_v5, 38, b, p)
-    return FetchableTopicResponse(topic, partitions=partitions), p
+def _decode_items_fetchable_topic_response_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[FetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_partition_data_v5, 38, b, p)
+        values.append(FetchableTopicResponse(topic, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_fetchable_topic_response_v5(o: FetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not FetchableTopicResponse:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_partition_data_v5, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_fetchable_topic_response_v5(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchableTopicResponse:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_partition_data_v5, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_response_v5(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_fetchable_topic_response_v5, 6, b, p + 4)
+    responses, p = read_array(_decode_items_fetchable_topic_response_v5, 6, b, p + 4)
     return FetchResponse(throttle_time_ms, responses=responses), p
 
 
@@ -744,14 +779,14 @@ def _encode_fetch_response_v5(o: FetchResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_fetchable_topic_response_v5, o.responses, out)
+    write_array(_encode_items_fetchable_topic_response_v5, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_response_v7(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_array(_decode_fetchable_topic_response_v5, 6, b, p + 10)
+    responses, p = read_array(_decode_items_fetchable_topic_response_v5, 6, b, p + 10)
     return FetchResponse(throttle_time_ms, error_code, session_id, responses), p
 
 
@@ -759,57 +794,67 @@ def _encode_fetch_response_v7(o: FetchResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_array(_encode_fetchable_topic_response_v5, o.responses, out)
+    write_array(_encode_items_fetchable_topic_response_v5, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_data_v11(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
-    aborted_transactions, p = read_nullable_rows(_rows_aborted_transaction_v4, b, p + 30)
-    preferred_read_replica = unpack_i(b, p)[0]
-    records, p = read_nullable_bytes(b, p + 4)
-    return PartitionData(
-        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-        aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica, records=records,
-    ), p
+def _decode_items_partition_data_v11(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
+        aborted_transactions, p = read_nullable_array(_rows_aborted_transaction_v4, 16, b, p + 30)
+        preferred_read_replica = unpack_i(b, p)[0]
+        records, p = read_nullable_bytes(b, p + 4)
+        values.append(PartitionData(
+            partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
+            aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica, records=records,
+        ))
+    return tuple(values), p
 
 
-def _encode_partition_data_v11(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.diverging_epoch != EpochEndOffset():
-        raise ValueError("diverging_epoch")
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    if o.snapshot_id != SnapshotId():
-        raise ValueError("snapshot_id")
-    out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
-    write_nullable_array(_encode_aborted_transaction_v4, o.aborted_transactions, out)
-    out(pack_i(o.preferred_read_replica))
-    write_nullable_bytes(o.records, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_data_v11(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.diverging_epoch != EpochEndOffset():
+            raise ValueError("diverging_epoch")
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        if o.snapshot_id != SnapshotId():
+            raise ValueError("snapshot_id")
+        out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
+        write_nullable_array(_encode_items_aborted_transaction_v4, o.aborted_transactions, out)
+        out(pack_i(o.preferred_read_replica))
+        write_nullable_bytes(o.records, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_fetchable_topic_response_v11(b: Buffer, p: int) -> tuple[FetchableTopicResponse, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_partition_data_v11, 42, b, p)
-    return FetchableTopicResponse(topic, partitions=partitions), p
+def _decode_items_fetchable_topic_response_v11(b: Buffer, p: int, n: int) -> tuple[
+    tuple[FetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_partition_data_v11, 42, b, p)
+        values.append(FetchableTopicResponse(topic, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_fetchable_topic_response_v11(o: FetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not FetchableTopicResponse:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_partition_data_v11, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_fetchable_topic_response_v11(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchableTopicResponse:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_partition_data_v11, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_fetch_response_v11(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_array(_decode_fetchable_topic_response_v11, 6, b, p + 10)
+    responses, p = read_array(_decode_items_fetchable_topic_response_v11, 6, b, p + 10)
     return FetchResponse(throttle_time_ms, error_code, session_id, responses), p
 
 
@@ -817,7 +862,7 @@ def _encode_fetch_response_v11(o: FetchResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_array(_encode_fetchable_topic_response_v11, o.responses, out)
+    write_array(_encode_items_fetchable_topic_response_v11, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -876,53 +921,66 @@ def _encode_snapshot_id_v12(o: SnapshotId, out: Append) -> None:
         out(pack_qix(o.end_offset, o.epoch))
 
 
-def _decode_aborted_transaction_v12(b: Buffer, p: int) -> tuple[AbortedTransaction, int]:
-    producer_id, first_offset = unpack_qq(b, p)
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return AbortedTransaction(producer_id, first_offset, **tagged), p
-    return AbortedTransaction(producer_id, first_offset), p + 17
+def _decode_items_aborted_transaction_v12(b: Buffer, p: int, n: int) -> tuple[tuple[AbortedTransaction, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, first_offset = unpack_qq(b, p)
+        if b[p + 16]:
+            tagged, p = read_tags({}, b, p + 16)
+            values.append(AbortedTransaction(producer_id, first_offset, **tagged))
+        else:
+            values.append(AbortedTransaction(producer_id, first_offset))
+            p += 17
+    return tuple(values), p
 
 
-def _encode_aborted_transaction_v12(o: AbortedTransaction, out: Append) -> None:
-    if o.__class__ is not AbortedTransaction:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qq(o.producer_id, o.first_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqx(o.producer_id, o.first_offset))
+def _encode_items_aborted_transaction_v12(values: tuple[AbortedTransaction, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AbortedTransaction:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_qq(o.producer_id, o.first_offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qqx(o.producer_id, o.first_offset))
 
 
-_rows_aborted_transaction_v12 = Rows(AbortedTransaction, _decode_aborted_transaction_v12, "qq", True)
+_rows_aborted_transaction_v12 = rows(AbortedTransaction, _decode_items_aborted_transaction_v12, "qq", True)
 
 
-def _decode_partition_data_v12(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
-    aborted_transactions, p = read_compact_nullable_rows(_rows_aborted_transaction_v12, b, p + 30)
-    preferred_read_replica = unpack_i(b, p)[0]
-    records, p = read_compact_nullable_bytes(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_PARTITION_DATA_V12, b, p)
-        return PartitionData(
-            partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-            aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica, records=records,
-            **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-        aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica, records=records,
-    ), p + 1
+def _decode_items_partition_data_v12(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
+        aborted_transactions, p = read_compact_nullable_array(_rows_aborted_transaction_v12, 17, b, p + 30)
+        preferred_read_replica = unpack_i(b, p)[0]
+        records, p = read_compact_nullable_bytes(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags(_TAGS_PARTITION_DATA_V12, b, p)
+            values.append(PartitionData(
+                partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
+                aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica,
+                records=records, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
+                aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica,
+                records=records,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_data_v12(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
-    write_compact_nullable_array(_encode_aborted_transaction_v12, o.aborted_transactions, out)
-    out(pack_i(o.preferred_read_replica))
-    write_compact_nullable_bytes(o.records, out)
-    write_tags(_TAGGED_PARTITION_DATA_V12, _TAGS_PARTITION_DATA_V12, o, out)
+def _encode_items_partition_data_v12(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
+        write_compact_nullable_array(_encode_items_aborted_transaction_v12, o.aborted_transactions, out)
+        out(pack_i(o.preferred_read_replica))
+        write_compact_nullable_bytes(o.records, out)
+        write_tags(_TAGGED_PARTITION_DATA_V12, _TAGS_PARTITION_DATA_V12, o, out)
 
 
 _TAGS_PARTITION_DATA_V12: ReadTags = {
@@ -937,29 +995,37 @@ _TAGGED_PARTITION_DATA_V12: WriteTags = (
 )
 
 
-def _decode_fetchable_topic_response_v12(b: Buffer, p: int) -> tuple[FetchableTopicResponse, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v12, 37, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchableTopicResponse(topic, partitions=partitions, **tagged), p
-    return FetchableTopicResponse(topic, partitions=partitions), p + 1
+def _decode_items_fetchable_topic_response_v12(b: Buffer, p: int, n: int) -> tuple[
+    tuple[FetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_data_v12, 37, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchableTopicResponse(topic, partitions=partitions, **tagged))
+        else:
+            values.append(FetchableTopicResponse(topic, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetchable_topic_response_v12(o: FetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not FetchableTopicResponse:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_array(_encode_partition_data_v12, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetchable_topic_response_v12(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchableTopicResponse:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_array(_encode_items_partition_data_v12, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_response_v12(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_compact_array(_decode_fetchable_topic_response_v12, 3, b, p + 10)
+    responses, p = read_compact_array(_decode_items_fetchable_topic_response_v12, 3, b, p + 10)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_RESPONSE_V12, b, p)
         return FetchResponse(throttle_time_ms, error_code, session_id, responses, **tagged), p
@@ -970,7 +1036,7 @@ def _encode_fetch_response_v12(o: FetchResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_compact_array(_encode_fetchable_topic_response_v12, o.responses, out)
+    write_compact_array(_encode_items_fetchable_topic_response_v12, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), _TAGS_FETCH_RESPONSE_V12, o, out)
     else:
@@ -982,29 +1048,37 @@ _TAGS_FETCH_RESPONSE_V12: ReadTags = {
 }
 
 
-def _decode_fetchable_topic_response_v13(b: Buffer, p: int) -> tuple[FetchableTopicResponse, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v12, 37, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchableTopicResponse(topic_id=topic_id, partitions=partitions, **tagged), p
-    return FetchableTopicResponse(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_fetchable_topic_response_v13(b: Buffer, p: int, n: int) -> tuple[
+    tuple[FetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_data_v12, 37, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchableTopicResponse(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(FetchableTopicResponse(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetchable_topic_response_v13(o: FetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not FetchableTopicResponse:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v12, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetchable_topic_response_v13(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchableTopicResponse:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v12, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_response_v13(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_compact_array(_decode_fetchable_topic_response_v13, 18, b, p + 10)
+    responses, p = read_compact_array(_decode_items_fetchable_topic_response_v13, 18, b, p + 10)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_RESPONSE_V13, b, p)
         return FetchResponse(throttle_time_ms, error_code, session_id, responses, **tagged), p
@@ -1015,7 +1089,7 @@ def _encode_fetch_response_v13(o: FetchResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_compact_array(_encode_fetchable_topic_response_v13, o.responses, out)
+    write_compact_array(_encode_items_fetchable_topic_response_v13, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), _TAGS_FETCH_RESPONSE_V13, o, out)
     else:
@@ -1027,33 +1101,39 @@ _TAGS_FETCH_RESPONSE_V13: ReadTags = {
 }
 
 
-def _decode_node_endpoint_v16(b: Buffer, p: int) -> tuple[NodeEndpoint, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_compact_nullable_string(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return NodeEndpoint(node_id, host, port, rack, **tagged), p
-    return NodeEndpoint(node_id, host, port, rack), p + 1
+def _decode_items_node_endpoint_v16(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_compact_nullable_string(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(NodeEndpoint(node_id, host, port, rack, **tagged))
+        else:
+            values.append(NodeEndpoint(node_id, host, port, rack))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_node_endpoint_v16(o: NodeEndpoint, out: Append) -> None:
-    if o.__class__ is not NodeEndpoint:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    out(pack_i(o.port))
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_node_endpoint_v16(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not NodeEndpoint:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        out(pack_i(o.port))
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_response_v16(b: Buffer, p: int) -> tuple[FetchResponse, int]:
     throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_compact_array(_decode_fetchable_topic_response_v13, 18, b, p + 10)
+    responses, p = read_compact_array(_decode_items_fetchable_topic_response_v13, 18, b, p + 10)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_RESPONSE_V16, b, p)
         return FetchResponse(throttle_time_ms, error_code, session_id, responses, **tagged), p
@@ -1062,15 +1142,15 @@ def _decode_fetch_response_v16(b: Buffer, p: int) -> tuple[FetchResponse, int]:
 
 def _encode_fetch_response_v16(o: FetchResponse, out: Append) -> None:
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_compact_array(_encode_fetchable_topic_response_v13, o.responses, out)
+    write_compact_array(_encode_items_fetchable_topic_response_v13, o.responses, out)
     write_tags(_TAGGED_FETCH_RESPONSE_V16, _TAGS_FETCH_RESPONSE_V16, o, out)
 
 
 _TAGS_FETCH_RESPONSE_V16: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_node_endpoint_v16, 11)),
+    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v16, 11)),
 }
 _TAGGED_FETCH_RESPONSE_V16: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_node_endpoint_v16)),
+    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v16)),
 )
 
 
@@ -1082,59 +1162,17 @@ FetchResponse.codec = Codec(
         NodeEndpoint, FetchResponse,
     ),
     decoders=(
-        _decode_partition_data_v0,
-        _decode_fetchable_topic_response_v0,
-        _decode_fetch_response_v0,
-        _decode_fetch_response_v1,
-        _decode_aborted_transaction_v4,
-        _decode_partition_data_v4,
-        _decode_fetchable_topic_response_v4,
-        _decode_fetch_response_v4,
-        _decode_partition_data_v5,
-        _decode_fetchable_topic_response_v5,
-        _decode_fetch_response_v5,
-        _decode_fetch_response_v7,
-        _decode_partition_data_v11,
-        _decode_fetchable_topic_response_v11,
-        _decode_fetch_response_v11,
-        _decode_epoch_end_offset_v12,
-        _decode_leader_id_and_epoch_v12,
-        _decode_snapshot_id_v12,
-        _decode_aborted_transaction_v12,
-        _decode_partition_data_v12,
-        _decode_fetchable_topic_response_v12,
-        _decode_fetch_response_v12,
-        _decode_fetchable_topic_response_v13,
-        _decode_fetch_response_v13,
-        _decode_node_endpoint_v16,
-        _decode_fetch_response_v16,
+        _decode_fetch_response_v0, _decode_fetch_response_v1, _decode_fetch_response_v1, _decode_fetch_response_v1,
+        _decode_fetch_response_v4, _decode_fetch_response_v5, _decode_fetch_response_v5, _decode_fetch_response_v7,
+        _decode_fetch_response_v7, _decode_fetch_response_v7, _decode_fetch_response_v7, _decode_fetch_response_v11,
+        _decode_fetch_response_v12, _decode_fetch_response_v13, _decode_fetch_response_v13, _decode_fetch_response_v13,
+        _decode_fetch_response_v16, _decode_fetch_response_v16, _decode_fetch_response_v16,
     ),
     encoders=(
-        _encode_partition_data_v0,
-        _encode_fetchable_topic_response_v0,
-        _encode_fetch_response_v0,
-        _encode_fetch_response_v1,
-        _encode_aborted_transaction_v4,
-        _encode_partition_data_v4,
-        _encode_fetchable_topic_response_v4,
-        _encode_fetch_response_v4,
-        _encode_partition_data_v5,
-        _encode_fetchable_topic_response_v5,
-        _encode_fetch_response_v5,
-        _encode_fetch_response_v7,
-        _encode_partition_data_v11,
-        _encode_fetchable_topic_response_v11,
-        _encode_fetch_response_v11,
-        _encode_epoch_end_offset_v12,
-        _encode_leader_id_and_epoch_v12,
-        _encode_snapshot_id_v12,
-        _encode_aborted_transaction_v12,
-        _encode_partition_data_v12,
-        _encode_fetchable_topic_response_v12,
-        _encode_fetch_response_v12,
-        _encode_fetchable_topic_response_v13,
-        _encode_fetch_response_v13,
-        _encode_node_endpoint_v16,
-        _encode_fetch_response_v16,
+        _encode_fetch_response_v0, _encode_fetch_response_v1, _encode_fetch_response_v1, _encode_fetch_response_v1,
+        _encode_fetch_response_v4, _encode_fetch_response_v5, _encode_fetch_response_v5, _encode_fetch_response_v7,
+        _encode_fetch_response_v7, _encode_fetch_response_v7, _encode_fetch_response_v7, _encode_fetch_response_v11,
+        _encode_fetch_response_v12, _encode_fetch_response_v13, _encode_fetch_response_v13, _encode_fetch_response_v13,
+        _encode_fetch_response_v16, _encode_fetch_response_v16, _encode_fetch_response_v16,
     ),
 )

@@ -220,26 +220,32 @@ def _encode_snapshot_id_v0(o: SnapshotId, out: Append) -> None:
         out(pack_qix(o.end_offset, o.epoch))
 
 
-def _decode_partition_snapshot_v0(b: Buffer, p: int) -> tuple[PartitionSnapshot, int]:
-    partition, current_leader_epoch = unpack_ii(b, p)
-    snapshot_id, p = _decode_snapshot_id_v0(b, p + 8)
-    position = unpack_q(b, p)[0]
-    if b[p + 8]:
-        tagged, p = read_tags(_TAGS_PARTITION_SNAPSHOT_V0, b, p + 8)
-        return PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position, **tagged), p
-    return PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position), p + 9
+def _decode_items_partition_snapshot_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionSnapshot, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, current_leader_epoch = unpack_ii(b, p)
+        snapshot_id, p = _decode_snapshot_id_v0(b, p + 8)
+        position = unpack_q(b, p)[0]
+        if b[p + 8]:
+            tagged, p = read_tags(_TAGS_PARTITION_SNAPSHOT_V0, b, p + 8)
+            values.append(PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position, **tagged))
+        else:
+            values.append(PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position))
+            p += 9
+    return tuple(values), p
 
 
-def _encode_partition_snapshot_v0(o: PartitionSnapshot, out: Append) -> None:
-    if o.__class__ is not PartitionSnapshot:
-        raise TypeError
-    out(pack_ii(o.partition, o.current_leader_epoch))
-    _encode_snapshot_id_v0(o.snapshot_id, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_q(o.position))
-        write_tags((), _TAGS_PARTITION_SNAPSHOT_V0, o, out)
-    else:
-        out(pack_qx(o.position))
+def _encode_items_partition_snapshot_v0(values: tuple[PartitionSnapshot, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionSnapshot:
+            raise TypeError
+        out(pack_ii(o.partition, o.current_leader_epoch))
+        _encode_snapshot_id_v0(o.snapshot_id, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_q(o.position))
+            write_tags((), _TAGS_PARTITION_SNAPSHOT_V0, o, out)
+        else:
+            out(pack_qx(o.position))
 
 
 _TAGS_PARTITION_SNAPSHOT_V0: ReadTags = {
@@ -247,29 +253,35 @@ _TAGS_PARTITION_SNAPSHOT_V0: ReadTags = {
 }
 
 
-def _decode_topic_snapshot_v0(b: Buffer, p: int) -> tuple[TopicSnapshot, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_snapshot_v0, 30, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicSnapshot(name, partitions, **tagged), p
-    return TopicSnapshot(name, partitions), p + 1
+def _decode_items_topic_snapshot_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicSnapshot, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_snapshot_v0, 30, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicSnapshot(name, partitions, **tagged))
+        else:
+            values.append(TopicSnapshot(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_snapshot_v0(o: TopicSnapshot, out: Append) -> None:
-    if o.__class__ is not TopicSnapshot:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_snapshot_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_snapshot_v0(values: tuple[TopicSnapshot, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicSnapshot:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_snapshot_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_snapshot_request_v0(b: Buffer, p: int) -> tuple[FetchSnapshotRequest, int]:
     replica_id, max_bytes = unpack_ii(b, p)
-    topics, p = read_compact_array(_decode_topic_snapshot_v0, 3, b, p + 8)
+    topics, p = read_compact_array(_decode_items_topic_snapshot_v0, 3, b, p + 8)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_SNAPSHOT_REQUEST_V0, b, p)
         return FetchSnapshotRequest(replica_id=replica_id, max_bytes=max_bytes, topics=topics, **tagged), p
@@ -278,7 +290,7 @@ def _decode_fetch_snapshot_request_v0(b: Buffer, p: int) -> tuple[FetchSnapshotR
 
 def _encode_fetch_snapshot_request_v0(o: FetchSnapshotRequest, out: Append) -> None:
     out(pack_ii(o.replica_id, o.max_bytes))
-    write_compact_array(_encode_topic_snapshot_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_snapshot_v0, o.topics, out)
     write_tags(_TAGGED_FETCH_SNAPSHOT_REQUEST_V0, _TAGS_FETCH_SNAPSHOT_REQUEST_V0, o, out)
 
 
@@ -290,23 +302,29 @@ _TAGGED_FETCH_SNAPSHOT_REQUEST_V0: WriteTags = (
 )
 
 
-def _decode_partition_snapshot_v1(b: Buffer, p: int) -> tuple[PartitionSnapshot, int]:
-    partition, current_leader_epoch = unpack_ii(b, p)
-    snapshot_id, p = _decode_snapshot_id_v0(b, p + 8)
-    position = unpack_q(b, p)[0]
-    if b[p + 8]:
-        tagged, p = read_tags(_TAGS_PARTITION_SNAPSHOT_V1, b, p + 8)
-        return PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position, **tagged), p
-    return PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position), p + 9
+def _decode_items_partition_snapshot_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionSnapshot, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, current_leader_epoch = unpack_ii(b, p)
+        snapshot_id, p = _decode_snapshot_id_v0(b, p + 8)
+        position = unpack_q(b, p)[0]
+        if b[p + 8]:
+            tagged, p = read_tags(_TAGS_PARTITION_SNAPSHOT_V1, b, p + 8)
+            values.append(PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position, **tagged))
+        else:
+            values.append(PartitionSnapshot(partition, current_leader_epoch, snapshot_id, position))
+            p += 9
+    return tuple(values), p
 
 
-def _encode_partition_snapshot_v1(o: PartitionSnapshot, out: Append) -> None:
-    if o.__class__ is not PartitionSnapshot:
-        raise TypeError
-    out(pack_ii(o.partition, o.current_leader_epoch))
-    _encode_snapshot_id_v0(o.snapshot_id, out)
-    out(pack_q(o.position))
-    write_tags(_TAGGED_PARTITION_SNAPSHOT_V1, _TAGS_PARTITION_SNAPSHOT_V1, o, out)
+def _encode_items_partition_snapshot_v1(values: tuple[PartitionSnapshot, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionSnapshot:
+            raise TypeError
+        out(pack_ii(o.partition, o.current_leader_epoch))
+        _encode_snapshot_id_v0(o.snapshot_id, out)
+        out(pack_q(o.position))
+        write_tags(_TAGGED_PARTITION_SNAPSHOT_V1, _TAGS_PARTITION_SNAPSHOT_V1, o, out)
 
 
 _TAGS_PARTITION_SNAPSHOT_V1: ReadTags = {
@@ -317,29 +335,35 @@ _TAGGED_PARTITION_SNAPSHOT_V1: WriteTags = (
 )
 
 
-def _decode_topic_snapshot_v1(b: Buffer, p: int) -> tuple[TopicSnapshot, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_snapshot_v1, 30, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicSnapshot(name, partitions, **tagged), p
-    return TopicSnapshot(name, partitions), p + 1
+def _decode_items_topic_snapshot_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicSnapshot, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_snapshot_v1, 30, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicSnapshot(name, partitions, **tagged))
+        else:
+            values.append(TopicSnapshot(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_snapshot_v1(o: TopicSnapshot, out: Append) -> None:
-    if o.__class__ is not TopicSnapshot:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_snapshot_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_snapshot_v1(values: tuple[TopicSnapshot, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicSnapshot:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_snapshot_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_snapshot_request_v1(b: Buffer, p: int) -> tuple[FetchSnapshotRequest, int]:
     replica_id, max_bytes = unpack_ii(b, p)
-    topics, p = read_compact_array(_decode_topic_snapshot_v1, 3, b, p + 8)
+    topics, p = read_compact_array(_decode_items_topic_snapshot_v1, 3, b, p + 8)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_SNAPSHOT_REQUEST_V1, b, p)
         return FetchSnapshotRequest(replica_id=replica_id, max_bytes=max_bytes, topics=topics, **tagged), p
@@ -348,7 +372,7 @@ def _decode_fetch_snapshot_request_v1(b: Buffer, p: int) -> tuple[FetchSnapshotR
 
 def _encode_fetch_snapshot_request_v1(o: FetchSnapshotRequest, out: Append) -> None:
     out(pack_ii(o.replica_id, o.max_bytes))
-    write_compact_array(_encode_topic_snapshot_v1, o.topics, out)
+    write_compact_array(_encode_items_topic_snapshot_v1, o.topics, out)
     write_tags(_TAGGED_FETCH_SNAPSHOT_REQUEST_V1, _TAGS_FETCH_SNAPSHOT_REQUEST_V1, o, out)
 
 
@@ -364,22 +388,6 @@ FetchSnapshotRequest.codec = Codec(
     FetchSnapshotRequest,
     TABLE,
     classes=(SnapshotId, PartitionSnapshot, TopicSnapshot, FetchSnapshotRequest),
-    decoders=(
-        _decode_snapshot_id_v0,
-        _decode_partition_snapshot_v0,
-        _decode_topic_snapshot_v0,
-        _decode_fetch_snapshot_request_v0,
-        _decode_partition_snapshot_v1,
-        _decode_topic_snapshot_v1,
-        _decode_fetch_snapshot_request_v1,
-    ),
-    encoders=(
-        _encode_snapshot_id_v0,
-        _encode_partition_snapshot_v0,
-        _encode_topic_snapshot_v0,
-        _encode_fetch_snapshot_request_v0,
-        _encode_partition_snapshot_v1,
-        _encode_topic_snapshot_v1,
-        _encode_fetch_snapshot_request_v1,
-    ),
+    decoders=(_decode_fetch_snapshot_request_v0, _decode_fetch_snapshot_request_v1),
+    encoders=(_encode_fetch_snapshot_request_v0, _encode_fetch_snapshot_request_v1),
 )

@@ -297,30 +297,36 @@ def _encode_leader_id_and_epoch_v0(o: LeaderIdAndEpoch, out: Append) -> None:
         out(pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _decode_partition_snapshot_v0(b: Buffer, p: int) -> tuple[PartitionSnapshot, int]:
-    index, error_code = unpack_ih(b, p)
-    snapshot_id, p = _decode_snapshot_id_v0(b, p + 6)
-    size, position = unpack_qq(b, p)
-    unaligned_records, p = read_compact_bytes(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_PARTITION_SNAPSHOT_V0, b, p)
-        return PartitionSnapshot(
-            index, error_code, snapshot_id, size=size, position=position, unaligned_records=unaligned_records,
-            **tagged,
-        ), p
-    return PartitionSnapshot(
-        index, error_code, snapshot_id, size=size, position=position, unaligned_records=unaligned_records,
-    ), p + 1
+def _decode_items_partition_snapshot_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionSnapshot, ...], int]:
+    values = []
+    for _ in range(n):
+        index, error_code = unpack_ih(b, p)
+        snapshot_id, p = _decode_snapshot_id_v0(b, p + 6)
+        size, position = unpack_qq(b, p)
+        unaligned_records, p = read_compact_bytes(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags(_TAGS_PARTITION_SNAPSHOT_V0, b, p)
+            values.append(PartitionSnapshot(
+                index, error_code, snapshot_id, size=size, position=position, unaligned_records=unaligned_records,
+                **tagged,
+            ))
+        else:
+            values.append(PartitionSnapshot(
+                index, error_code, snapshot_id, size=size, position=position, unaligned_records=unaligned_records,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_snapshot_v0(o: PartitionSnapshot, out: Append) -> None:
-    if o.__class__ is not PartitionSnapshot:
-        raise TypeError
-    out(pack_ih(o.index, o.error_code))
-    _encode_snapshot_id_v0(o.snapshot_id, out)
-    out(pack_qq(o.size, o.position))
-    write_compact_bytes(o.unaligned_records, out)
-    write_tags(_TAGGED_PARTITION_SNAPSHOT_V0, _TAGS_PARTITION_SNAPSHOT_V0, o, out)
+def _encode_items_partition_snapshot_v0(values: tuple[PartitionSnapshot, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionSnapshot:
+            raise TypeError
+        out(pack_ih(o.index, o.error_code))
+        _encode_snapshot_id_v0(o.snapshot_id, out)
+        out(pack_qq(o.size, o.position))
+        write_compact_bytes(o.unaligned_records, out)
+        write_tags(_TAGGED_PARTITION_SNAPSHOT_V0, _TAGS_PARTITION_SNAPSHOT_V0, o, out)
 
 
 _TAGS_PARTITION_SNAPSHOT_V0: ReadTags = {
@@ -331,29 +337,35 @@ _TAGGED_PARTITION_SNAPSHOT_V0: WriteTags = (
 )
 
 
-def _decode_topic_snapshot_v0(b: Buffer, p: int) -> tuple[TopicSnapshot, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_snapshot_v0, 37, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicSnapshot(name, partitions, **tagged), p
-    return TopicSnapshot(name, partitions), p + 1
+def _decode_items_topic_snapshot_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicSnapshot, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_snapshot_v0, 37, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicSnapshot(name, partitions, **tagged))
+        else:
+            values.append(TopicSnapshot(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_snapshot_v0(o: TopicSnapshot, out: Append) -> None:
-    if o.__class__ is not TopicSnapshot:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_snapshot_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_snapshot_v0(values: tuple[TopicSnapshot, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicSnapshot:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_snapshot_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_fetch_snapshot_response_v0(b: Buffer, p: int) -> tuple[FetchSnapshotResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    topics, p = read_compact_array(_decode_topic_snapshot_v0, 3, b, p + 6)
+    topics, p = read_compact_array(_decode_items_topic_snapshot_v0, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_SNAPSHOT_RESPONSE_V0, b, p)
         return FetchSnapshotResponse(throttle_time_ms, error_code, topics, **tagged), p
@@ -364,7 +376,7 @@ def _encode_fetch_snapshot_response_v0(o: FetchSnapshotResponse, out: Append) ->
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_topic_snapshot_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_snapshot_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), _TAGS_FETCH_SNAPSHOT_RESPONSE_V0, o, out)
     else:
@@ -376,31 +388,37 @@ _TAGS_FETCH_SNAPSHOT_RESPONSE_V0: ReadTags = {
 }
 
 
-def _decode_node_endpoint_v1(b: Buffer, p: int) -> tuple[NodeEndpoint, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return NodeEndpoint(node_id, host, port, **tagged), p
-    return NodeEndpoint(node_id, host, port), p + 3
+def _decode_items_node_endpoint_v1(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(NodeEndpoint(node_id, host, port, **tagged))
+        else:
+            values.append(NodeEndpoint(node_id, host, port))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_node_endpoint_v1(o: NodeEndpoint, out: Append) -> None:
-    if o.__class__ is not NodeEndpoint:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _encode_items_node_endpoint_v1(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not NodeEndpoint:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_fetch_snapshot_response_v1(b: Buffer, p: int) -> tuple[FetchSnapshotResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    topics, p = read_compact_array(_decode_topic_snapshot_v0, 3, b, p + 6)
+    topics, p = read_compact_array(_decode_items_topic_snapshot_v0, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags(_TAGS_FETCH_SNAPSHOT_RESPONSE_V1, b, p)
         return FetchSnapshotResponse(throttle_time_ms, error_code, topics, **tagged), p
@@ -409,15 +427,15 @@ def _decode_fetch_snapshot_response_v1(b: Buffer, p: int) -> tuple[FetchSnapshot
 
 def _encode_fetch_snapshot_response_v1(o: FetchSnapshotResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_topic_snapshot_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_snapshot_v0, o.topics, out)
     write_tags(_TAGGED_FETCH_SNAPSHOT_RESPONSE_V1, _TAGS_FETCH_SNAPSHOT_RESPONSE_V1, o, out)
 
 
 _TAGS_FETCH_SNAPSHOT_RESPONSE_V1: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_node_endpoint_v1, 8)),
+    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v1, 8)),
 }
 _TAGGED_FETCH_SNAPSHOT_RESPONSE_V1: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_node_endpoint_v1)),
+    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v1)),
 )
 
 
@@ -427,22 +445,6 @@ FetchSnapshotResponse.codec = Codec(
     classes=(
         SnapshotId, LeaderIdAndEpoch, PartitionSnapshot, TopicSnapshot, NodeEndpoint, FetchSnapshotResponse,
     ),
-    decoders=(
-        _decode_snapshot_id_v0,
-        _decode_leader_id_and_epoch_v0,
-        _decode_partition_snapshot_v0,
-        _decode_topic_snapshot_v0,
-        _decode_fetch_snapshot_response_v0,
-        _decode_node_endpoint_v1,
-        _decode_fetch_snapshot_response_v1,
-    ),
-    encoders=(
-        _encode_snapshot_id_v0,
-        _encode_leader_id_and_epoch_v0,
-        _encode_partition_snapshot_v0,
-        _encode_topic_snapshot_v0,
-        _encode_fetch_snapshot_response_v0,
-        _encode_node_endpoint_v1,
-        _encode_fetch_snapshot_response_v1,
-    ),
+    decoders=(_decode_fetch_snapshot_response_v0, _decode_fetch_snapshot_response_v1),
+    encoders=(_encode_fetch_snapshot_response_v0, _encode_fetch_snapshot_response_v1),
 )

@@ -11,15 +11,15 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT8, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_string, read_compact_strings, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
-    write_compact_array,
     write_compact_string,
+    write_compact_strings,
     write_string,
     write_tags,
 )
@@ -146,7 +146,7 @@ def _encode_find_coordinator_request_v3(o: FindCoordinatorRequest, out: Append) 
 
 def _decode_find_coordinator_request_v4(b: Buffer, p: int) -> tuple[FindCoordinatorRequest, int]:
     key_type = unpack_b(b, p)[0]
-    coordinator_keys, p = read_compact_array(read_compact_string, 1, b, p + 1)
+    coordinator_keys, p = read_compact_strings(b, p + 1)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return FindCoordinatorRequest(key_type=key_type, coordinator_keys=coordinator_keys, **tagged), p
@@ -157,7 +157,7 @@ def _encode_find_coordinator_request_v4(o: FindCoordinatorRequest, out: Append) 
     if o.key != "":
         raise ValueError("key")
     out(pack_b(o.key_type))
-    write_compact_array(write_compact_string, o.coordinator_keys, out)
+    write_compact_strings(o.coordinator_keys, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -169,15 +169,13 @@ FindCoordinatorRequest.codec = Codec(
     TABLE,
     classes=(FindCoordinatorRequest,),
     decoders=(
-        _decode_find_coordinator_request_v0,
-        _decode_find_coordinator_request_v1,
-        _decode_find_coordinator_request_v3,
+        _decode_find_coordinator_request_v0, _decode_find_coordinator_request_v1, _decode_find_coordinator_request_v1,
+        _decode_find_coordinator_request_v3, _decode_find_coordinator_request_v4, _decode_find_coordinator_request_v4,
         _decode_find_coordinator_request_v4,
     ),
     encoders=(
-        _encode_find_coordinator_request_v0,
-        _encode_find_coordinator_request_v1,
-        _encode_find_coordinator_request_v3,
+        _encode_find_coordinator_request_v0, _encode_find_coordinator_request_v1, _encode_find_coordinator_request_v1,
+        _encode_find_coordinator_request_v3, _encode_find_coordinator_request_v4, _encode_find_coordinator_request_v4,
         _encode_find_coordinator_request_v4,
     ),
 )

@@ -232,35 +232,41 @@ def _encode_find_coordinator_response_v3(o: FindCoordinatorResponse, out: Append
         out(pack_ix(o.port))
 
 
-def _decode_coordinator_v4(b: Buffer, p: int) -> tuple[Coordinator, int]:
-    key, p = read_compact_string(b, p)
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Coordinator(key, node_id, host, port, error_code, error_message, **tagged), p
-    return Coordinator(key, node_id, host, port, error_code, error_message), p + 1
+def _decode_items_coordinator_v4(b: Buffer, p: int, n: int) -> tuple[tuple[Coordinator, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Coordinator(key, node_id, host, port, error_code, error_message, **tagged))
+        else:
+            values.append(Coordinator(key, node_id, host, port, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_coordinator_v4(o: Coordinator, out: Append) -> None:
-    if o.__class__ is not Coordinator:
-        raise TypeError
-    write_compact_string(o.key, out)
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    out(pack_ih(o.port, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_coordinator_v4(values: tuple[Coordinator, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Coordinator:
+            raise TypeError
+        write_compact_string(o.key, out)
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        out(pack_ih(o.port, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_find_coordinator_response_v4(b: Buffer, p: int) -> tuple[FindCoordinatorResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    coordinators, p = read_compact_array(_decode_coordinator_v4, 14, b, p + 4)
+    coordinators, p = read_compact_array(_decode_items_coordinator_v4, 14, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return FindCoordinatorResponse(throttle_time_ms, coordinators=coordinators, **tagged), p
@@ -277,7 +283,7 @@ def _encode_find_coordinator_response_v4(o: FindCoordinatorResponse, out: Append
     if o.port != 0:
         raise ValueError("port")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_coordinator_v4, o.coordinators, out)
+    write_compact_array(_encode_items_coordinator_v4, o.coordinators, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -289,17 +295,15 @@ FindCoordinatorResponse.codec = Codec(
     TABLE,
     classes=(Coordinator, FindCoordinatorResponse),
     decoders=(
-        _decode_find_coordinator_response_v0,
-        _decode_find_coordinator_response_v1,
-        _decode_find_coordinator_response_v3,
-        _decode_coordinator_v4,
+        _decode_find_coordinator_response_v0, _decode_find_coordinator_response_v1,
+        _decode_find_coordinator_response_v1, _decode_find_coordinator_response_v3,
+        _decode_find_coordinator_response_v4, _decode_find_coordinator_response_v4,
         _decode_find_coordinator_response_v4,
     ),
     encoders=(
-        _encode_find_coordinator_response_v0,
-        _encode_find_coordinator_response_v1,
-        _encode_find_coordinator_response_v3,
-        _encode_coordinator_v4,
+        _encode_find_coordinator_response_v0, _encode_find_coordinator_response_v1,
+        _encode_find_coordinator_response_v1, _encode_find_coordinator_response_v3,
+        _encode_find_coordinator_response_v4, _encode_find_coordinator_response_v4,
         _encode_find_coordinator_response_v4,
     ),
 )

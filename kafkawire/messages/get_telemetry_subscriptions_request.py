@@ -78,10 +78,6 @@ GetTelemetrySubscriptionsRequest.codec = Codec(
     GetTelemetrySubscriptionsRequest,
     TABLE,
     classes=(GetTelemetrySubscriptionsRequest,),
-    decoders=(
-        _decode_get_telemetry_subscriptions_request_v0,
-    ),
-    encoders=(
-        _encode_get_telemetry_subscriptions_request_v0,
-    ),
+    decoders=(_decode_get_telemetry_subscriptions_request_v0,),
+    encoders=(_encode_get_telemetry_subscriptions_request_v0,),
 )

@@ -12,25 +12,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, INT8, INT16, INT32, STRING, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import (
-    make_uuid,
-    read_compact_array,
-    read_compact_int8s,
-    read_compact_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import make_uuid, read_compact_int8s, read_compact_strings, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    packer,
-    write_compact_array,
-    write_compact_numbers,
-    write_compact_string,
-    write_tags,
-)
+from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_int8s, write_compact_strings, write_tags
 
 
 class GetTelemetrySubscriptionsResponse(Message, frozen=True):
@@ -96,7 +81,7 @@ def _decode_get_telemetry_subscriptions_response_v0(b: Buffer, p: int) -> tuple[
     client_instance_id = make_uuid(client_instance_id)
     accepted_compression_types, p = read_compact_int8s(b, p + 26)
     push_interval_ms, telemetry_max_bytes, delta_temporality = unpack_iit(b, p)
-    requested_metrics, p = read_compact_array(read_compact_string, 1, b, p + 9)
+    requested_metrics, p = read_compact_strings(b, p + 9)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return GetTelemetrySubscriptionsResponse(
@@ -111,9 +96,9 @@ def _decode_get_telemetry_subscriptions_response_v0(b: Buffer, p: int) -> tuple[
 
 def _encode_get_telemetry_subscriptions_response_v0(o: GetTelemetrySubscriptionsResponse, out: Append) -> None:
     out(pack_ihui(o.throttle_time_ms, o.error_code, o.client_instance_id.bytes, o.subscription_id))
-    write_compact_numbers("b", o.accepted_compression_types, out)
+    write_compact_int8s(o.accepted_compression_types, out)
     out(pack_iit(o.push_interval_ms, o.telemetry_max_bytes, BOOLS[o.delta_temporality]))
-    write_compact_array(write_compact_string, o.requested_metrics, out)
+    write_compact_strings(o.requested_metrics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -124,10 +109,6 @@ GetTelemetrySubscriptionsResponse.codec = Codec(
     GetTelemetrySubscriptionsResponse,
     TABLE,
     classes=(GetTelemetrySubscriptionsResponse,),
-    decoders=(
-        _decode_get_telemetry_subscriptions_response_v0,
-    ),
-    encoders=(
-        _encode_get_telemetry_subscriptions_response_v0,
-    ),
+    decoders=(_decode_get_telemetry_subscriptions_response_v0,),
+    encoders=(_encode_get_telemetry_subscriptions_response_v0,),
 )

@@ -67,10 +67,6 @@ GroupMetadataKey.codec = Codec(
     GroupMetadataKey,
     TABLE,
     classes=(GroupMetadataKey,),
-    decoders=(
-        _decode_group_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_group_metadata_key_v0,
-    ),
+    decoders=(_decode_group_metadata_key_v0,),
+    encoders=(_encode_group_metadata_key_v0,),
 )

@@ -205,30 +205,34 @@ unpack_ii, pack_ii = unpacker("ii"), packer("ii")
 unpack_q, pack_q = unpacker("q"), packer("q")
 
 
-def _decode_member_metadata_v0(b: Buffer, p: int) -> tuple[MemberMetadata, int]:
-    member_id, p = read_string(b, p)
-    client_id, p = read_string(b, p)
-    client_host, p = read_string(b, p)
-    session_timeout = unpack_i(b, p)[0]
-    subscription, p = read_bytes(b, p + 4)
-    assignment, p = read_bytes(b, p)
-    return MemberMetadata(
-        member_id, client_id=client_id, client_host=client_host, session_timeout=session_timeout,
-        subscription=subscription, assignment=assignment,
-    ), p
+def _decode_items_member_metadata_v0(b: Buffer, p: int, n: int) -> tuple[tuple[MemberMetadata, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        client_id, p = read_string(b, p)
+        client_host, p = read_string(b, p)
+        session_timeout = unpack_i(b, p)[0]
+        subscription, p = read_bytes(b, p + 4)
+        assignment, p = read_bytes(b, p)
+        values.append(MemberMetadata(
+            member_id, client_id=client_id, client_host=client_host, session_timeout=session_timeout,
+            subscription=subscription, assignment=assignment,
+        ))
+    return tuple(values), p
 
 
-def _encode_member_metadata_v0(o: MemberMetadata, out: Append) -> None:
-    if o.__class__ is not MemberMetadata:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_string(o.client_id, out)
-    write_string(o.client_host, out)
-    out(pack_i(o.session_timeout))
-    write_bytes(o.subscription, out)
-    write_bytes(o.assignment, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_member_metadata_v0(values: tuple[MemberMetadata, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberMetadata:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_string(o.client_id, out)
+        write_string(o.client_host, out)
+        out(pack_i(o.session_timeout))
+        write_bytes(o.subscription, out)
+        write_bytes(o.assignment, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_group_metadata_value_v0(b: Buffer, p: int) -> tuple[GroupMetadataValue, int]:
@@ -236,7 +240,7 @@ def _decode_group_metadata_value_v0(b: Buffer, p: int) -> tuple[GroupMetadataVal
     generation = unpack_i(b, p)[0]
     protocol, p = read_nullable_string(b, p + 4)
     leader, p = read_nullable_string(b, p)
-    members, p = read_array(_decode_member_metadata_v0, 18, b, p)
+    members, p = read_array(_decode_items_member_metadata_v0, 18, b, p)
     return GroupMetadataValue(protocol_type, generation, protocol, leader, members=members), p
 
 
@@ -245,35 +249,39 @@ def _encode_group_metadata_value_v0(o: GroupMetadataValue, out: Append) -> None:
     out(pack_i(o.generation))
     write_nullable_string(o.protocol, out)
     write_nullable_string(o.leader, out)
-    write_array(_encode_member_metadata_v0, o.members, out)
+    write_array(_encode_items_member_metadata_v0, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_member_metadata_v1(b: Buffer, p: int) -> tuple[MemberMetadata, int]:
-    member_id, p = read_string(b, p)
-    client_id, p = read_string(b, p)
-    client_host, p = read_string(b, p)
-    rebalance_timeout, session_timeout = unpack_ii(b, p)
-    subscription, p = read_bytes(b, p + 8)
-    assignment, p = read_bytes(b, p)
-    return MemberMetadata(
-        member_id, client_id=client_id, client_host=client_host, rebalance_timeout=rebalance_timeout,
-        session_timeout=session_timeout, subscription=subscription, assignment=assignment,
-    ), p
+def _decode_items_member_metadata_v1(b: Buffer, p: int, n: int) -> tuple[tuple[MemberMetadata, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        client_id, p = read_string(b, p)
+        client_host, p = read_string(b, p)
+        rebalance_timeout, session_timeout = unpack_ii(b, p)
+        subscription, p = read_bytes(b, p + 8)
+        assignment, p = read_bytes(b, p)
+        values.append(MemberMetadata(
+            member_id, client_id=client_id, client_host=client_host, rebalance_timeout=rebalance_timeout,
+            session_timeout=session_timeout, subscription=subscription, assignment=assignment,
+        ))
+    return tuple(values), p
 
 
-def _encode_member_metadata_v1(o: MemberMetadata, out: Append) -> None:
-    if o.__class__ is not MemberMetadata:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_string(o.client_id, out)
-    write_string(o.client_host, out)
-    out(pack_ii(o.rebalance_timeout, o.session_timeout))
-    write_bytes(o.subscription, out)
-    write_bytes(o.assignment, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_member_metadata_v1(values: tuple[MemberMetadata, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberMetadata:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_string(o.client_id, out)
+        write_string(o.client_host, out)
+        out(pack_ii(o.rebalance_timeout, o.session_timeout))
+        write_bytes(o.subscription, out)
+        write_bytes(o.assignment, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_group_metadata_value_v1(b: Buffer, p: int) -> tuple[GroupMetadataValue, int]:
@@ -281,7 +289,7 @@ def _decode_group_metadata_value_v1(b: Buffer, p: int) -> tuple[GroupMetadataVal
     generation = unpack_i(b, p)[0]
     protocol, p = read_nullable_string(b, p + 4)
     leader, p = read_nullable_string(b, p)
-    members, p = read_array(_decode_member_metadata_v1, 22, b, p)
+    members, p = read_array(_decode_items_member_metadata_v1, 22, b, p)
     return GroupMetadataValue(protocol_type, generation, protocol, leader, members=members), p
 
 
@@ -290,7 +298,7 @@ def _encode_group_metadata_value_v1(o: GroupMetadataValue, out: Append) -> None:
     out(pack_i(o.generation))
     write_nullable_string(o.protocol, out)
     write_nullable_string(o.leader, out)
-    write_array(_encode_member_metadata_v1, o.members, out)
+    write_array(_encode_items_member_metadata_v1, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -301,7 +309,7 @@ def _decode_group_metadata_value_v2(b: Buffer, p: int) -> tuple[GroupMetadataVal
     protocol, p = read_nullable_string(b, p + 4)
     leader, p = read_nullable_string(b, p)
     current_state_timestamp = unpack_q(b, p)[0]
-    members, p = read_array(_decode_member_metadata_v1, 22, b, p + 8)
+    members, p = read_array(_decode_items_member_metadata_v1, 22, b, p + 8)
     return GroupMetadataValue(protocol_type, generation, protocol, leader, current_state_timestamp, members), p
 
 
@@ -311,37 +319,41 @@ def _encode_group_metadata_value_v2(o: GroupMetadataValue, out: Append) -> None:
     write_nullable_string(o.protocol, out)
     write_nullable_string(o.leader, out)
     out(pack_q(o.current_state_timestamp))
-    write_array(_encode_member_metadata_v1, o.members, out)
+    write_array(_encode_items_member_metadata_v1, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_member_metadata_v3(b: Buffer, p: int) -> tuple[MemberMetadata, int]:
-    member_id, p = read_string(b, p)
-    group_instance_id, p = read_nullable_string(b, p)
-    client_id, p = read_string(b, p)
-    client_host, p = read_string(b, p)
-    rebalance_timeout, session_timeout = unpack_ii(b, p)
-    subscription, p = read_bytes(b, p + 8)
-    assignment, p = read_bytes(b, p)
-    return MemberMetadata(
-        member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-        assignment,
-    ), p
+def _decode_items_member_metadata_v3(b: Buffer, p: int, n: int) -> tuple[tuple[MemberMetadata, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        group_instance_id, p = read_nullable_string(b, p)
+        client_id, p = read_string(b, p)
+        client_host, p = read_string(b, p)
+        rebalance_timeout, session_timeout = unpack_ii(b, p)
+        subscription, p = read_bytes(b, p + 8)
+        assignment, p = read_bytes(b, p)
+        values.append(MemberMetadata(
+            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+            assignment,
+        ))
+    return tuple(values), p
 
 
-def _encode_member_metadata_v3(o: MemberMetadata, out: Append) -> None:
-    if o.__class__ is not MemberMetadata:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_nullable_string(o.group_instance_id, out)
-    write_string(o.client_id, out)
-    write_string(o.client_host, out)
-    out(pack_ii(o.rebalance_timeout, o.session_timeout))
-    write_bytes(o.subscription, out)
-    write_bytes(o.assignment, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_member_metadata_v3(values: tuple[MemberMetadata, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberMetadata:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_nullable_string(o.group_instance_id, out)
+        write_string(o.client_id, out)
+        write_string(o.client_host, out)
+        out(pack_ii(o.rebalance_timeout, o.session_timeout))
+        write_bytes(o.subscription, out)
+        write_bytes(o.assignment, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_group_metadata_value_v3(b: Buffer, p: int) -> tuple[GroupMetadataValue, int]:
@@ -350,7 +362,7 @@ def _decode_group_metadata_value_v3(b: Buffer, p: int) -> tuple[GroupMetadataVal
     protocol, p = read_nullable_string(b, p + 4)
     leader, p = read_nullable_string(b, p)
     current_state_timestamp = unpack_q(b, p)[0]
-    members, p = read_array(_decode_member_metadata_v3, 24, b, p + 8)
+    members, p = read_array(_decode_items_member_metadata_v3, 24, b, p + 8)
     return GroupMetadataValue(protocol_type, generation, protocol, leader, current_state_timestamp, members), p
 
 
@@ -360,45 +372,51 @@ def _encode_group_metadata_value_v3(o: GroupMetadataValue, out: Append) -> None:
     write_nullable_string(o.protocol, out)
     write_nullable_string(o.leader, out)
     out(pack_q(o.current_state_timestamp))
-    write_array(_encode_member_metadata_v3, o.members, out)
+    write_array(_encode_items_member_metadata_v3, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_member_metadata_v4(b: Buffer, p: int) -> tuple[MemberMetadata, int]:
-    member_id, p = read_compact_string(b, p)
-    group_instance_id, p = read_compact_nullable_string(b, p)
-    client_id, p = read_compact_string(b, p)
-    client_host, p = read_compact_string(b, p)
-    rebalance_timeout, session_timeout = unpack_ii(b, p)
-    subscription, p = read_compact_bytes(b, p + 8)
-    assignment, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return MemberMetadata(
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-            assignment, **tagged,
-        ), p
-    return MemberMetadata(
-        member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-        assignment,
-    ), p + 1
+def _decode_items_member_metadata_v4(b: Buffer, p: int, n: int) -> tuple[tuple[MemberMetadata, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        group_instance_id, p = read_compact_nullable_string(b, p)
+        client_id, p = read_compact_string(b, p)
+        client_host, p = read_compact_string(b, p)
+        rebalance_timeout, session_timeout = unpack_ii(b, p)
+        subscription, p = read_compact_bytes(b, p + 8)
+        assignment, p = read_compact_bytes(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(MemberMetadata(
+                member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+                assignment, **tagged,
+            ))
+        else:
+            values.append(MemberMetadata(
+                member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+                assignment,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_member_metadata_v4(o: MemberMetadata, out: Append) -> None:
-    if o.__class__ is not MemberMetadata:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_string(o.client_id, out)
-    write_compact_string(o.client_host, out)
-    out(pack_ii(o.rebalance_timeout, o.session_timeout))
-    write_compact_bytes(o.subscription, out)
-    write_compact_bytes(o.assignment, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_member_metadata_v4(values: tuple[MemberMetadata, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberMetadata:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.group_instance_id, out)
+        write_compact_string(o.client_id, out)
+        write_compact_string(o.client_host, out)
+        out(pack_ii(o.rebalance_timeout, o.session_timeout))
+        write_compact_bytes(o.subscription, out)
+        write_compact_bytes(o.assignment, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_group_metadata_value_v4(b: Buffer, p: int) -> tuple[GroupMetadataValue, int]:
@@ -407,7 +425,7 @@ def _decode_group_metadata_value_v4(b: Buffer, p: int) -> tuple[GroupMetadataVal
     protocol, p = read_compact_nullable_string(b, p + 4)
     leader, p = read_compact_nullable_string(b, p)
     current_state_timestamp = unpack_q(b, p)[0]
-    members, p = read_compact_array(_decode_member_metadata_v4, 15, b, p + 8)
+    members, p = read_compact_array(_decode_items_member_metadata_v4, 15, b, p + 8)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return GroupMetadataValue(
@@ -422,7 +440,7 @@ def _encode_group_metadata_value_v4(o: GroupMetadataValue, out: Append) -> None:
     write_compact_nullable_string(o.protocol, out)
     write_compact_nullable_string(o.leader, out)
     out(pack_q(o.current_state_timestamp))
-    write_compact_array(_encode_member_metadata_v4, o.members, out)
+    write_compact_array(_encode_items_member_metadata_v4, o.members, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -434,25 +452,11 @@ GroupMetadataValue.codec = Codec(
     TABLE,
     classes=(MemberMetadata, GroupMetadataValue),
     decoders=(
-        _decode_member_metadata_v0,
-        _decode_group_metadata_value_v0,
-        _decode_member_metadata_v1,
-        _decode_group_metadata_value_v1,
-        _decode_group_metadata_value_v2,
-        _decode_member_metadata_v3,
-        _decode_group_metadata_value_v3,
-        _decode_member_metadata_v4,
-        _decode_group_metadata_value_v4,
+        _decode_group_metadata_value_v0, _decode_group_metadata_value_v1, _decode_group_metadata_value_v2,
+        _decode_group_metadata_value_v3, _decode_group_metadata_value_v4,
     ),
     encoders=(
-        _encode_member_metadata_v0,
-        _encode_group_metadata_value_v0,
-        _encode_member_metadata_v1,
-        _encode_group_metadata_value_v1,
-        _encode_group_metadata_value_v2,
-        _encode_member_metadata_v3,
-        _encode_group_metadata_value_v3,
-        _encode_member_metadata_v4,
-        _encode_group_metadata_value_v4,
+        _encode_group_metadata_value_v0, _encode_group_metadata_value_v1, _encode_group_metadata_value_v2,
+        _encode_group_metadata_value_v3, _encode_group_metadata_value_v4,
     ),
 )

@@ -156,13 +156,11 @@ HeartbeatRequest.codec = Codec(
     TABLE,
     classes=(HeartbeatRequest,),
     decoders=(
-        _decode_heartbeat_request_v0,
-        _decode_heartbeat_request_v3,
-        _decode_heartbeat_request_v4,
+        _decode_heartbeat_request_v0, _decode_heartbeat_request_v0, _decode_heartbeat_request_v0,
+        _decode_heartbeat_request_v3, _decode_heartbeat_request_v4,
     ),
     encoders=(
-        _encode_heartbeat_request_v0,
-        _encode_heartbeat_request_v3,
-        _encode_heartbeat_request_v4,
+        _encode_heartbeat_request_v0, _encode_heartbeat_request_v0, _encode_heartbeat_request_v0,
+        _encode_heartbeat_request_v3, _encode_heartbeat_request_v4,
     ),
 )

@@ -116,13 +116,11 @@ HeartbeatResponse.codec = Codec(
     TABLE,
     classes=(HeartbeatResponse,),
     decoders=(
-        _decode_heartbeat_response_v0,
-        _decode_heartbeat_response_v1,
-        _decode_heartbeat_response_v4,
+        _decode_heartbeat_response_v0, _decode_heartbeat_response_v1, _decode_heartbeat_response_v1,
+        _decode_heartbeat_response_v1, _decode_heartbeat_response_v4,
     ),
     encoders=(
-        _encode_heartbeat_response_v0,
-        _encode_heartbeat_response_v1,
-        _encode_heartbeat_response_v4,
+        _encode_heartbeat_response_v0, _encode_heartbeat_response_v1, _encode_heartbeat_response_v1,
+        _encode_heartbeat_response_v1, _encode_heartbeat_response_v4,
     ),
 )

@@ -158,99 +158,119 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_alterable_config_v0(b: Buffer, p: int) -> tuple[AlterableConfig, int]:
-    name, p = read_string(b, p)
-    config_operation = unpack_b(b, p)[0]
-    value, p = read_nullable_string(b, p + 1)
-    return AlterableConfig(name, config_operation, value), p
+def _decode_items_alterable_config_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AlterableConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        config_operation = unpack_b(b, p)[0]
+        value, p = read_nullable_string(b, p + 1)
+        values.append(AlterableConfig(name, config_operation, value))
+    return tuple(values), p
 
 
-def _encode_alterable_config_v0(o: AlterableConfig, out: Append) -> None:
-    if o.__class__ is not AlterableConfig:
-        raise TypeError
-    write_string(o.name, out)
-    out(pack_b(o.config_operation))
-    write_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alterable_config_v0(values: tuple[AlterableConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterableConfig:
+            raise TypeError
+        write_string(o.name, out)
+        out(pack_b(o.config_operation))
+        write_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alter_configs_resource_v0(b: Buffer, p: int) -> tuple[AlterConfigsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    configs, p = read_array(_decode_alterable_config_v0, 5, b, p)
-    return AlterConfigsResource(resource_type, resource_name, configs), p
+def _decode_items_alter_configs_resource_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AlterConfigsResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        configs, p = read_array(_decode_items_alterable_config_v0, 5, b, p)
+        values.append(AlterConfigsResource(resource_type, resource_name, configs))
+    return tuple(values), p
 
 
-def _encode_alter_configs_resource_v0(o: AlterConfigsResource, out: Append) -> None:
-    if o.__class__ is not AlterConfigsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    write_array(_encode_alterable_config_v0, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alter_configs_resource_v0(values: tuple[AlterConfigsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterConfigsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        write_array(_encode_items_alterable_config_v0, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_incremental_alter_configs_request_v0(b: Buffer, p: int) -> tuple[IncrementalAlterConfigsRequest, int]:
-    resources, p = read_array(_decode_alter_configs_resource_v0, 7, b, p)
+    resources, p = read_array(_decode_items_alter_configs_resource_v0, 7, b, p)
     validate_only = unpack_t(b, p)[0]
     return IncrementalAlterConfigsRequest(resources, validate_only), p + 1
 
 
 def _encode_incremental_alter_configs_request_v0(o: IncrementalAlterConfigsRequest, out: Append) -> None:
-    write_array(_encode_alter_configs_resource_v0, o.resources, out)
+    write_array(_encode_items_alter_configs_resource_v0, o.resources, out)
     out(pack_t(BOOLS[o.validate_only]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alterable_config_v1(b: Buffer, p: int) -> tuple[AlterableConfig, int]:
-    name, p = read_compact_string(b, p)
-    config_operation = unpack_b(b, p)[0]
-    value, p = read_compact_nullable_string(b, p + 1)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterableConfig(name, config_operation, value, **tagged), p
-    return AlterableConfig(name, config_operation, value), p + 1
+def _decode_items_alterable_config_v1(b: Buffer, p: int, n: int) -> tuple[tuple[AlterableConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        config_operation = unpack_b(b, p)[0]
+        value, p = read_compact_nullable_string(b, p + 1)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterableConfig(name, config_operation, value, **tagged))
+        else:
+            values.append(AlterableConfig(name, config_operation, value))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alterable_config_v1(o: AlterableConfig, out: Append) -> None:
-    if o.__class__ is not AlterableConfig:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_b(o.config_operation))
-    write_compact_nullable_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alterable_config_v1(values: tuple[AlterableConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterableConfig:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_b(o.config_operation))
+        write_compact_nullable_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_alter_configs_resource_v1(b: Buffer, p: int) -> tuple[AlterConfigsResource, int]:
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    configs, p = read_compact_array(_decode_alterable_config_v1, 4, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterConfigsResource(resource_type, resource_name, configs, **tagged), p
-    return AlterConfigsResource(resource_type, resource_name, configs), p + 1
+def _decode_items_alter_configs_resource_v1(b: Buffer, p: int, n: int) -> tuple[tuple[AlterConfigsResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        configs, p = read_compact_array(_decode_items_alterable_config_v1, 4, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterConfigsResource(resource_type, resource_name, configs, **tagged))
+        else:
+            values.append(AlterConfigsResource(resource_type, resource_name, configs))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_configs_resource_v1(o: AlterConfigsResource, out: Append) -> None:
-    if o.__class__ is not AlterConfigsResource:
-        raise TypeError
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    write_compact_array(_encode_alterable_config_v1, o.configs, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_configs_resource_v1(values: tuple[AlterConfigsResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AlterConfigsResource:
+            raise TypeError
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        write_compact_array(_encode_items_alterable_config_v1, o.configs, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_incremental_alter_configs_request_v1(b: Buffer, p: int) -> tuple[IncrementalAlterConfigsRequest, int]:
-    resources, p = read_compact_array(_decode_alter_configs_resource_v1, 4, b, p)
+    resources, p = read_compact_array(_decode_items_alter_configs_resource_v1, 4, b, p)
     validate_only = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -259,7 +279,7 @@ def _decode_incremental_alter_configs_request_v1(b: Buffer, p: int) -> tuple[Inc
 
 
 def _encode_incremental_alter_configs_request_v1(o: IncrementalAlterConfigsRequest, out: Append) -> None:
-    write_compact_array(_encode_alter_configs_resource_v1, o.resources, out)
+    write_compact_array(_encode_items_alter_configs_resource_v1, o.resources, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.validate_only]))
         write_tags((), {}, o, out)
@@ -271,20 +291,6 @@ IncrementalAlterConfigsRequest.codec = Codec(
     IncrementalAlterConfigsRequest,
     TABLE,
     classes=(AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest),
-    decoders=(
-        _decode_alterable_config_v0,
-        _decode_alter_configs_resource_v0,
-        _decode_incremental_alter_configs_request_v0,
-        _decode_alterable_config_v1,
-        _decode_alter_configs_resource_v1,
-        _decode_incremental_alter_configs_request_v1,
-    ),
-    encoders=(
-        _encode_alterable_config_v0,
-        _encode_alter_configs_resource_v0,
-        _encode_incremental_alter_configs_request_v0,
-        _encode_alterable_config_v1,
-        _encode_alter_configs_resource_v1,
-        _encode_incremental_alter_configs_request_v1,
-    ),
+    decoders=(_decode_incremental_alter_configs_request_v0, _decode_incremental_alter_configs_request_v1),
+    encoders=(_encode_incremental_alter_configs_request_v0, _encode_incremental_alter_configs_request_v1),
 )

@@ -127,65 +127,85 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_alter_configs_resource_response_v0(b: Buffer, p: int) -> tuple[AlterConfigsResourceResponse, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_string(b, p + 1)
-    return AlterConfigsResourceResponse(error_code, error_message, resource_type, resource_name), p
+def _decode_items_alter_configs_resource_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterConfigsResourceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_string(b, p + 1)
+        values.append(AlterConfigsResourceResponse(error_code, error_message, resource_type, resource_name))
+    return tuple(values), p
 
 
-def _encode_alter_configs_resource_response_v0(o: AlterConfigsResourceResponse, out: Append) -> None:
-    if o.__class__ is not AlterConfigsResourceResponse:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_string(o.resource_name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_alter_configs_resource_response_v0(
+    values: tuple[AlterConfigsResourceResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterConfigsResourceResponse:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_string(o.resource_name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_incremental_alter_configs_response_v0(b: Buffer, p: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_alter_configs_resource_response_v0, 7, b, p + 4)
+    responses, p = read_array(_decode_items_alter_configs_resource_response_v0, 7, b, p + 4)
     return IncrementalAlterConfigsResponse(throttle_time_ms, responses), p
 
 
 def _encode_incremental_alter_configs_response_v0(o: IncrementalAlterConfigsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_alter_configs_resource_response_v0, o.responses, out)
+    write_array(_encode_items_alter_configs_resource_response_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_alter_configs_resource_response_v1(b: Buffer, p: int) -> tuple[AlterConfigsResourceResponse, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    resource_type = unpack_b(b, p)[0]
-    resource_name, p = read_compact_string(b, p + 1)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterConfigsResourceResponse(error_code, error_message, resource_type, resource_name, **tagged), p
-    return AlterConfigsResourceResponse(error_code, error_message, resource_type, resource_name), p + 1
+def _decode_items_alter_configs_resource_response_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[AlterConfigsResourceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        resource_type = unpack_b(b, p)[0]
+        resource_name, p = read_compact_string(b, p + 1)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AlterConfigsResourceResponse(
+                error_code, error_message, resource_type, resource_name, **tagged,
+            ))
+        else:
+            values.append(AlterConfigsResourceResponse(error_code, error_message, resource_type, resource_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_alter_configs_resource_response_v1(o: AlterConfigsResourceResponse, out: Append) -> None:
-    if o.__class__ is not AlterConfigsResourceResponse:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_b(o.resource_type))
-    write_compact_string(o.resource_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_alter_configs_resource_response_v1(
+    values: tuple[AlterConfigsResourceResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not AlterConfigsResourceResponse:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_b(o.resource_type))
+        write_compact_string(o.resource_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_incremental_alter_configs_response_v1(b: Buffer, p: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_compact_array(_decode_alter_configs_resource_response_v1, 6, b, p + 4)
+    responses, p = read_compact_array(_decode_items_alter_configs_resource_response_v1, 6, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return IncrementalAlterConfigsResponse(throttle_time_ms, responses, **tagged), p
@@ -194,7 +214,7 @@ def _decode_incremental_alter_configs_response_v1(b: Buffer, p: int) -> tuple[In
 
 def _encode_incremental_alter_configs_response_v1(o: IncrementalAlterConfigsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_alter_configs_resource_response_v1, o.responses, out)
+    write_compact_array(_encode_items_alter_configs_resource_response_v1, o.responses, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -205,16 +225,6 @@ IncrementalAlterConfigsResponse.codec = Codec(
     IncrementalAlterConfigsResponse,
     TABLE,
     classes=(AlterConfigsResourceResponse, IncrementalAlterConfigsResponse),
-    decoders=(
-        _decode_alter_configs_resource_response_v0,
-        _decode_incremental_alter_configs_response_v0,
-        _decode_alter_configs_resource_response_v1,
-        _decode_incremental_alter_configs_response_v1,
-    ),
-    encoders=(
-        _encode_alter_configs_resource_response_v0,
-        _encode_incremental_alter_configs_response_v0,
-        _encode_alter_configs_resource_response_v1,
-        _encode_incremental_alter_configs_response_v1,
-    ),
+    decoders=(_decode_incremental_alter_configs_response_v0, _decode_incremental_alter_configs_response_v1),
+    encoders=(_encode_incremental_alter_configs_response_v0, _encode_incremental_alter_configs_response_v1),
 )

@@ -269,15 +269,13 @@ InitProducerIdRequest.codec = Codec(
     TABLE,
     classes=(InitProducerIdRequest,),
     decoders=(
-        _decode_init_producer_id_request_v0,
-        _decode_init_producer_id_request_v2,
-        _decode_init_producer_id_request_v3,
+        _decode_init_producer_id_request_v0, _decode_init_producer_id_request_v0, _decode_init_producer_id_request_v2,
+        _decode_init_producer_id_request_v3, _decode_init_producer_id_request_v3, _decode_init_producer_id_request_v3,
         _decode_init_producer_id_request_v6,
     ),
     encoders=(
-        _encode_init_producer_id_request_v0,
-        _encode_init_producer_id_request_v2,
-        _encode_init_producer_id_request_v3,
+        _encode_init_producer_id_request_v0, _encode_init_producer_id_request_v0, _encode_init_producer_id_request_v2,
+        _encode_init_producer_id_request_v3, _encode_init_producer_id_request_v3, _encode_init_producer_id_request_v3,
         _encode_init_producer_id_request_v6,
     ),
 )

@@ -209,13 +209,15 @@ InitProducerIdResponse.codec = Codec(
     TABLE,
     classes=(InitProducerIdResponse,),
     decoders=(
-        _decode_init_producer_id_response_v0,
-        _decode_init_producer_id_response_v2,
+        _decode_init_producer_id_response_v0, _decode_init_producer_id_response_v0,
+        _decode_init_producer_id_response_v2, _decode_init_producer_id_response_v2,
+        _decode_init_producer_id_response_v2, _decode_init_producer_id_response_v2,
         _decode_init_producer_id_response_v6,
     ),
     encoders=(
-        _encode_init_producer_id_response_v0,
-        _encode_init_producer_id_response_v2,
+        _encode_init_producer_id_response_v0, _encode_init_producer_id_response_v0,
+        _encode_init_producer_id_response_v2, _encode_init_producer_id_response_v2,
+        _encode_init_producer_id_response_v2, _encode_init_producer_id_response_v2,
         _encode_init_producer_id_response_v6,
     ),
 )

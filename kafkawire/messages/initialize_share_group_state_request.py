@@ -12,16 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, INT64, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    make_uuid,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
 
@@ -117,50 +110,62 @@ pack_iiqx = packer("iiqx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition, state_epoch, start_offset = unpack_iiq(b, p)
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return PartitionData(partition, state_epoch, start_offset, **tagged), p
-    return PartitionData(partition, state_epoch, start_offset), p + 17
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, state_epoch, start_offset = unpack_iiq(b, p)
+        if b[p + 16]:
+            tagged, p = read_tags({}, b, p + 16)
+            values.append(PartitionData(partition, state_epoch, start_offset, **tagged))
+        else:
+            values.append(PartitionData(partition, state_epoch, start_offset))
+            p += 17
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iiq(o.partition, o.state_epoch, o.start_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiqx(o.partition, o.state_epoch, o.start_offset))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iiq(o.partition, o.state_epoch, o.start_offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiqx(o.partition, o.state_epoch, o.start_offset))
 
 
-_rows_partition_data_v0 = Rows(PartitionData, _decode_partition_data_v0, "iiq", True)
+_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "iiq", True)
 
 
-def _decode_initialize_state_data_v0(b: Buffer, p: int) -> tuple[InitializeStateData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_partition_data_v0, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return InitializeStateData(topic_id, partitions, **tagged), p
-    return InitializeStateData(topic_id, partitions), p + 1
+def _decode_items_initialize_state_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[InitializeStateData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_partition_data_v0, 17, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(InitializeStateData(topic_id, partitions, **tagged))
+        else:
+            values.append(InitializeStateData(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_initialize_state_data_v0(o: InitializeStateData, out: Append) -> None:
-    if o.__class__ is not InitializeStateData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_initialize_state_data_v0(values: tuple[InitializeStateData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not InitializeStateData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_initialize_share_group_state_request_v0(b: Buffer, p: int) -> tuple[InitializeShareGroupStateRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_initialize_state_data_v0, 18, b, p)
+    topics, p = read_compact_array(_decode_items_initialize_state_data_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return InitializeShareGroupStateRequest(group_id, topics, **tagged), p
@@ -169,7 +174,7 @@ def _decode_initialize_share_group_state_request_v0(b: Buffer, p: int) -> tuple[
 
 def _encode_initialize_share_group_state_request_v0(o: InitializeShareGroupStateRequest, out: Append) -> None:
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_initialize_state_data_v0, o.topics, out)
+    write_compact_array(_encode_items_initialize_state_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -180,14 +185,6 @@ InitializeShareGroupStateRequest.codec = Codec(
     InitializeShareGroupStateRequest,
     TABLE,
     classes=(PartitionData, InitializeStateData, InitializeShareGroupStateRequest),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_initialize_state_data_v0,
-        _decode_initialize_share_group_state_request_v0,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_initialize_state_data_v0,
-        _encode_initialize_share_group_state_request_v0,
-    ),
+    decoders=(_decode_initialize_share_group_state_request_v0,),
+    encoders=(_encode_initialize_share_group_state_request_v0,),
 )

@@ -105,50 +105,64 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_result_v0(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionResult(partition, error_code, error_message, **tagged), p
-    return PartitionResult(partition, error_code, error_message), p + 1
+def _decode_items_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionResult(partition, error_code, error_message, **tagged))
+        else:
+            values.append(PartitionResult(partition, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_result_v0(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_result_v0(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_initialize_state_result_v0(b: Buffer, p: int) -> tuple[InitializeStateResult, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_result_v0, 8, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return InitializeStateResult(topic_id, partitions, **tagged), p
-    return InitializeStateResult(topic_id, partitions), p + 1
+def _decode_items_initialize_state_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[InitializeStateResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_result_v0, 8, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(InitializeStateResult(topic_id, partitions, **tagged))
+        else:
+            values.append(InitializeStateResult(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_initialize_state_result_v0(o: InitializeStateResult, out: Append) -> None:
-    if o.__class__ is not InitializeStateResult:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_result_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_initialize_state_result_v0(values: tuple[InitializeStateResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not InitializeStateResult:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_result_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_initialize_share_group_state_response_v0(b: Buffer, p: int) -> tuple[
     InitializeShareGroupStateResponse, int,
 ]:
-    results, p = read_compact_array(_decode_initialize_state_result_v0, 18, b, p)
+    results, p = read_compact_array(_decode_items_initialize_state_result_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return InitializeShareGroupStateResponse(results, **tagged), p
@@ -156,7 +170,7 @@ def _decode_initialize_share_group_state_response_v0(b: Buffer, p: int) -> tuple
 
 
 def _encode_initialize_share_group_state_response_v0(o: InitializeShareGroupStateResponse, out: Append) -> None:
-    write_compact_array(_encode_initialize_state_result_v0, o.results, out)
+    write_compact_array(_encode_items_initialize_state_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -167,14 +181,6 @@ InitializeShareGroupStateResponse.codec = Codec(
     InitializeShareGroupStateResponse,
     TABLE,
     classes=(PartitionResult, InitializeStateResult, InitializeShareGroupStateResponse),
-    decoders=(
-        _decode_partition_result_v0,
-        _decode_initialize_state_result_v0,
-        _decode_initialize_share_group_state_response_v0,
-    ),
-    encoders=(
-        _encode_partition_result_v0,
-        _encode_initialize_state_result_v0,
-        _encode_initialize_share_group_state_response_v0,
-    ),
+    decoders=(_decode_initialize_share_group_state_response_v0,),
+    encoders=(_encode_initialize_share_group_state_response_v0,),
 )

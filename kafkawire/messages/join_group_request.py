@@ -174,19 +174,25 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_ii, pack_ii = unpacker("ii"), packer("ii")
 
 
-def _decode_join_group_request_protocol_v0(b: Buffer, p: int) -> tuple[JoinGroupRequestProtocol, int]:
-    name, p = read_string(b, p)
-    metadata, p = read_bytes(b, p)
-    return JoinGroupRequestProtocol(name, metadata), p
+def _decode_items_join_group_request_protocol_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[JoinGroupRequestProtocol, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        metadata, p = read_bytes(b, p)
+        values.append(JoinGroupRequestProtocol(name, metadata))
+    return tuple(values), p
 
 
-def _encode_join_group_request_protocol_v0(o: JoinGroupRequestProtocol, out: Append) -> None:
-    if o.__class__ is not JoinGroupRequestProtocol:
-        raise TypeError
-    write_string(o.name, out)
-    write_bytes(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_join_group_request_protocol_v0(values: tuple[JoinGroupRequestProtocol, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not JoinGroupRequestProtocol:
+            raise TypeError
+        write_string(o.name, out)
+        write_bytes(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_join_group_request_v0(b: Buffer, p: int) -> tuple[JoinGroupRequest, int]:
@@ -194,7 +200,7 @@ def _decode_join_group_request_v0(b: Buffer, p: int) -> tuple[JoinGroupRequest, 
     session_timeout_ms = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
     protocol_type, p = read_string(b, p)
-    protocols, p = read_array(_decode_join_group_request_protocol_v0, 6, b, p)
+    protocols, p = read_array(_decode_items_join_group_request_protocol_v0, 6, b, p)
     return JoinGroupRequest(
         group_id, session_timeout_ms, member_id=member_id, protocol_type=protocol_type, protocols=protocols,
     ), p
@@ -207,7 +213,7 @@ def _encode_join_group_request_v0(o: JoinGroupRequest, out: Append) -> None:
     out(pack_i(o.session_timeout_ms))
     write_string(o.member_id, out)
     write_string(o.protocol_type, out)
-    write_array(_encode_join_group_request_protocol_v0, o.protocols, out)
+    write_array(_encode_items_join_group_request_protocol_v0, o.protocols, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -217,7 +223,7 @@ def _decode_join_group_request_v1(b: Buffer, p: int) -> tuple[JoinGroupRequest, 
     session_timeout_ms, rebalance_timeout_ms = unpack_ii(b, p)
     member_id, p = read_string(b, p + 8)
     protocol_type, p = read_string(b, p)
-    protocols, p = read_array(_decode_join_group_request_protocol_v0, 6, b, p)
+    protocols, p = read_array(_decode_items_join_group_request_protocol_v0, 6, b, p)
     return JoinGroupRequest(
         group_id, session_timeout_ms, rebalance_timeout_ms, member_id, protocol_type=protocol_type,
         protocols=protocols,
@@ -231,7 +237,7 @@ def _encode_join_group_request_v1(o: JoinGroupRequest, out: Append) -> None:
     out(pack_ii(o.session_timeout_ms, o.rebalance_timeout_ms))
     write_string(o.member_id, out)
     write_string(o.protocol_type, out)
-    write_array(_encode_join_group_request_protocol_v0, o.protocols, out)
+    write_array(_encode_items_join_group_request_protocol_v0, o.protocols, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -242,7 +248,7 @@ def _decode_join_group_request_v5(b: Buffer, p: int) -> tuple[JoinGroupRequest, 
     member_id, p = read_string(b, p + 8)
     group_instance_id, p = read_nullable_string(b, p)
     protocol_type, p = read_string(b, p)
-    protocols, p = read_array(_decode_join_group_request_protocol_v0, 6, b, p)
+    protocols, p = read_array(_decode_items_join_group_request_protocol_v0, 6, b, p)
     return JoinGroupRequest(
         group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols,
     ), p
@@ -254,29 +260,37 @@ def _encode_join_group_request_v5(o: JoinGroupRequest, out: Append) -> None:
     write_string(o.member_id, out)
     write_nullable_string(o.group_instance_id, out)
     write_string(o.protocol_type, out)
-    write_array(_encode_join_group_request_protocol_v0, o.protocols, out)
+    write_array(_encode_items_join_group_request_protocol_v0, o.protocols, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_join_group_request_protocol_v6(b: Buffer, p: int) -> tuple[JoinGroupRequestProtocol, int]:
-    name, p = read_compact_string(b, p)
-    metadata, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return JoinGroupRequestProtocol(name, metadata, **tagged), p
-    return JoinGroupRequestProtocol(name, metadata), p + 1
+def _decode_items_join_group_request_protocol_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[JoinGroupRequestProtocol, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        metadata, p = read_compact_bytes(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(JoinGroupRequestProtocol(name, metadata, **tagged))
+        else:
+            values.append(JoinGroupRequestProtocol(name, metadata))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_join_group_request_protocol_v6(o: JoinGroupRequestProtocol, out: Append) -> None:
-    if o.__class__ is not JoinGroupRequestProtocol:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_bytes(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_join_group_request_protocol_v6(values: tuple[JoinGroupRequestProtocol, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not JoinGroupRequestProtocol:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_bytes(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_join_group_request_v6(b: Buffer, p: int) -> tuple[JoinGroupRequest, int]:
@@ -285,7 +299,7 @@ def _decode_join_group_request_v6(b: Buffer, p: int) -> tuple[JoinGroupRequest, 
     member_id, p = read_compact_string(b, p + 8)
     group_instance_id, p = read_compact_nullable_string(b, p)
     protocol_type, p = read_compact_string(b, p)
-    protocols, p = read_compact_array(_decode_join_group_request_protocol_v6, 3, b, p)
+    protocols, p = read_compact_array(_decode_items_join_group_request_protocol_v6, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return JoinGroupRequest(
@@ -303,7 +317,7 @@ def _encode_join_group_request_v6(o: JoinGroupRequest, out: Append) -> None:
     write_compact_string(o.member_id, out)
     write_compact_nullable_string(o.group_instance_id, out)
     write_compact_string(o.protocol_type, out)
-    write_compact_array(_encode_join_group_request_protocol_v6, o.protocols, out)
+    write_compact_array(_encode_items_join_group_request_protocol_v6, o.protocols, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -316,7 +330,7 @@ def _decode_join_group_request_v8(b: Buffer, p: int) -> tuple[JoinGroupRequest, 
     member_id, p = read_compact_string(b, p + 8)
     group_instance_id, p = read_compact_nullable_string(b, p)
     protocol_type, p = read_compact_string(b, p)
-    protocols, p = read_compact_array(_decode_join_group_request_protocol_v6, 3, b, p)
+    protocols, p = read_compact_array(_decode_items_join_group_request_protocol_v6, 3, b, p)
     reason, p = read_compact_nullable_string(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
@@ -336,7 +350,7 @@ def _encode_join_group_request_v8(o: JoinGroupRequest, out: Append) -> None:
     write_compact_string(o.member_id, out)
     write_compact_nullable_string(o.group_instance_id, out)
     write_compact_string(o.protocol_type, out)
-    write_compact_array(_encode_join_group_request_protocol_v6, o.protocols, out)
+    write_compact_array(_encode_items_join_group_request_protocol_v6, o.protocols, out)
     write_compact_nullable_string(o.reason, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
@@ -349,21 +363,15 @@ JoinGroupRequest.codec = Codec(
     TABLE,
     classes=(JoinGroupRequestProtocol, JoinGroupRequest),
     decoders=(
-        _decode_join_group_request_protocol_v0,
-        _decode_join_group_request_v0,
-        _decode_join_group_request_v1,
-        _decode_join_group_request_v5,
-        _decode_join_group_request_protocol_v6,
-        _decode_join_group_request_v6,
+        _decode_join_group_request_v0, _decode_join_group_request_v1, _decode_join_group_request_v1,
+        _decode_join_group_request_v1, _decode_join_group_request_v1, _decode_join_group_request_v5,
+        _decode_join_group_request_v6, _decode_join_group_request_v6, _decode_join_group_request_v8,
         _decode_join_group_request_v8,
     ),
     encoders=(
-        _encode_join_group_request_protocol_v0,
-        _encode_join_group_request_v0,
-        _encode_join_group_request_v1,
-        _encode_join_group_request_v5,
-        _encode_join_group_request_protocol_v6,
-        _encode_join_group_request_v6,
+        _encode_join_group_request_v0, _encode_join_group_request_v1, _encode_join_group_request_v1,
+        _encode_join_group_request_v1, _encode_join_group_request_v1, _encode_join_group_request_v5,
+        _encode_join_group_request_v6, _encode_join_group_request_v6, _encode_join_group_request_v8,
         _encode_join_group_request_v8,
     ),
 )

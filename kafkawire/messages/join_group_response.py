@@ -216,19 +216,25 @@ unpack_ihi, pack_ihi = unpacker("ihi"), packer("ihi")
 unpack_t, pack_t = unpacker("?"), packer("?")
 
 
-def _decode_join_group_response_member_v0(b: Buffer, p: int) -> tuple[JoinGroupResponseMember, int]:
-    member_id, p = read_string(b, p)
-    metadata, p = read_bytes(b, p)
-    return JoinGroupResponseMember(member_id, metadata=metadata), p
+def _decode_items_join_group_response_member_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[JoinGroupResponseMember, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        metadata, p = read_bytes(b, p)
+        values.append(JoinGroupResponseMember(member_id, metadata=metadata))
+    return tuple(values), p
 
 
-def _encode_join_group_response_member_v0(o: JoinGroupResponseMember, out: Append) -> None:
-    if o.__class__ is not JoinGroupResponseMember:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_bytes(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_join_group_response_member_v0(values: tuple[JoinGroupResponseMember, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not JoinGroupResponseMember:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_bytes(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_join_group_response_v0(b: Buffer, p: int) -> tuple[JoinGroupResponse, int]:
@@ -236,7 +242,7 @@ def _decode_join_group_response_v0(b: Buffer, p: int) -> tuple[JoinGroupResponse
     protocol_name, p = read_string(b, p + 6)
     leader, p = read_string(b, p)
     member_id, p = read_string(b, p)
-    members, p = read_array(_decode_join_group_response_member_v0, 6, b, p)
+    members, p = read_array(_decode_items_join_group_response_member_v0, 6, b, p)
     return JoinGroupResponse(
         error_code=error_code, generation_id=generation_id, protocol_name=protocol_name, leader=leader,
         member_id=member_id, members=members,
@@ -250,7 +256,7 @@ def _encode_join_group_response_v0(o: JoinGroupResponse, out: Append) -> None:
     write_string(o.protocol_name, out)
     write_string(o.leader, out)
     write_string(o.member_id, out)
-    write_array(_encode_join_group_response_member_v0, o.members, out)
+    write_array(_encode_items_join_group_response_member_v0, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -260,7 +266,7 @@ def _decode_join_group_response_v2(b: Buffer, p: int) -> tuple[JoinGroupResponse
     protocol_name, p = read_string(b, p + 10)
     leader, p = read_string(b, p)
     member_id, p = read_string(b, p)
-    members, p = read_array(_decode_join_group_response_member_v0, 6, b, p)
+    members, p = read_array(_decode_items_join_group_response_member_v0, 6, b, p)
     return JoinGroupResponse(
         throttle_time_ms, error_code, generation_id, protocol_name=protocol_name, leader=leader, member_id=member_id,
         members=members,
@@ -274,26 +280,32 @@ def _encode_join_group_response_v2(o: JoinGroupResponse, out: Append) -> None:
     write_string(o.protocol_name, out)
     write_string(o.leader, out)
     write_string(o.member_id, out)
-    write_array(_encode_join_group_response_member_v0, o.members, out)
+    write_array(_encode_items_join_group_response_member_v0, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_join_group_response_member_v5(b: Buffer, p: int) -> tuple[JoinGroupResponseMember, int]:
-    member_id, p = read_string(b, p)
-    group_instance_id, p = read_nullable_string(b, p)
-    metadata, p = read_bytes(b, p)
-    return JoinGroupResponseMember(member_id, group_instance_id, metadata), p
+def _decode_items_join_group_response_member_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[JoinGroupResponseMember, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        group_instance_id, p = read_nullable_string(b, p)
+        metadata, p = read_bytes(b, p)
+        values.append(JoinGroupResponseMember(member_id, group_instance_id, metadata))
+    return tuple(values), p
 
 
-def _encode_join_group_response_member_v5(o: JoinGroupResponseMember, out: Append) -> None:
-    if o.__class__ is not JoinGroupResponseMember:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_nullable_string(o.group_instance_id, out)
-    write_bytes(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_join_group_response_member_v5(values: tuple[JoinGroupResponseMember, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not JoinGroupResponseMember:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_nullable_string(o.group_instance_id, out)
+        write_bytes(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_join_group_response_v5(b: Buffer, p: int) -> tuple[JoinGroupResponse, int]:
@@ -301,7 +313,7 @@ def _decode_join_group_response_v5(b: Buffer, p: int) -> tuple[JoinGroupResponse
     protocol_name, p = read_string(b, p + 10)
     leader, p = read_string(b, p)
     member_id, p = read_string(b, p)
-    members, p = read_array(_decode_join_group_response_member_v5, 8, b, p)
+    members, p = read_array(_decode_items_join_group_response_member_v5, 8, b, p)
     return JoinGroupResponse(
         throttle_time_ms, error_code, generation_id, protocol_name=protocol_name, leader=leader, member_id=member_id,
         members=members,
@@ -315,31 +327,39 @@ def _encode_join_group_response_v5(o: JoinGroupResponse, out: Append) -> None:
     write_string(o.protocol_name, out)
     write_string(o.leader, out)
     write_string(o.member_id, out)
-    write_array(_encode_join_group_response_member_v5, o.members, out)
+    write_array(_encode_items_join_group_response_member_v5, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_join_group_response_member_v6(b: Buffer, p: int) -> tuple[JoinGroupResponseMember, int]:
-    member_id, p = read_compact_string(b, p)
-    group_instance_id, p = read_compact_nullable_string(b, p)
-    metadata, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return JoinGroupResponseMember(member_id, group_instance_id, metadata, **tagged), p
-    return JoinGroupResponseMember(member_id, group_instance_id, metadata), p + 1
+def _decode_items_join_group_response_member_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[JoinGroupResponseMember, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        group_instance_id, p = read_compact_nullable_string(b, p)
+        metadata, p = read_compact_bytes(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(JoinGroupResponseMember(member_id, group_instance_id, metadata, **tagged))
+        else:
+            values.append(JoinGroupResponseMember(member_id, group_instance_id, metadata))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_join_group_response_member_v6(o: JoinGroupResponseMember, out: Append) -> None:
-    if o.__class__ is not JoinGroupResponseMember:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_bytes(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_join_group_response_member_v6(values: tuple[JoinGroupResponseMember, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not JoinGroupResponseMember:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.group_instance_id, out)
+        write_compact_bytes(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_join_group_response_v6(b: Buffer, p: int) -> tuple[JoinGroupResponse, int]:
@@ -347,7 +367,7 @@ def _decode_join_group_response_v6(b: Buffer, p: int) -> tuple[JoinGroupResponse
     protocol_name, p = read_compact_string(b, p + 10)
     leader, p = read_compact_string(b, p)
     member_id, p = read_compact_string(b, p)
-    members, p = read_compact_array(_decode_join_group_response_member_v6, 4, b, p)
+    members, p = read_compact_array(_decode_items_join_group_response_member_v6, 4, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return JoinGroupResponse(
@@ -367,7 +387,7 @@ def _encode_join_group_response_v6(o: JoinGroupResponse, out: Append) -> None:
     write_compact_string(o.protocol_name, out)
     write_compact_string(o.leader, out)
     write_compact_string(o.member_id, out)
-    write_compact_array(_encode_join_group_response_member_v6, o.members, out)
+    write_compact_array(_encode_items_join_group_response_member_v6, o.members, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -380,7 +400,7 @@ def _decode_join_group_response_v7(b: Buffer, p: int) -> tuple[JoinGroupResponse
     protocol_name, p = read_compact_nullable_string(b, p)
     leader, p = read_compact_string(b, p)
     member_id, p = read_compact_string(b, p)
-    members, p = read_compact_array(_decode_join_group_response_member_v6, 4, b, p)
+    members, p = read_compact_array(_decode_items_join_group_response_member_v6, 4, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return JoinGroupResponse(
@@ -401,7 +421,7 @@ def _encode_join_group_response_v7(o: JoinGroupResponse, out: Append) -> None:
     write_compact_nullable_string(o.protocol_name, out)
     write_compact_string(o.leader, out)
     write_compact_string(o.member_id, out)
-    write_compact_array(_encode_join_group_response_member_v6, o.members, out)
+    write_compact_array(_encode_items_join_group_response_member_v6, o.members, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -415,7 +435,7 @@ def _decode_join_group_response_v9(b: Buffer, p: int) -> tuple[JoinGroupResponse
     leader, p = read_compact_string(b, p)
     skip_assignment = unpack_t(b, p)[0]
     member_id, p = read_compact_string(b, p + 1)
-    members, p = read_compact_array(_decode_join_group_response_member_v6, 4, b, p)
+    members, p = read_compact_array(_decode_items_join_group_response_member_v6, 4, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return JoinGroupResponse(
@@ -435,7 +455,7 @@ def _encode_join_group_response_v9(o: JoinGroupResponse, out: Append) -> None:
     write_compact_string(o.leader, out)
     out(pack_t(BOOLS[o.skip_assignment]))
     write_compact_string(o.member_id, out)
-    write_compact_array(_encode_join_group_response_member_v6, o.members, out)
+    write_compact_array(_encode_items_join_group_response_member_v6, o.members, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -447,25 +467,15 @@ JoinGroupResponse.codec = Codec(
     TABLE,
     classes=(JoinGroupResponseMember, JoinGroupResponse),
     decoders=(
-        _decode_join_group_response_member_v0,
-        _decode_join_group_response_v0,
-        _decode_join_group_response_v2,
-        _decode_join_group_response_member_v5,
-        _decode_join_group_response_v5,
-        _decode_join_group_response_member_v6,
-        _decode_join_group_response_v6,
-        _decode_join_group_response_v7,
+        _decode_join_group_response_v0, _decode_join_group_response_v0, _decode_join_group_response_v2,
+        _decode_join_group_response_v2, _decode_join_group_response_v2, _decode_join_group_response_v5,
+        _decode_join_group_response_v6, _decode_join_group_response_v7, _decode_join_group_response_v7,
         _decode_join_group_response_v9,
     ),
     encoders=(
-        _encode_join_group_response_member_v0,
-        _encode_join_group_response_v0,
-        _encode_join_group_response_v2,
-        _encode_join_group_response_member_v5,
-        _encode_join_group_response_v5,
-        _encode_join_group_response_member_v6,
-        _encode_join_group_response_v6,
-        _encode_join_group_response_v7,
+        _encode_join_group_response_v0, _encode_join_group_response_v0, _encode_join_group_response_v2,
+        _encode_join_group_response_v2, _encode_join_group_response_v2, _encode_join_group_response_v5,
+        _encode_join_group_response_v6, _encode_join_group_response_v7, _encode_join_group_response_v7,
         _encode_join_group_response_v9,
     ),
 )

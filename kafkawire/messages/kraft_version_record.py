@@ -77,10 +77,6 @@ KRaftVersionRecord.codec = Codec(
     KRaftVersionRecord,
     TABLE,
     classes=(KRaftVersionRecord,),
-    decoders=(
-        _decode_kraft_version_record_v0,
-    ),
-    encoders=(
-        _encode_kraft_version_record_v0,
-    ),
+    decoders=(_decode_kraft_version_record_v0,),
+    encoders=(_encode_kraft_version_record_v0,),
 )

@@ -24,6 +24,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -31,9 +32,9 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
-    write_numbers,
+    write_int32s,
     write_string,
     write_tags,
 )
@@ -410,52 +411,67 @@ pack_tbx = packer("?bx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_leader_and_isr_partition_state_v0(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionState, int]:
-    topic_name, p = read_string(b, p)
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_int32s(b, p + 16)
-    partition_epoch = unpack_i(b, p)[0]
-    replicas, p = read_int32s(b, p + 4)
-    return LeaderAndIsrPartitionState(
-        topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, partition_epoch, replicas,
-    ), p
+def _decode_items_leader_and_isr_partition_state_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_int32s(b, p + 16)
+        partition_epoch = unpack_i(b, p)[0]
+        replicas, p = read_int32s(b, p + 4)
+        values.append(LeaderAndIsrPartitionState(
+            topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, partition_epoch, replicas,
+        ))
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_state_v0(o: LeaderAndIsrPartitionState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionState:
-        raise TypeError
-    if o.leader_recovery_state != 0:
-        raise ValueError("leader_recovery_state")
-    write_string(o.topic_name, out)
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_numbers("i", o.isr, out)
-    out(pack_i(o.partition_epoch))
-    write_numbers("i", o.replicas, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_partition_state_v0(
+    values: tuple[LeaderAndIsrPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionState:
+            raise TypeError
+        if o.leader_recovery_state != 0:
+            raise ValueError("leader_recovery_state")
+        write_string(o.topic_name, out)
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_int32s(o.isr, out)
+        out(pack_i(o.partition_epoch))
+        write_int32s(o.replicas, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_live_leader_v0(b: Buffer, p: int) -> tuple[LeaderAndIsrLiveLeader, int]:
-    broker_id = unpack_i(b, p)[0]
-    host_name, p = read_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    return LeaderAndIsrLiveLeader(broker_id, host_name, port), p + 4
+def _decode_items_leader_and_isr_live_leader_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrLiveLeader, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        broker_id = unpack_i(b, p)[0]
+        host_name, p = read_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        values.append(LeaderAndIsrLiveLeader(broker_id, host_name, port))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_live_leader_v0(o: LeaderAndIsrLiveLeader, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrLiveLeader:
-        raise TypeError
-    out(pack_i(o.broker_id))
-    write_string(o.host_name, out)
-    out(pack_i(o.port))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_live_leader_v0(values: tuple[LeaderAndIsrLiveLeader, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrLiveLeader:
+            raise TypeError
+        out(pack_i(o.broker_id))
+        write_string(o.host_name, out)
+        out(pack_i(o.port))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_leader_and_isr_request_v0(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, controller_epoch = unpack_ii(b, p)
-    ungrouped_partition_states, p = read_array(_decode_leader_and_isr_partition_state_v0, 30, b, p + 8)
-    live_leaders, p = read_array(_decode_leader_and_isr_live_leader_v0, 10, b, p)
+    ungrouped_partition_states, p = read_array(_decode_items_leader_and_isr_partition_state_v0, 30, b, p + 8)
+    live_leaders, p = read_array(_decode_items_leader_and_isr_live_leader_v0, 10, b, p)
     return LeaderAndIsrRequest(
         controller_id, controller_epoch=controller_epoch, ungrouped_partition_states=ungrouped_partition_states,
         live_leaders=live_leaders,
@@ -470,44 +486,53 @@ def _encode_leader_and_isr_request_v0(o: LeaderAndIsrRequest, out: Append) -> No
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_ii(o.controller_id, o.controller_epoch))
-    write_array(_encode_leader_and_isr_partition_state_v0, o.ungrouped_partition_states, out)
-    write_array(_encode_leader_and_isr_live_leader_v0, o.live_leaders, out)
+    write_array(_encode_items_leader_and_isr_partition_state_v0, o.ungrouped_partition_states, out)
+    write_array(_encode_items_leader_and_isr_live_leader_v0, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_partition_state_v1(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionState, int]:
-    topic_name, p = read_string(b, p)
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_int32s(b, p + 16)
-    partition_epoch = unpack_i(b, p)[0]
-    replicas, p = read_int32s(b, p + 4)
-    is_new = unpack_t(b, p)[0]
-    return LeaderAndIsrPartitionState(
-        topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, partition_epoch, replicas,
-        is_new=is_new,
-    ), p + 1
+def _decode_items_leader_and_isr_partition_state_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_int32s(b, p + 16)
+        partition_epoch = unpack_i(b, p)[0]
+        replicas, p = read_int32s(b, p + 4)
+        is_new = unpack_t(b, p)[0]
+        values.append(LeaderAndIsrPartitionState(
+            topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, partition_epoch, replicas,
+            is_new=is_new,
+        ))
+        p += 1
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_state_v1(o: LeaderAndIsrPartitionState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionState:
-        raise TypeError
-    if o.leader_recovery_state != 0:
-        raise ValueError("leader_recovery_state")
-    write_string(o.topic_name, out)
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_numbers("i", o.isr, out)
-    out(pack_i(o.partition_epoch))
-    write_numbers("i", o.replicas, out)
-    out(pack_t(BOOLS[o.is_new]))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_partition_state_v1(
+    values: tuple[LeaderAndIsrPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionState:
+            raise TypeError
+        if o.leader_recovery_state != 0:
+            raise ValueError("leader_recovery_state")
+        write_string(o.topic_name, out)
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_int32s(o.isr, out)
+        out(pack_i(o.partition_epoch))
+        write_int32s(o.replicas, out)
+        out(pack_t(BOOLS[o.is_new]))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_leader_and_isr_request_v1(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, controller_epoch = unpack_ii(b, p)
-    ungrouped_partition_states, p = read_array(_decode_leader_and_isr_partition_state_v1, 31, b, p + 8)
-    live_leaders, p = read_array(_decode_leader_and_isr_live_leader_v0, 10, b, p)
+    ungrouped_partition_states, p = read_array(_decode_items_leader_and_isr_partition_state_v1, 31, b, p + 8)
+    live_leaders, p = read_array(_decode_items_leader_and_isr_live_leader_v0, 10, b, p)
     return LeaderAndIsrRequest(
         controller_id, controller_epoch=controller_epoch, ungrouped_partition_states=ungrouped_partition_states,
         live_leaders=live_leaders,
@@ -522,57 +547,72 @@ def _encode_leader_and_isr_request_v1(o: LeaderAndIsrRequest, out: Append) -> No
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_ii(o.controller_id, o.controller_epoch))
-    write_array(_encode_leader_and_isr_partition_state_v1, o.ungrouped_partition_states, out)
-    write_array(_encode_leader_and_isr_live_leader_v0, o.live_leaders, out)
+    write_array(_encode_items_leader_and_isr_partition_state_v1, o.ungrouped_partition_states, out)
+    write_array(_encode_items_leader_and_isr_live_leader_v0, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_partition_state_v2(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionState, int]:
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_int32s(b, p + 16)
-    partition_epoch = unpack_i(b, p)[0]
-    replicas, p = read_int32s(b, p + 4)
-    is_new = unpack_t(b, p)[0]
-    return LeaderAndIsrPartitionState(
-        partition_index=partition_index, controller_epoch=controller_epoch, leader=leader, leader_epoch=leader_epoch,
-        isr=isr, partition_epoch=partition_epoch, replicas=replicas, is_new=is_new,
-    ), p + 1
+def _decode_items_leader_and_isr_partition_state_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_int32s(b, p + 16)
+        partition_epoch = unpack_i(b, p)[0]
+        replicas, p = read_int32s(b, p + 4)
+        is_new = unpack_t(b, p)[0]
+        values.append(LeaderAndIsrPartitionState(
+            partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+            leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas, is_new=is_new,
+        ))
+        p += 1
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_state_v2(o: LeaderAndIsrPartitionState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionState:
-        raise TypeError
-    if o.leader_recovery_state != 0:
-        raise ValueError("leader_recovery_state")
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_numbers("i", o.isr, out)
-    out(pack_i(o.partition_epoch))
-    write_numbers("i", o.replicas, out)
-    out(pack_t(BOOLS[o.is_new]))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_partition_state_v2(
+    values: tuple[LeaderAndIsrPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionState:
+            raise TypeError
+        if o.leader_recovery_state != 0:
+            raise ValueError("leader_recovery_state")
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_int32s(o.isr, out)
+        out(pack_i(o.partition_epoch))
+        write_int32s(o.replicas, out)
+        out(pack_t(BOOLS[o.is_new]))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_topic_state_v2(b: Buffer, p: int) -> tuple[LeaderAndIsrTopicState, int]:
-    topic_name, p = read_string(b, p)
-    partition_states, p = read_array(_decode_leader_and_isr_partition_state_v2, 29, b, p)
-    return LeaderAndIsrTopicState(topic_name, partition_states=partition_states), p
+def _decode_items_leader_and_isr_topic_state_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_states, p = read_array(_decode_items_leader_and_isr_partition_state_v2, 29, b, p)
+        values.append(LeaderAndIsrTopicState(topic_name, partition_states=partition_states))
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_topic_state_v2(o: LeaderAndIsrTopicState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrTopicState:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_array(_encode_leader_and_isr_partition_state_v2, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_topic_state_v2(values: tuple[LeaderAndIsrTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrTopicState:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_array(_encode_items_leader_and_isr_partition_state_v2, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_leader_and_isr_request_v2(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, controller_epoch, broker_epoch = unpack_iiq(b, p)
-    topic_states, p = read_array(_decode_leader_and_isr_topic_state_v2, 6, b, p + 16)
-    live_leaders, p = read_array(_decode_leader_and_isr_live_leader_v0, 10, b, p)
+    topic_states, p = read_array(_decode_items_leader_and_isr_topic_state_v2, 6, b, p + 16)
+    live_leaders, p = read_array(_decode_items_leader_and_isr_live_leader_v0, 10, b, p)
     return LeaderAndIsrRequest(
         controller_id, controller_epoch=controller_epoch, broker_epoch=broker_epoch, topic_states=topic_states,
         live_leaders=live_leaders,
@@ -587,62 +627,77 @@ def _encode_leader_and_isr_request_v2(o: LeaderAndIsrRequest, out: Append) -> No
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiq(o.controller_id, o.controller_epoch, o.broker_epoch))
-    write_array(_encode_leader_and_isr_topic_state_v2, o.topic_states, out)
-    write_array(_encode_leader_and_isr_live_leader_v0, o.live_leaders, out)
+    write_array(_encode_items_leader_and_isr_topic_state_v2, o.topic_states, out)
+    write_array(_encode_items_leader_and_isr_live_leader_v0, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_partition_state_v3(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionState, int]:
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_int32s(b, p + 16)
-    partition_epoch = unpack_i(b, p)[0]
-    replicas, p = read_int32s(b, p + 4)
-    adding_replicas, p = read_int32s(b, p)
-    removing_replicas, p = read_int32s(b, p)
-    is_new = unpack_t(b, p)[0]
-    return LeaderAndIsrPartitionState(
-        partition_index=partition_index, controller_epoch=controller_epoch, leader=leader, leader_epoch=leader_epoch,
-        isr=isr, partition_epoch=partition_epoch, replicas=replicas, adding_replicas=adding_replicas,
-        removing_replicas=removing_replicas, is_new=is_new,
-    ), p + 1
+def _decode_items_leader_and_isr_partition_state_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_int32s(b, p + 16)
+        partition_epoch = unpack_i(b, p)[0]
+        replicas, p = read_int32s(b, p + 4)
+        adding_replicas, p = read_int32s(b, p)
+        removing_replicas, p = read_int32s(b, p)
+        is_new = unpack_t(b, p)[0]
+        values.append(LeaderAndIsrPartitionState(
+            partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+            leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas,
+            adding_replicas=adding_replicas, removing_replicas=removing_replicas, is_new=is_new,
+        ))
+        p += 1
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_state_v3(o: LeaderAndIsrPartitionState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionState:
-        raise TypeError
-    if o.leader_recovery_state != 0:
-        raise ValueError("leader_recovery_state")
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_numbers("i", o.isr, out)
-    out(pack_i(o.partition_epoch))
-    write_numbers("i", o.replicas, out)
-    write_numbers("i", o.adding_replicas, out)
-    write_numbers("i", o.removing_replicas, out)
-    out(pack_t(BOOLS[o.is_new]))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_partition_state_v3(
+    values: tuple[LeaderAndIsrPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionState:
+            raise TypeError
+        if o.leader_recovery_state != 0:
+            raise ValueError("leader_recovery_state")
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_int32s(o.isr, out)
+        out(pack_i(o.partition_epoch))
+        write_int32s(o.replicas, out)
+        write_int32s(o.adding_replicas, out)
+        write_int32s(o.removing_replicas, out)
+        out(pack_t(BOOLS[o.is_new]))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_topic_state_v3(b: Buffer, p: int) -> tuple[LeaderAndIsrTopicState, int]:
-    topic_name, p = read_string(b, p)
-    partition_states, p = read_array(_decode_leader_and_isr_partition_state_v3, 37, b, p)
-    return LeaderAndIsrTopicState(topic_name, partition_states=partition_states), p
+def _decode_items_leader_and_isr_topic_state_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_states, p = read_array(_decode_items_leader_and_isr_partition_state_v3, 37, b, p)
+        values.append(LeaderAndIsrTopicState(topic_name, partition_states=partition_states))
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_topic_state_v3(o: LeaderAndIsrTopicState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrTopicState:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_array(_encode_leader_and_isr_partition_state_v3, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_topic_state_v3(values: tuple[LeaderAndIsrTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrTopicState:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_array(_encode_items_leader_and_isr_partition_state_v3, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_leader_and_isr_request_v3(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, controller_epoch, broker_epoch = unpack_iiq(b, p)
-    topic_states, p = read_array(_decode_leader_and_isr_topic_state_v3, 6, b, p + 16)
-    live_leaders, p = read_array(_decode_leader_and_isr_live_leader_v0, 10, b, p)
+    topic_states, p = read_array(_decode_items_leader_and_isr_topic_state_v3, 6, b, p + 16)
+    live_leaders, p = read_array(_decode_items_leader_and_isr_live_leader_v0, 10, b, p)
     return LeaderAndIsrRequest(
         controller_id, controller_epoch=controller_epoch, broker_epoch=broker_epoch, topic_states=topic_states,
         live_leaders=live_leaders,
@@ -657,98 +712,131 @@ def _encode_leader_and_isr_request_v3(o: LeaderAndIsrRequest, out: Append) -> No
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiq(o.controller_id, o.controller_epoch, o.broker_epoch))
-    write_array(_encode_leader_and_isr_topic_state_v3, o.topic_states, out)
-    write_array(_encode_leader_and_isr_live_leader_v0, o.live_leaders, out)
+    write_array(_encode_items_leader_and_isr_topic_state_v3, o.topic_states, out)
+    write_array(_encode_items_leader_and_isr_live_leader_v0, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_partition_state_v4(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionState, int]:
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_compact_int32s(b, p + 16)
-    partition_epoch = unpack_i(b, p)[0]
-    replicas, p = read_compact_int32s(b, p + 4)
-    adding_replicas, p = read_compact_int32s(b, p)
-    removing_replicas, p = read_compact_int32s(b, p)
-    is_new = unpack_t(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return LeaderAndIsrPartitionState(
-            partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
-            leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas,
-            adding_replicas=adding_replicas, removing_replicas=removing_replicas, is_new=is_new, **tagged,
-        ), p
-    return LeaderAndIsrPartitionState(
-        partition_index=partition_index, controller_epoch=controller_epoch, leader=leader, leader_epoch=leader_epoch,
-        isr=isr, partition_epoch=partition_epoch, replicas=replicas, adding_replicas=adding_replicas,
-        removing_replicas=removing_replicas, is_new=is_new,
-    ), p + 2
+def _decode_items_leader_and_isr_partition_state_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_compact_int32s(b, p + 16)
+        partition_epoch = unpack_i(b, p)[0]
+        replicas, p = read_compact_int32s(b, p + 4)
+        adding_replicas, p = read_compact_int32s(b, p)
+        removing_replicas, p = read_compact_int32s(b, p)
+        is_new = unpack_t(b, p)[0]
+        if b[p + 1]:
+            tagged, p = read_tags({}, b, p + 1)
+            values.append(LeaderAndIsrPartitionState(
+                partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+                leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas,
+                adding_replicas=adding_replicas, removing_replicas=removing_replicas, is_new=is_new, **tagged,
+            ))
+        else:
+            values.append(LeaderAndIsrPartitionState(
+                partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+                leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas,
+                adding_replicas=adding_replicas, removing_replicas=removing_replicas, is_new=is_new,
+            ))
+            p += 2
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_state_v4(o: LeaderAndIsrPartitionState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionState:
-        raise TypeError
-    if o.leader_recovery_state != 0:
-        raise ValueError("leader_recovery_state")
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_compact_numbers("i", o.isr, out)
-    out(pack_i(o.partition_epoch))
-    write_compact_numbers("i", o.replicas, out)
-    write_compact_numbers("i", o.adding_replicas, out)
-    write_compact_numbers("i", o.removing_replicas, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_t(BOOLS[o.is_new]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_tx(BOOLS[o.is_new]))
+def _encode_items_leader_and_isr_partition_state_v4(
+    values: tuple[LeaderAndIsrPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionState:
+            raise TypeError
+        if o.leader_recovery_state != 0:
+            raise ValueError("leader_recovery_state")
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_compact_int32s(o.isr, out)
+        out(pack_i(o.partition_epoch))
+        write_compact_int32s(o.replicas, out)
+        write_compact_int32s(o.adding_replicas, out)
+        write_compact_int32s(o.removing_replicas, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_t(BOOLS[o.is_new]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_tx(BOOLS[o.is_new]))
 
 
-def _decode_leader_and_isr_topic_state_v4(b: Buffer, p: int) -> tuple[LeaderAndIsrTopicState, int]:
-    topic_name, p = read_compact_string(b, p)
-    partition_states, p = read_compact_array(_decode_leader_and_isr_partition_state_v4, 26, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return LeaderAndIsrTopicState(topic_name, partition_states=partition_states, **tagged), p
-    return LeaderAndIsrTopicState(topic_name, partition_states=partition_states), p + 1
+_rows_leader_and_isr_partition_state_v4 = shaped(
+    lambda rows, e1, e2, e3,
+    e4: [LeaderAndIsrPartitionState(partition_index=r[0], controller_epoch=r[1], leader=r[2], leader_epoch=r[3], isr=r[4:e1], partition_epoch=r[e1], replicas=r[e1 + 1:e2], adding_replicas=r[e2:e3], removing_replicas=r[e3:e4], is_new=r[e4]) for r in rows],
+    _decode_items_leader_and_isr_partition_state_v4, "iiii [i i [i  [i  [i ?", True,
+)
 
 
-def _encode_leader_and_isr_topic_state_v4(o: LeaderAndIsrTopicState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrTopicState:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_leader_and_isr_partition_state_v4, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_leader_and_isr_topic_state_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partition_states, p = read_compact_array(_rows_leader_and_isr_partition_state_v4, 26, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(LeaderAndIsrTopicState(topic_name, partition_states=partition_states, **tagged))
+        else:
+            values.append(LeaderAndIsrTopicState(topic_name, partition_states=partition_states))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_leader_and_isr_live_leader_v4(b: Buffer, p: int) -> tuple[LeaderAndIsrLiveLeader, int]:
-    broker_id = unpack_i(b, p)[0]
-    host_name, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return LeaderAndIsrLiveLeader(broker_id, host_name, port, **tagged), p
-    return LeaderAndIsrLiveLeader(broker_id, host_name, port), p + 5
+def _encode_items_leader_and_isr_topic_state_v4(values: tuple[LeaderAndIsrTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrTopicState:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_leader_and_isr_partition_state_v4, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_leader_and_isr_live_leader_v4(o: LeaderAndIsrLiveLeader, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrLiveLeader:
-        raise TypeError
-    out(pack_i(o.broker_id))
-    write_compact_string(o.host_name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.port))
+def _decode_items_leader_and_isr_live_leader_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrLiveLeader, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        broker_id = unpack_i(b, p)[0]
+        host_name, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(LeaderAndIsrLiveLeader(broker_id, host_name, port, **tagged))
+        else:
+            values.append(LeaderAndIsrLiveLeader(broker_id, host_name, port))
+            p += 5
+    return tuple(values), p
+
+
+def _encode_items_leader_and_isr_live_leader_v4(values: tuple[LeaderAndIsrLiveLeader, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrLiveLeader:
+            raise TypeError
+        out(pack_i(o.broker_id))
+        write_compact_string(o.host_name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.port))
 
 
 def _decode_leader_and_isr_request_v4(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, controller_epoch, broker_epoch = unpack_iiq(b, p)
-    topic_states, p = read_compact_array(_decode_leader_and_isr_topic_state_v4, 3, b, p + 16)
-    live_leaders, p = read_compact_array(_decode_leader_and_isr_live_leader_v4, 10, b, p)
+    topic_states, p = read_compact_array(_decode_items_leader_and_isr_topic_state_v4, 3, b, p + 16)
+    live_leaders, p = read_compact_array(_decode_items_leader_and_isr_live_leader_v4, 10, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderAndIsrRequest(
@@ -769,40 +857,48 @@ def _encode_leader_and_isr_request_v4(o: LeaderAndIsrRequest, out: Append) -> No
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiq(o.controller_id, o.controller_epoch, o.broker_epoch))
-    write_compact_array(_encode_leader_and_isr_topic_state_v4, o.topic_states, out)
-    write_compact_array(_encode_leader_and_isr_live_leader_v4, o.live_leaders, out)
+    write_compact_array(_encode_items_leader_and_isr_topic_state_v4, o.topic_states, out)
+    write_compact_array(_encode_items_leader_and_isr_live_leader_v4, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_leader_and_isr_topic_state_v5(b: Buffer, p: int) -> tuple[LeaderAndIsrTopicState, int]:
-    topic_name, p = read_compact_string(b, p)
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partition_states, p = read_compact_array(_decode_leader_and_isr_partition_state_v4, 26, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return LeaderAndIsrTopicState(topic_name, topic_id, partition_states, **tagged), p
-    return LeaderAndIsrTopicState(topic_name, topic_id, partition_states), p + 1
+def _decode_items_leader_and_isr_topic_state_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partition_states, p = read_compact_array(_rows_leader_and_isr_partition_state_v4, 26, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(LeaderAndIsrTopicState(topic_name, topic_id, partition_states, **tagged))
+        else:
+            values.append(LeaderAndIsrTopicState(topic_name, topic_id, partition_states))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_topic_state_v5(o: LeaderAndIsrTopicState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrTopicState:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_leader_and_isr_partition_state_v4, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_leader_and_isr_topic_state_v5(values: tuple[LeaderAndIsrTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrTopicState:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_leader_and_isr_partition_state_v4, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_leader_and_isr_request_v5(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, controller_epoch, broker_epoch, type = unpack_iiqb(b, p)
-    topic_states, p = read_compact_array(_decode_leader_and_isr_topic_state_v5, 19, b, p + 17)
-    live_leaders, p = read_compact_array(_decode_leader_and_isr_live_leader_v4, 10, b, p)
+    topic_states, p = read_compact_array(_decode_items_leader_and_isr_topic_state_v5, 19, b, p + 17)
+    live_leaders, p = read_compact_array(_decode_items_leader_and_isr_live_leader_v4, 10, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderAndIsrRequest(
@@ -821,79 +917,105 @@ def _encode_leader_and_isr_request_v5(o: LeaderAndIsrRequest, out: Append) -> No
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiqb(o.controller_id, o.controller_epoch, o.broker_epoch, o.type))
-    write_compact_array(_encode_leader_and_isr_topic_state_v5, o.topic_states, out)
-    write_compact_array(_encode_leader_and_isr_live_leader_v4, o.live_leaders, out)
+    write_compact_array(_encode_items_leader_and_isr_topic_state_v5, o.topic_states, out)
+    write_compact_array(_encode_items_leader_and_isr_live_leader_v4, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_leader_and_isr_partition_state_v6(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionState, int]:
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_compact_int32s(b, p + 16)
-    partition_epoch = unpack_i(b, p)[0]
-    replicas, p = read_compact_int32s(b, p + 4)
-    adding_replicas, p = read_compact_int32s(b, p)
-    removing_replicas, p = read_compact_int32s(b, p)
-    is_new, leader_recovery_state = unpack_tb(b, p)
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return LeaderAndIsrPartitionState(
-            partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
-            leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas,
-            adding_replicas=adding_replicas, removing_replicas=removing_replicas, is_new=is_new,
-            leader_recovery_state=leader_recovery_state, **tagged,
-        ), p
-    return LeaderAndIsrPartitionState(
-        partition_index=partition_index, controller_epoch=controller_epoch, leader=leader, leader_epoch=leader_epoch,
-        isr=isr, partition_epoch=partition_epoch, replicas=replicas, adding_replicas=adding_replicas,
-        removing_replicas=removing_replicas, is_new=is_new, leader_recovery_state=leader_recovery_state,
-    ), p + 3
+def _decode_items_leader_and_isr_partition_state_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_compact_int32s(b, p + 16)
+        partition_epoch = unpack_i(b, p)[0]
+        replicas, p = read_compact_int32s(b, p + 4)
+        adding_replicas, p = read_compact_int32s(b, p)
+        removing_replicas, p = read_compact_int32s(b, p)
+        is_new, leader_recovery_state = unpack_tb(b, p)
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(LeaderAndIsrPartitionState(
+                partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+                leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas,
+                adding_replicas=adding_replicas, removing_replicas=removing_replicas, is_new=is_new,
+                leader_recovery_state=leader_recovery_state, **tagged,
+            ))
+        else:
+            values.append(LeaderAndIsrPartitionState(
+                partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+                leader_epoch=leader_epoch, isr=isr, partition_epoch=partition_epoch, replicas=replicas,
+                adding_replicas=adding_replicas, removing_replicas=removing_replicas, is_new=is_new,
+                leader_recovery_state=leader_recovery_state,
+            ))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_state_v6(o: LeaderAndIsrPartitionState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionState:
-        raise TypeError
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_compact_numbers("i", o.isr, out)
-    out(pack_i(o.partition_epoch))
-    write_compact_numbers("i", o.replicas, out)
-    write_compact_numbers("i", o.adding_replicas, out)
-    write_compact_numbers("i", o.removing_replicas, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_tb(BOOLS[o.is_new], o.leader_recovery_state))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_tbx(BOOLS[o.is_new], o.leader_recovery_state))
+def _encode_items_leader_and_isr_partition_state_v6(
+    values: tuple[LeaderAndIsrPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionState:
+            raise TypeError
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_compact_int32s(o.isr, out)
+        out(pack_i(o.partition_epoch))
+        write_compact_int32s(o.replicas, out)
+        write_compact_int32s(o.adding_replicas, out)
+        write_compact_int32s(o.removing_replicas, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_tb(BOOLS[o.is_new], o.leader_recovery_state))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_tbx(BOOLS[o.is_new], o.leader_recovery_state))
 
 
-def _decode_leader_and_isr_topic_state_v6(b: Buffer, p: int) -> tuple[LeaderAndIsrTopicState, int]:
-    topic_name, p = read_compact_string(b, p)
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partition_states, p = read_compact_array(_decode_leader_and_isr_partition_state_v6, 27, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return LeaderAndIsrTopicState(topic_name, topic_id, partition_states, **tagged), p
-    return LeaderAndIsrTopicState(topic_name, topic_id, partition_states), p + 1
+_rows_leader_and_isr_partition_state_v6 = shaped(
+    lambda rows, e1, e2, e3,
+    e4: [LeaderAndIsrPartitionState(partition_index=r[0], controller_epoch=r[1], leader=r[2], leader_epoch=r[3], isr=r[4:e1], partition_epoch=r[e1], replicas=r[e1 + 1:e2], adding_replicas=r[e2:e3], removing_replicas=r[e3:e4], is_new=r[e4], leader_recovery_state=r[e4 + 1]) for r in rows],
+    _decode_items_leader_and_isr_partition_state_v6, "iiii [i i [i  [i  [i ?b", True,
+)
 
 
-def _encode_leader_and_isr_topic_state_v6(o: LeaderAndIsrTopicState, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrTopicState:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_leader_and_isr_partition_state_v6, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_leader_and_isr_topic_state_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partition_states, p = read_compact_array(_rows_leader_and_isr_partition_state_v6, 27, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(LeaderAndIsrTopicState(topic_name, topic_id, partition_states, **tagged))
+        else:
+            values.append(LeaderAndIsrTopicState(topic_name, topic_id, partition_states))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_leader_and_isr_topic_state_v6(values: tuple[LeaderAndIsrTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrTopicState:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_leader_and_isr_partition_state_v6, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_leader_and_isr_request_v6(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, controller_epoch, broker_epoch, type = unpack_iiqb(b, p)
-    topic_states, p = read_compact_array(_decode_leader_and_isr_topic_state_v6, 19, b, p + 17)
-    live_leaders, p = read_compact_array(_decode_leader_and_isr_live_leader_v4, 10, b, p)
+    topic_states, p = read_compact_array(_decode_items_leader_and_isr_topic_state_v6, 19, b, p + 17)
+    live_leaders, p = read_compact_array(_decode_items_leader_and_isr_live_leader_v4, 10, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderAndIsrRequest(
@@ -912,8 +1034,8 @@ def _encode_leader_and_isr_request_v6(o: LeaderAndIsrRequest, out: Append) -> No
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiqb(o.controller_id, o.controller_epoch, o.broker_epoch, o.type))
-    write_compact_array(_encode_leader_and_isr_topic_state_v6, o.topic_states, out)
-    write_compact_array(_encode_leader_and_isr_live_leader_v4, o.live_leaders, out)
+    write_compact_array(_encode_items_leader_and_isr_topic_state_v6, o.topic_states, out)
+    write_compact_array(_encode_items_leader_and_isr_live_leader_v4, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -922,8 +1044,8 @@ def _encode_leader_and_isr_request_v6(o: LeaderAndIsrRequest, out: Append) -> No
 
 def _decode_leader_and_isr_request_v7(b: Buffer, p: int) -> tuple[LeaderAndIsrRequest, int]:
     controller_id, is_kraft_controller, controller_epoch, broker_epoch, type = unpack_itiqb(b, p)
-    topic_states, p = read_compact_array(_decode_leader_and_isr_topic_state_v6, 19, b, p + 18)
-    live_leaders, p = read_compact_array(_decode_leader_and_isr_live_leader_v4, 10, b, p)
+    topic_states, p = read_compact_array(_decode_items_leader_and_isr_topic_state_v6, 19, b, p + 18)
+    live_leaders, p = read_compact_array(_decode_items_leader_and_isr_live_leader_v4, 10, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderAndIsrRequest(
@@ -940,8 +1062,8 @@ def _encode_leader_and_isr_request_v7(o: LeaderAndIsrRequest, out: Append) -> No
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_itiqb(o.controller_id, BOOLS[o.is_kraft_controller], o.controller_epoch, o.broker_epoch, o.type))
-    write_compact_array(_encode_leader_and_isr_topic_state_v6, o.topic_states, out)
-    write_compact_array(_encode_leader_and_isr_live_leader_v4, o.live_leaders, out)
+    write_compact_array(_encode_items_leader_and_isr_topic_state_v6, o.topic_states, out)
+    write_compact_array(_encode_items_leader_and_isr_live_leader_v4, o.live_leaders, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -953,49 +1075,13 @@ LeaderAndIsrRequest.codec = Codec(
     TABLE,
     classes=(LeaderAndIsrPartitionState, LeaderAndIsrTopicState, LeaderAndIsrLiveLeader, LeaderAndIsrRequest),
     decoders=(
-        _decode_leader_and_isr_partition_state_v0,
-        _decode_leader_and_isr_live_leader_v0,
-        _decode_leader_and_isr_request_v0,
-        _decode_leader_and_isr_partition_state_v1,
-        _decode_leader_and_isr_request_v1,
-        _decode_leader_and_isr_partition_state_v2,
-        _decode_leader_and_isr_topic_state_v2,
-        _decode_leader_and_isr_request_v2,
-        _decode_leader_and_isr_partition_state_v3,
-        _decode_leader_and_isr_topic_state_v3,
-        _decode_leader_and_isr_request_v3,
-        _decode_leader_and_isr_partition_state_v4,
-        _decode_leader_and_isr_topic_state_v4,
-        _decode_leader_and_isr_live_leader_v4,
-        _decode_leader_and_isr_request_v4,
-        _decode_leader_and_isr_topic_state_v5,
-        _decode_leader_and_isr_request_v5,
-        _decode_leader_and_isr_partition_state_v6,
-        _decode_leader_and_isr_topic_state_v6,
-        _decode_leader_and_isr_request_v6,
-        _decode_leader_and_isr_request_v7,
+        _decode_leader_and_isr_request_v0, _decode_leader_and_isr_request_v1, _decode_leader_and_isr_request_v2,
+        _decode_leader_and_isr_request_v3, _decode_leader_and_isr_request_v4, _decode_leader_and_isr_request_v5,
+        _decode_leader_and_isr_request_v6, _decode_leader_and_isr_request_v7,
     ),
     encoders=(
-        _encode_leader_and_isr_partition_state_v0,
-        _encode_leader_and_isr_live_leader_v0,
-        _encode_leader_and_isr_request_v0,
-        _encode_leader_and_isr_partition_state_v1,
-        _encode_leader_and_isr_request_v1,
-        _encode_leader_and_isr_partition_state_v2,
-        _encode_leader_and_isr_topic_state_v2,
-        _encode_leader_and_isr_request_v2,
-        _encode_leader_and_isr_partition_state_v3,
-        _encode_leader_and_isr_topic_state_v3,
-        _encode_leader_and_isr_request_v3,
-        _encode_leader_and_isr_partition_state_v4,
-        _encode_leader_and_isr_topic_state_v4,
-        _encode_leader_and_isr_live_leader_v4,
-        _encode_leader_and_isr_request_v4,
-        _encode_leader_and_isr_topic_state_v5,
-        _encode_leader_and_isr_request_v5,
-        _encode_leader_and_isr_partition_state_v6,
-        _encode_leader_and_isr_topic_state_v6,
-        _encode_leader_and_isr_request_v6,
-        _encode_leader_and_isr_request_v7,
+        _encode_leader_and_isr_request_v0, _encode_leader_and_isr_request_v1, _encode_leader_and_isr_request_v2,
+        _encode_leader_and_isr_request_v3, _encode_leader_and_isr_request_v4, _encode_leader_and_isr_request_v5,
+        _encode_leader_and_isr_request_v6, _encode_leader_and_isr_request_v7,
     ),
 )

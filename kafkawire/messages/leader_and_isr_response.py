@@ -22,6 +22,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -180,24 +181,33 @@ pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_leader_and_isr_partition_error_v0(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionError, int]:
-    topic_name, p = read_string(b, p)
-    partition_index, error_code = unpack_ih(b, p)
-    return LeaderAndIsrPartitionError(topic_name, partition_index, error_code), p + 6
+def _decode_items_leader_and_isr_partition_error_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionError, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index, error_code = unpack_ih(b, p)
+        values.append(LeaderAndIsrPartitionError(topic_name, partition_index, error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_error_v0(o: LeaderAndIsrPartitionError, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionError:
-        raise TypeError
-    write_string(o.topic_name, out)
-    out(pack_ih(o.partition_index, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_leader_and_isr_partition_error_v0(
+    values: tuple[LeaderAndIsrPartitionError, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionError:
+            raise TypeError
+        write_string(o.topic_name, out)
+        out(pack_ih(o.partition_index, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_leader_and_isr_response_v0(b: Buffer, p: int) -> tuple[LeaderAndIsrResponse, int]:
     error_code = unpack_h(b, p)[0]
-    partition_errors, p = read_array(_decode_leader_and_isr_partition_error_v0, 8, b, p + 2)
+    partition_errors, p = read_array(_decode_items_leader_and_isr_partition_error_v0, 8, b, p + 2)
     return LeaderAndIsrResponse(error_code, partition_errors), p
 
 
@@ -205,34 +215,44 @@ def _encode_leader_and_isr_response_v0(o: LeaderAndIsrResponse, out: Append) -> 
     if o.topics != ():
         raise ValueError("topics")
     out(pack_h(o.error_code))
-    write_array(_encode_leader_and_isr_partition_error_v0, o.partition_errors, out)
+    write_array(_encode_items_leader_and_isr_partition_error_v0, o.partition_errors, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_leader_and_isr_partition_error_v4(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionError, int]:
-    topic_name, p = read_compact_string(b, p)
-    partition_index, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return LeaderAndIsrPartitionError(topic_name, partition_index, error_code, **tagged), p
-    return LeaderAndIsrPartitionError(topic_name, partition_index, error_code), p + 7
+def _decode_items_leader_and_isr_partition_error_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionError, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partition_index, error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(LeaderAndIsrPartitionError(topic_name, partition_index, error_code, **tagged))
+        else:
+            values.append(LeaderAndIsrPartitionError(topic_name, partition_index, error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_error_v4(o: LeaderAndIsrPartitionError, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionError:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.error_code))
+def _encode_items_leader_and_isr_partition_error_v4(
+    values: tuple[LeaderAndIsrPartitionError, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionError:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.error_code))
 
 
 def _decode_leader_and_isr_response_v4(b: Buffer, p: int) -> tuple[LeaderAndIsrResponse, int]:
     error_code = unpack_h(b, p)[0]
-    partition_errors, p = read_compact_array(_decode_leader_and_isr_partition_error_v4, 8, b, p + 2)
+    partition_errors, p = read_compact_array(_decode_items_leader_and_isr_partition_error_v4, 8, b, p + 2)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderAndIsrResponse(error_code, partition_errors, **tagged), p
@@ -243,54 +263,78 @@ def _encode_leader_and_isr_response_v4(o: LeaderAndIsrResponse, out: Append) -> 
     if o.topics != ():
         raise ValueError("topics")
     out(pack_h(o.error_code))
-    write_compact_array(_encode_leader_and_isr_partition_error_v4, o.partition_errors, out)
+    write_compact_array(_encode_items_leader_and_isr_partition_error_v4, o.partition_errors, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_leader_and_isr_partition_error_v5(b: Buffer, p: int) -> tuple[LeaderAndIsrPartitionError, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return LeaderAndIsrPartitionError(partition_index=partition_index, error_code=error_code, **tagged), p
-    return LeaderAndIsrPartitionError(partition_index=partition_index, error_code=error_code), p + 7
+def _decode_items_leader_and_isr_partition_error_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrPartitionError, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(LeaderAndIsrPartitionError(partition_index=partition_index, error_code=error_code, **tagged))
+        else:
+            values.append(LeaderAndIsrPartitionError(partition_index=partition_index, error_code=error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_leader_and_isr_partition_error_v5(o: LeaderAndIsrPartitionError, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrPartitionError:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.error_code))
+def _encode_items_leader_and_isr_partition_error_v5(
+    values: tuple[LeaderAndIsrPartitionError, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrPartitionError:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.error_code))
 
 
-def _decode_leader_and_isr_topic_error_v5(b: Buffer, p: int) -> tuple[LeaderAndIsrTopicError, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partition_errors, p = read_compact_array(_decode_leader_and_isr_partition_error_v5, 7, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return LeaderAndIsrTopicError(topic_id, partition_errors, **tagged), p
-    return LeaderAndIsrTopicError(topic_id, partition_errors), p + 1
+_rows_leader_and_isr_partition_error_v5 = shaped(
+    lambda rows: [LeaderAndIsrPartitionError(partition_index=r[0], error_code=r[1]) for r in rows],
+    _decode_items_leader_and_isr_partition_error_v5, "ih", True,
+)
 
 
-def _encode_leader_and_isr_topic_error_v5(o: LeaderAndIsrTopicError, out: Append) -> None:
-    if o.__class__ is not LeaderAndIsrTopicError:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_leader_and_isr_partition_error_v5, o.partition_errors, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_leader_and_isr_topic_error_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[LeaderAndIsrTopicError, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partition_errors, p = read_compact_array(_rows_leader_and_isr_partition_error_v5, 7, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(LeaderAndIsrTopicError(topic_id, partition_errors, **tagged))
+        else:
+            values.append(LeaderAndIsrTopicError(topic_id, partition_errors))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_leader_and_isr_topic_error_v5(values: tuple[LeaderAndIsrTopicError, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LeaderAndIsrTopicError:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_leader_and_isr_partition_error_v5, o.partition_errors, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_leader_and_isr_response_v5(b: Buffer, p: int) -> tuple[LeaderAndIsrResponse, int]:
     error_code = unpack_h(b, p)[0]
-    topics, p = read_compact_array(_decode_leader_and_isr_topic_error_v5, 18, b, p + 2)
+    topics, p = read_compact_array(_decode_items_leader_and_isr_topic_error_v5, 18, b, p + 2)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderAndIsrResponse(error_code, topics=topics, **tagged), p
@@ -301,7 +345,7 @@ def _encode_leader_and_isr_response_v5(o: LeaderAndIsrResponse, out: Append) -> 
     if o.partition_errors != ():
         raise ValueError("partition_errors")
     out(pack_h(o.error_code))
-    write_compact_array(_encode_leader_and_isr_topic_error_v5, o.topics, out)
+    write_compact_array(_encode_items_leader_and_isr_topic_error_v5, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -313,21 +357,13 @@ LeaderAndIsrResponse.codec = Codec(
     TABLE,
     classes=(LeaderAndIsrPartitionError, LeaderAndIsrTopicError, LeaderAndIsrResponse),
     decoders=(
-        _decode_leader_and_isr_partition_error_v0,
-        _decode_leader_and_isr_response_v0,
-        _decode_leader_and_isr_partition_error_v4,
-        _decode_leader_and_isr_response_v4,
-        _decode_leader_and_isr_partition_error_v5,
-        _decode_leader_and_isr_topic_error_v5,
-        _decode_leader_and_isr_response_v5,
+        _decode_leader_and_isr_response_v0, _decode_leader_and_isr_response_v0, _decode_leader_and_isr_response_v0,
+        _decode_leader_and_isr_response_v0, _decode_leader_and_isr_response_v4, _decode_leader_and_isr_response_v5,
+        _decode_leader_and_isr_response_v5, _decode_leader_and_isr_response_v5,
     ),
     encoders=(
-        _encode_leader_and_isr_partition_error_v0,
-        _encode_leader_and_isr_response_v0,
-        _encode_leader_and_isr_partition_error_v4,
-        _encode_leader_and_isr_response_v4,
-        _encode_leader_and_isr_partition_error_v5,
-        _encode_leader_and_isr_topic_error_v5,
-        _encode_leader_and_isr_response_v5,
+        _encode_leader_and_isr_response_v0, _encode_leader_and_isr_response_v0, _encode_leader_and_isr_response_v0,
+        _encode_leader_and_isr_response_v0, _encode_leader_and_isr_response_v4, _encode_leader_and_isr_response_v5,
+        _encode_leader_and_isr_response_v5, _encode_leader_and_isr_response_v5,
     ),
 )

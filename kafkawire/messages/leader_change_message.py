@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, make_uuid, read_compact_array, read_compact_rows, read_tags, unpacker
+from kafkawire.wire.read import make_uuid, read_compact_array, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows, shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_tags
 
@@ -107,33 +108,39 @@ unpack_iu, pack_iu = unpacker("i16s"), packer("i16s")
 pack_iux = packer("i16sx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_voter_v0(b: Buffer, p: int) -> tuple[Voter, int]:
-    voter_id = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return Voter(voter_id, **tagged), p
-    return Voter(voter_id), p + 5
+def _decode_items_voter_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Voter, ...], int]:
+    values = []
+    for _ in range(n):
+        voter_id = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(Voter(voter_id, **tagged))
+        else:
+            values.append(Voter(voter_id))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_voter_v0(o: Voter, out: Append) -> None:
-    if o.__class__ is not Voter:
-        raise TypeError
-    if o.voter_directory_id != ZERO_UUID:
-        raise ValueError("voter_directory_id")
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.voter_id))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.voter_id))
+def _encode_items_voter_v0(values: tuple[Voter, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Voter:
+            raise TypeError
+        if o.voter_directory_id != ZERO_UUID:
+            raise ValueError("voter_directory_id")
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.voter_id))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.voter_id))
 
 
-_rows_voter_v0 = Rows(Voter, _decode_voter_v0, "i", True)
+_rows_voter_v0 = rows(Voter, _decode_items_voter_v0, "i", True)
 
 
 def _decode_leader_change_message_v0(b: Buffer, p: int) -> tuple[LeaderChangeMessage, int]:
     version, leader_id = unpack_hi(b, p)
-    voters, p = read_compact_rows(_rows_voter_v0, b, p + 6)
-    granting_voters, p = read_compact_rows(_rows_voter_v0, b, p)
+    voters, p = read_compact_array(_rows_voter_v0, 5, b, p + 6)
+    granting_voters, p = read_compact_array(_rows_voter_v0, 5, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderChangeMessage(version, leader_id, voters, granting_voters, **tagged), p
@@ -142,37 +149,46 @@ def _decode_leader_change_message_v0(b: Buffer, p: int) -> tuple[LeaderChangeMes
 
 def _encode_leader_change_message_v0(o: LeaderChangeMessage, out: Append) -> None:
     out(pack_hi(o.version, o.leader_id))
-    write_compact_array(_encode_voter_v0, o.voters, out)
-    write_compact_array(_encode_voter_v0, o.granting_voters, out)
+    write_compact_array(_encode_items_voter_v0, o.voters, out)
+    write_compact_array(_encode_items_voter_v0, o.granting_voters, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_voter_v1(b: Buffer, p: int) -> tuple[Voter, int]:
-    voter_id, voter_directory_id = unpack_iu(b, p)
-    voter_directory_id = make_uuid(voter_directory_id)
-    if b[p + 20]:
-        tagged, p = read_tags({}, b, p + 20)
-        return Voter(voter_id, voter_directory_id, **tagged), p
-    return Voter(voter_id, voter_directory_id), p + 21
+def _decode_items_voter_v1(b: Buffer, p: int, n: int) -> tuple[tuple[Voter, ...], int]:
+    values = []
+    for _ in range(n):
+        voter_id, voter_directory_id = unpack_iu(b, p)
+        voter_directory_id = make_uuid(voter_directory_id)
+        if b[p + 20]:
+            tagged, p = read_tags({}, b, p + 20)
+            values.append(Voter(voter_id, voter_directory_id, **tagged))
+        else:
+            values.append(Voter(voter_id, voter_directory_id))
+            p += 21
+    return tuple(values), p
 
 
-def _encode_voter_v1(o: Voter, out: Append) -> None:
-    if o.__class__ is not Voter:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iu(o.voter_id, o.voter_directory_id.bytes))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iux(o.voter_id, o.voter_directory_id.bytes))
+def _encode_items_voter_v1(values: tuple[Voter, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Voter:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iu(o.voter_id, o.voter_directory_id.bytes))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iux(o.voter_id, o.voter_directory_id.bytes))
+
+
+_rows_voter_v1 = shaped(lambda rows: [Voter(r[0], make_uuid(r[1])) for r in rows], _decode_items_voter_v1, "i16s", True)
 
 
 def _decode_leader_change_message_v1(b: Buffer, p: int) -> tuple[LeaderChangeMessage, int]:
     version, leader_id = unpack_hi(b, p)
-    voters, p = read_compact_array(_decode_voter_v1, 21, b, p + 6)
-    granting_voters, p = read_compact_array(_decode_voter_v1, 21, b, p)
+    voters, p = read_compact_array(_rows_voter_v1, 21, b, p + 6)
+    granting_voters, p = read_compact_array(_rows_voter_v1, 21, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaderChangeMessage(version, leader_id, voters, granting_voters, **tagged), p
@@ -181,8 +197,8 @@ def _decode_leader_change_message_v1(b: Buffer, p: int) -> tuple[LeaderChangeMes
 
 def _encode_leader_change_message_v1(o: LeaderChangeMessage, out: Append) -> None:
     out(pack_hi(o.version, o.leader_id))
-    write_compact_array(_encode_voter_v1, o.voters, out)
-    write_compact_array(_encode_voter_v1, o.granting_voters, out)
+    write_compact_array(_encode_items_voter_v1, o.voters, out)
+    write_compact_array(_encode_items_voter_v1, o.granting_voters, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -193,16 +209,6 @@ LeaderChangeMessage.codec = Codec(
     LeaderChangeMessage,
     TABLE,
     classes=(Voter, LeaderChangeMessage),
-    decoders=(
-        _decode_voter_v0,
-        _decode_leader_change_message_v0,
-        _decode_voter_v1,
-        _decode_leader_change_message_v1,
-    ),
-    encoders=(
-        _encode_voter_v0,
-        _encode_leader_change_message_v0,
-        _encode_voter_v1,
-        _encode_leader_change_message_v1,
-    ),
+    decoders=(_decode_leader_change_message_v0, _decode_leader_change_message_v1),
+    encoders=(_encode_leader_change_message_v0, _encode_leader_change_message_v1),
 )

@@ -157,24 +157,28 @@ def _encode_leave_group_request_v0(o: LeaveGroupRequest, out: Append) -> None:
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_member_identity_v3(b: Buffer, p: int) -> tuple[MemberIdentity, int]:
-    member_id, p = read_string(b, p)
-    group_instance_id, p = read_nullable_string(b, p)
-    return MemberIdentity(member_id, group_instance_id), p
+def _decode_items_member_identity_v3(b: Buffer, p: int, n: int) -> tuple[tuple[MemberIdentity, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        group_instance_id, p = read_nullable_string(b, p)
+        values.append(MemberIdentity(member_id, group_instance_id))
+    return tuple(values), p
 
 
-def _encode_member_identity_v3(o: MemberIdentity, out: Append) -> None:
-    if o.__class__ is not MemberIdentity:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_nullable_string(o.group_instance_id, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_member_identity_v3(values: tuple[MemberIdentity, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberIdentity:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_nullable_string(o.group_instance_id, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_leave_group_request_v3(b: Buffer, p: int) -> tuple[LeaveGroupRequest, int]:
     group_id, p = read_string(b, p)
-    members, p = read_array(_decode_member_identity_v3, 4, b, p)
+    members, p = read_array(_decode_items_member_identity_v3, 4, b, p)
     return LeaveGroupRequest(group_id, members=members), p
 
 
@@ -182,34 +186,40 @@ def _encode_leave_group_request_v3(o: LeaveGroupRequest, out: Append) -> None:
     if o.member_id != "":
         raise ValueError("member_id")
     write_string(o.group_id, out)
-    write_array(_encode_member_identity_v3, o.members, out)
+    write_array(_encode_items_member_identity_v3, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_member_identity_v4(b: Buffer, p: int) -> tuple[MemberIdentity, int]:
-    member_id, p = read_compact_string(b, p)
-    group_instance_id, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return MemberIdentity(member_id, group_instance_id, **tagged), p
-    return MemberIdentity(member_id, group_instance_id), p + 1
+def _decode_items_member_identity_v4(b: Buffer, p: int, n: int) -> tuple[tuple[MemberIdentity, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        group_instance_id, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(MemberIdentity(member_id, group_instance_id, **tagged))
+        else:
+            values.append(MemberIdentity(member_id, group_instance_id))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_member_identity_v4(o: MemberIdentity, out: Append) -> None:
-    if o.__class__ is not MemberIdentity:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.group_instance_id, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_member_identity_v4(values: tuple[MemberIdentity, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberIdentity:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.group_instance_id, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_leave_group_request_v4(b: Buffer, p: int) -> tuple[LeaveGroupRequest, int]:
     group_id, p = read_compact_string(b, p)
-    members, p = read_compact_array(_decode_member_identity_v4, 3, b, p)
+    members, p = read_compact_array(_decode_items_member_identity_v4, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaveGroupRequest(group_id, members=members, **tagged), p
@@ -220,38 +230,44 @@ def _encode_leave_group_request_v4(o: LeaveGroupRequest, out: Append) -> None:
     if o.member_id != "":
         raise ValueError("member_id")
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_member_identity_v4, o.members, out)
+    write_compact_array(_encode_items_member_identity_v4, o.members, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_member_identity_v5(b: Buffer, p: int) -> tuple[MemberIdentity, int]:
-    member_id, p = read_compact_string(b, p)
-    group_instance_id, p = read_compact_nullable_string(b, p)
-    reason, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return MemberIdentity(member_id, group_instance_id, reason, **tagged), p
-    return MemberIdentity(member_id, group_instance_id, reason), p + 1
+def _decode_items_member_identity_v5(b: Buffer, p: int, n: int) -> tuple[tuple[MemberIdentity, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        group_instance_id, p = read_compact_nullable_string(b, p)
+        reason, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(MemberIdentity(member_id, group_instance_id, reason, **tagged))
+        else:
+            values.append(MemberIdentity(member_id, group_instance_id, reason))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_member_identity_v5(o: MemberIdentity, out: Append) -> None:
-    if o.__class__ is not MemberIdentity:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_nullable_string(o.reason, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_member_identity_v5(values: tuple[MemberIdentity, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberIdentity:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.group_instance_id, out)
+        write_compact_nullable_string(o.reason, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_leave_group_request_v5(b: Buffer, p: int) -> tuple[LeaveGroupRequest, int]:
     group_id, p = read_compact_string(b, p)
-    members, p = read_compact_array(_decode_member_identity_v5, 4, b, p)
+    members, p = read_compact_array(_decode_items_member_identity_v5, 4, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaveGroupRequest(group_id, members=members, **tagged), p
@@ -262,7 +278,7 @@ def _encode_leave_group_request_v5(o: LeaveGroupRequest, out: Append) -> None:
     if o.member_id != "":
         raise ValueError("member_id")
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_member_identity_v5, o.members, out)
+    write_compact_array(_encode_items_member_identity_v5, o.members, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -274,21 +290,11 @@ LeaveGroupRequest.codec = Codec(
     TABLE,
     classes=(MemberIdentity, LeaveGroupRequest),
     decoders=(
-        _decode_leave_group_request_v0,
-        _decode_member_identity_v3,
-        _decode_leave_group_request_v3,
-        _decode_member_identity_v4,
-        _decode_leave_group_request_v4,
-        _decode_member_identity_v5,
-        _decode_leave_group_request_v5,
+        _decode_leave_group_request_v0, _decode_leave_group_request_v0, _decode_leave_group_request_v0,
+        _decode_leave_group_request_v3, _decode_leave_group_request_v4, _decode_leave_group_request_v5,
     ),
     encoders=(
-        _encode_leave_group_request_v0,
-        _encode_member_identity_v3,
-        _encode_leave_group_request_v3,
-        _encode_member_identity_v4,
-        _encode_leave_group_request_v4,
-        _encode_member_identity_v5,
-        _encode_leave_group_request_v5,
+        _encode_leave_group_request_v0, _encode_leave_group_request_v0, _encode_leave_group_request_v0,
+        _encode_leave_group_request_v3, _encode_leave_group_request_v4, _encode_leave_group_request_v5,
     ),
 )

@@ -169,61 +169,72 @@ def _encode_leave_group_response_v1(o: LeaveGroupResponse, out: Append) -> None:
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_member_response_v3(b: Buffer, p: int) -> tuple[MemberResponse, int]:
-    member_id, p = read_string(b, p)
-    group_instance_id, p = read_nullable_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    return MemberResponse(member_id, group_instance_id, error_code), p + 2
+def _decode_items_member_response_v3(b: Buffer, p: int, n: int) -> tuple[tuple[MemberResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        group_instance_id, p = read_nullable_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        values.append(MemberResponse(member_id, group_instance_id, error_code))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_member_response_v3(o: MemberResponse, out: Append) -> None:
-    if o.__class__ is not MemberResponse:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_nullable_string(o.group_instance_id, out)
-    out(pack_h(o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_member_response_v3(values: tuple[MemberResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberResponse:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_nullable_string(o.group_instance_id, out)
+        out(pack_h(o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_leave_group_response_v3(b: Buffer, p: int) -> tuple[LeaveGroupResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    members, p = read_array(_decode_member_response_v3, 6, b, p + 6)
+    members, p = read_array(_decode_items_member_response_v3, 6, b, p + 6)
     return LeaveGroupResponse(throttle_time_ms, error_code, members), p
 
 
 def _encode_leave_group_response_v3(o: LeaveGroupResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_array(_encode_member_response_v3, o.members, out)
+    write_array(_encode_items_member_response_v3, o.members, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_member_response_v4(b: Buffer, p: int) -> tuple[MemberResponse, int]:
-    member_id, p = read_compact_string(b, p)
-    group_instance_id, p = read_compact_nullable_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return MemberResponse(member_id, group_instance_id, error_code, **tagged), p
-    return MemberResponse(member_id, group_instance_id, error_code), p + 3
+def _decode_items_member_response_v4(b: Buffer, p: int, n: int) -> tuple[tuple[MemberResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        group_instance_id, p = read_compact_nullable_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(MemberResponse(member_id, group_instance_id, error_code, **tagged))
+        else:
+            values.append(MemberResponse(member_id, group_instance_id, error_code))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_member_response_v4(o: MemberResponse, out: Append) -> None:
-    if o.__class__ is not MemberResponse:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_nullable_string(o.group_instance_id, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+def _encode_items_member_response_v4(values: tuple[MemberResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MemberResponse:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_nullable_string(o.group_instance_id, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.error_code))
 
 
 def _decode_leave_group_response_v4(b: Buffer, p: int) -> tuple[LeaveGroupResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    members, p = read_compact_array(_decode_member_response_v4, 5, b, p + 6)
+    members, p = read_compact_array(_decode_items_member_response_v4, 5, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return LeaveGroupResponse(throttle_time_ms, error_code, members, **tagged), p
@@ -232,7 +243,7 @@ def _decode_leave_group_response_v4(b: Buffer, p: int) -> tuple[LeaveGroupRespon
 
 def _encode_leave_group_response_v4(o: LeaveGroupResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_member_response_v4, o.members, out)
+    write_compact_array(_encode_items_member_response_v4, o.members, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -244,19 +255,11 @@ LeaveGroupResponse.codec = Codec(
     TABLE,
     classes=(MemberResponse, LeaveGroupResponse),
     decoders=(
-        _decode_leave_group_response_v0,
-        _decode_leave_group_response_v1,
-        _decode_member_response_v3,
-        _decode_leave_group_response_v3,
-        _decode_member_response_v4,
-        _decode_leave_group_response_v4,
+        _decode_leave_group_response_v0, _decode_leave_group_response_v1, _decode_leave_group_response_v1,
+        _decode_leave_group_response_v3, _decode_leave_group_response_v4, _decode_leave_group_response_v4,
     ),
     encoders=(
-        _encode_leave_group_response_v0,
-        _encode_leave_group_response_v1,
-        _encode_member_response_v3,
-        _encode_leave_group_response_v3,
-        _encode_member_response_v4,
-        _encode_leave_group_response_v4,
+        _encode_leave_group_response_v0, _encode_leave_group_response_v1, _encode_leave_group_response_v1,
+        _encode_leave_group_response_v3, _encode_leave_group_response_v4, _encode_leave_group_response_v4,
     ),
 )

@@ -77,10 +77,6 @@ LegacyOffsetCommitKey.codec = Codec(
     LegacyOffsetCommitKey,
     TABLE,
     classes=(LegacyOffsetCommitKey,),
-    decoders=(
-        _decode_legacy_offset_commit_key_v0,
-    ),
-    encoders=(
-        _encode_legacy_offset_commit_key_v0,
-    ),
+    decoders=(_decode_legacy_offset_commit_key_v0,),
+    encoders=(_encode_legacy_offset_commit_key_v0,),
 )

@@ -77,10 +77,6 @@ LegacyOffsetCommitValue.codec = Codec(
     LegacyOffsetCommitValue,
     TABLE,
     classes=(LegacyOffsetCommitValue,),
-    decoders=(
-        _decode_legacy_offset_commit_value_v0,
-    ),
-    encoders=(
-        _encode_legacy_offset_commit_value_v0,
-    ),
+    decoders=(_decode_legacy_offset_commit_value_v0,),
+    encoders=(_encode_legacy_offset_commit_value_v0,),
 )

@@ -14,7 +14,7 @@ from kafkawire.wire.message import Codec, Message
 from kafkawire.wire.read import read_compact_int8s, read_tags
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_compact_numbers, write_tags
+from kafkawire.wire.write import NO_TAGS, Append, write_compact_int8s, write_tags
 
 
 class ListConfigResourcesRequest(Message, frozen=True):
@@ -88,7 +88,7 @@ def _decode_list_config_resources_request_v1(b: Buffer, p: int) -> tuple[ListCon
 
 
 def _encode_list_config_resources_request_v1(o: ListConfigResourcesRequest, out: Append) -> None:
-    write_compact_numbers("b", o.resource_types, out)
+    write_compact_int8s(o.resource_types, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -99,12 +99,6 @@ ListConfigResourcesRequest.codec = Codec(
     ListConfigResourcesRequest,
     TABLE,
     classes=(ListConfigResourcesRequest,),
-    decoders=(
-        _decode_list_config_resources_request_v0,
-        _decode_list_config_resources_request_v1,
-    ),
-    encoders=(
-        _encode_list_config_resources_request_v0,
-        _encode_list_config_resources_request_v1,
-    ),
+    decoders=(_decode_list_config_resources_request_v0, _decode_list_config_resources_request_v1),
+    encoders=(_encode_list_config_resources_request_v0, _encode_list_config_resources_request_v1),
 )

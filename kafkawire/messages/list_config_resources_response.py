@@ -107,27 +107,33 @@ pack_bx = packer("bx")  # with the count of tagged fields behind it: 0
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_config_resource_v0(b: Buffer, p: int) -> tuple[ConfigResource, int]:
-    resource_name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ConfigResource(resource_name, **tagged), p
-    return ConfigResource(resource_name), p + 1
+def _decode_items_config_resource_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ConfigResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ConfigResource(resource_name, **tagged))
+        else:
+            values.append(ConfigResource(resource_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_config_resource_v0(o: ConfigResource, out: Append) -> None:
-    if o.__class__ is not ConfigResource:
-        raise TypeError
-    write_compact_string(o.resource_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_config_resource_v0(values: tuple[ConfigResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ConfigResource:
+            raise TypeError
+        write_compact_string(o.resource_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_config_resources_response_v0(b: Buffer, p: int) -> tuple[ListConfigResourcesResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    config_resources, p = read_compact_array(_decode_config_resource_v0, 2, b, p + 6)
+    config_resources, p = read_compact_array(_decode_items_config_resource_v0, 2, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListConfigResourcesResponse(throttle_time_ms, error_code, config_resources, **tagged), p
@@ -136,36 +142,42 @@ def _decode_list_config_resources_response_v0(b: Buffer, p: int) -> tuple[ListCo
 
 def _encode_list_config_resources_response_v0(o: ListConfigResourcesResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_config_resource_v0, o.config_resources, out)
+    write_compact_array(_encode_items_config_resource_v0, o.config_resources, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_config_resource_v1(b: Buffer, p: int) -> tuple[ConfigResource, int]:
-    resource_name, p = read_compact_string(b, p)
-    resource_type = unpack_b(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return ConfigResource(resource_name, resource_type, **tagged), p
-    return ConfigResource(resource_name, resource_type), p + 2
+def _decode_items_config_resource_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ConfigResource, ...], int]:
+    values = []
+    for _ in range(n):
+        resource_name, p = read_compact_string(b, p)
+        resource_type = unpack_b(b, p)[0]
+        if b[p + 1]:
+            tagged, p = read_tags({}, b, p + 1)
+            values.append(ConfigResource(resource_name, resource_type, **tagged))
+        else:
+            values.append(ConfigResource(resource_name, resource_type))
+            p += 2
+    return tuple(values), p
 
 
-def _encode_config_resource_v1(o: ConfigResource, out: Append) -> None:
-    if o.__class__ is not ConfigResource:
-        raise TypeError
-    write_compact_string(o.resource_name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_b(o.resource_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bx(o.resource_type))
+def _encode_items_config_resource_v1(values: tuple[ConfigResource, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ConfigResource:
+            raise TypeError
+        write_compact_string(o.resource_name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_b(o.resource_type))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_bx(o.resource_type))
 
 
 def _decode_list_config_resources_response_v1(b: Buffer, p: int) -> tuple[ListConfigResourcesResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    config_resources, p = read_compact_array(_decode_config_resource_v1, 3, b, p + 6)
+    config_resources, p = read_compact_array(_decode_items_config_resource_v1, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListConfigResourcesResponse(throttle_time_ms, error_code, config_resources, **tagged), p
@@ -174,7 +186,7 @@ def _decode_list_config_resources_response_v1(b: Buffer, p: int) -> tuple[ListCo
 
 def _encode_list_config_resources_response_v1(o: ListConfigResourcesResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_config_resource_v1, o.config_resources, out)
+    write_compact_array(_encode_items_config_resource_v1, o.config_resources, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -185,16 +197,6 @@ ListConfigResourcesResponse.codec = Codec(
     ListConfigResourcesResponse,
     TABLE,
     classes=(ConfigResource, ListConfigResourcesResponse),
-    decoders=(
-        _decode_config_resource_v0,
-        _decode_list_config_resources_response_v0,
-        _decode_config_resource_v1,
-        _decode_list_config_resources_response_v1,
-    ),
-    encoders=(
-        _encode_config_resource_v0,
-        _encode_list_config_resources_response_v0,
-        _encode_config_resource_v1,
-        _encode_list_config_resources_response_v1,
-    ),
+    decoders=(_decode_list_config_resources_response_v0, _decode_list_config_resources_response_v1),
+    encoders=(_encode_list_config_resources_response_v0, _encode_list_config_resources_response_v1),
 )

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags
+from kafkawire.wire.read import read_compact_strings, read_tags
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import NO_TAGS, Append, write_compact_strings, write_tags
 
 
 class ListGroupsRequest(Message, frozen=True):
@@ -112,7 +112,7 @@ def _encode_list_groups_request_v3(o: ListGroupsRequest, out: Append) -> None:
 
 
 def _decode_list_groups_request_v4(b: Buffer, p: int) -> tuple[ListGroupsRequest, int]:
-    states_filter, p = read_compact_array(read_compact_string, 1, b, p)
+    states_filter, p = read_compact_strings(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListGroupsRequest(states_filter, **tagged), p
@@ -122,7 +122,7 @@ def _decode_list_groups_request_v4(b: Buffer, p: int) -> tuple[ListGroupsRequest
 def _encode_list_groups_request_v4(o: ListGroupsRequest, out: Append) -> None:
     if o.types_filter != ():
         raise ValueError("types_filter")
-    write_compact_array(write_compact_string, o.states_filter, out)
+    write_compact_strings(o.states_filter, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -130,8 +130,8 @@ def _encode_list_groups_request_v4(o: ListGroupsRequest, out: Append) -> None:
 
 
 def _decode_list_groups_request_v5(b: Buffer, p: int) -> tuple[ListGroupsRequest, int]:
-    states_filter, p = read_compact_array(read_compact_string, 1, b, p)
-    types_filter, p = read_compact_array(read_compact_string, 1, b, p)
+    states_filter, p = read_compact_strings(b, p)
+    types_filter, p = read_compact_strings(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListGroupsRequest(states_filter, types_filter, **tagged), p
@@ -139,8 +139,8 @@ def _decode_list_groups_request_v5(b: Buffer, p: int) -> tuple[ListGroupsRequest
 
 
 def _encode_list_groups_request_v5(o: ListGroupsRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.states_filter, out)
-    write_compact_array(write_compact_string, o.types_filter, out)
+    write_compact_strings(o.states_filter, out)
+    write_compact_strings(o.types_filter, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -152,15 +152,11 @@ ListGroupsRequest.codec = Codec(
     TABLE,
     classes=(ListGroupsRequest,),
     decoders=(
-        _decode_list_groups_request_v0,
-        _decode_list_groups_request_v3,
-        _decode_list_groups_request_v4,
-        _decode_list_groups_request_v5,
+        _decode_list_groups_request_v0, _decode_list_groups_request_v0, _decode_list_groups_request_v0,
+        _decode_list_groups_request_v3, _decode_list_groups_request_v4, _decode_list_groups_request_v5,
     ),
     encoders=(
-        _encode_list_groups_request_v0,
-        _encode_list_groups_request_v3,
-        _encode_list_groups_request_v4,
-        _encode_list_groups_request_v5,
+        _encode_list_groups_request_v0, _encode_list_groups_request_v0, _encode_list_groups_request_v0,
+        _encode_list_groups_request_v3, _encode_list_groups_request_v4, _encode_list_groups_request_v5,
     ),
 )

@@ -147,70 +147,80 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_listed_group_v0(b: Buffer, p: int) -> tuple[ListedGroup, int]:
-    group_id, p = read_string(b, p)
-    protocol_type, p = read_string(b, p)
-    return ListedGroup(group_id, protocol_type), p
+def _decode_items_listed_group_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ListedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_string(b, p)
+        protocol_type, p = read_string(b, p)
+        values.append(ListedGroup(group_id, protocol_type))
+    return tuple(values), p
 
 
-def _encode_listed_group_v0(o: ListedGroup, out: Append) -> None:
-    if o.__class__ is not ListedGroup:
-        raise TypeError
-    write_string(o.group_id, out)
-    write_string(o.protocol_type, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_listed_group_v0(values: tuple[ListedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListedGroup:
+            raise TypeError
+        write_string(o.group_id, out)
+        write_string(o.protocol_type, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_groups_response_v0(b: Buffer, p: int) -> tuple[ListGroupsResponse, int]:
     error_code = unpack_h(b, p)[0]
-    groups, p = read_array(_decode_listed_group_v0, 4, b, p + 2)
+    groups, p = read_array(_decode_items_listed_group_v0, 4, b, p + 2)
     return ListGroupsResponse(error_code=error_code, groups=groups), p
 
 
 def _encode_list_groups_response_v0(o: ListGroupsResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_array(_encode_listed_group_v0, o.groups, out)
+    write_array(_encode_items_listed_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_groups_response_v1(b: Buffer, p: int) -> tuple[ListGroupsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    groups, p = read_array(_decode_listed_group_v0, 4, b, p + 6)
+    groups, p = read_array(_decode_items_listed_group_v0, 4, b, p + 6)
     return ListGroupsResponse(throttle_time_ms, error_code, groups), p
 
 
 def _encode_list_groups_response_v1(o: ListGroupsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_array(_encode_listed_group_v0, o.groups, out)
+    write_array(_encode_items_listed_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_listed_group_v3(b: Buffer, p: int) -> tuple[ListedGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    protocol_type, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ListedGroup(group_id, protocol_type, **tagged), p
-    return ListedGroup(group_id, protocol_type), p + 1
+def _decode_items_listed_group_v3(b: Buffer, p: int, n: int) -> tuple[tuple[ListedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        protocol_type, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ListedGroup(group_id, protocol_type, **tagged))
+        else:
+            values.append(ListedGroup(group_id, protocol_type))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_listed_group_v3(o: ListedGroup, out: Append) -> None:
-    if o.__class__ is not ListedGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.protocol_type, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_listed_group_v3(values: tuple[ListedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListedGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.protocol_type, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_groups_response_v3(b: Buffer, p: int) -> tuple[ListGroupsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    groups, p = read_compact_array(_decode_listed_group_v3, 3, b, p + 6)
+    groups, p = read_compact_array(_decode_items_listed_group_v3, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListGroupsResponse(throttle_time_ms, error_code, groups, **tagged), p
@@ -219,38 +229,44 @@ def _decode_list_groups_response_v3(b: Buffer, p: int) -> tuple[ListGroupsRespon
 
 def _encode_list_groups_response_v3(o: ListGroupsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_listed_group_v3, o.groups, out)
+    write_compact_array(_encode_items_listed_group_v3, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_listed_group_v4(b: Buffer, p: int) -> tuple[ListedGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    protocol_type, p = read_compact_string(b, p)
-    group_state, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ListedGroup(group_id, protocol_type, group_state, **tagged), p
-    return ListedGroup(group_id, protocol_type, group_state), p + 1
+def _decode_items_listed_group_v4(b: Buffer, p: int, n: int) -> tuple[tuple[ListedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        protocol_type, p = read_compact_string(b, p)
+        group_state, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ListedGroup(group_id, protocol_type, group_state, **tagged))
+        else:
+            values.append(ListedGroup(group_id, protocol_type, group_state))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_listed_group_v4(o: ListedGroup, out: Append) -> None:
-    if o.__class__ is not ListedGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.protocol_type, out)
-    write_compact_string(o.group_state, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_listed_group_v4(values: tuple[ListedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListedGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.protocol_type, out)
+        write_compact_string(o.group_state, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_groups_response_v4(b: Buffer, p: int) -> tuple[ListGroupsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    groups, p = read_compact_array(_decode_listed_group_v4, 4, b, p + 6)
+    groups, p = read_compact_array(_decode_items_listed_group_v4, 4, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListGroupsResponse(throttle_time_ms, error_code, groups, **tagged), p
@@ -259,40 +275,46 @@ def _decode_list_groups_response_v4(b: Buffer, p: int) -> tuple[ListGroupsRespon
 
 def _encode_list_groups_response_v4(o: ListGroupsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_listed_group_v4, o.groups, out)
+    write_compact_array(_encode_items_listed_group_v4, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_listed_group_v5(b: Buffer, p: int) -> tuple[ListedGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    protocol_type, p = read_compact_string(b, p)
-    group_state, p = read_compact_string(b, p)
-    group_type, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ListedGroup(group_id, protocol_type, group_state, group_type, **tagged), p
-    return ListedGroup(group_id, protocol_type, group_state, group_type), p + 1
+def _decode_items_listed_group_v5(b: Buffer, p: int, n: int) -> tuple[tuple[ListedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        protocol_type, p = read_compact_string(b, p)
+        group_state, p = read_compact_string(b, p)
+        group_type, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ListedGroup(group_id, protocol_type, group_state, group_type, **tagged))
+        else:
+            values.append(ListedGroup(group_id, protocol_type, group_state, group_type))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_listed_group_v5(o: ListedGroup, out: Append) -> None:
-    if o.__class__ is not ListedGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.protocol_type, out)
-    write_compact_string(o.group_state, out)
-    write_compact_string(o.group_type, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_listed_group_v5(values: tuple[ListedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListedGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.protocol_type, out)
+        write_compact_string(o.group_state, out)
+        write_compact_string(o.group_type, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_groups_response_v5(b: Buffer, p: int) -> tuple[ListGroupsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    groups, p = read_compact_array(_decode_listed_group_v5, 5, b, p + 6)
+    groups, p = read_compact_array(_decode_items_listed_group_v5, 5, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListGroupsResponse(throttle_time_ms, error_code, groups, **tagged), p
@@ -301,7 +323,7 @@ def _decode_list_groups_response_v5(b: Buffer, p: int) -> tuple[ListGroupsRespon
 
 def _encode_list_groups_response_v5(o: ListGroupsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_listed_group_v5, o.groups, out)
+    write_compact_array(_encode_items_listed_group_v5, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -313,25 +335,11 @@ ListGroupsResponse.codec = Codec(
     TABLE,
     classes=(ListedGroup, ListGroupsResponse),
     decoders=(
-        _decode_listed_group_v0,
-        _decode_list_groups_response_v0,
-        _decode_list_groups_response_v1,
-        _decode_listed_group_v3,
-        _decode_list_groups_response_v3,
-        _decode_listed_group_v4,
-        _decode_list_groups_response_v4,
-        _decode_listed_group_v5,
-        _decode_list_groups_response_v5,
+        _decode_list_groups_response_v0, _decode_list_groups_response_v1, _decode_list_groups_response_v1,
+        _decode_list_groups_response_v3, _decode_list_groups_response_v4, _decode_list_groups_response_v5,
     ),
     encoders=(
-        _encode_listed_group_v0,
-        _encode_list_groups_response_v0,
-        _encode_list_groups_response_v1,
-        _encode_listed_group_v3,
-        _encode_list_groups_response_v3,
-        _encode_listed_group_v4,
-        _encode_list_groups_response_v4,
-        _encode_listed_group_v5,
-        _encode_list_groups_response_v5,
+        _encode_list_groups_response_v0, _encode_list_groups_response_v1, _encode_list_groups_response_v1,
+        _encode_list_groups_response_v3, _encode_list_groups_response_v4, _encode_list_groups_response_v5,
     ),
 )

@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows, shaped
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -227,37 +218,52 @@ unpack_iq, pack_iq = unpacker("iq"), packer("iq")
 unpack_iqi, pack_iqi = unpacker("iqi"), packer("iqi")
 
 
-def _decode_list_offsets_partition_v0(b: Buffer, p: int) -> tuple[ListOffsetsPartition, int]:
-    partition_index, timestamp, max_num_offsets = unpack_iqi(b, p)
-    return ListOffsetsPartition(partition_index, timestamp=timestamp, max_num_offsets=max_num_offsets), p + 16
+def _decode_items_list_offsets_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, timestamp, max_num_offsets = unpack_iqi(b, p)
+        values.append(ListOffsetsPartition(partition_index, timestamp=timestamp, max_num_offsets=max_num_offsets))
+        p += 16
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_v0(o: ListOffsetsPartition, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartition:
-        raise TypeError
-    out(pack_iqi(o.partition_index, o.timestamp, o.max_num_offsets))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_partition_v0(values: tuple[ListOffsetsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartition:
+            raise TypeError
+        out(pack_iqi(o.partition_index, o.timestamp, o.max_num_offsets))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_topic_v0(b: Buffer, p: int) -> tuple[ListOffsetsTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_list_offsets_partition_v0, 16, b, p)
-    return ListOffsetsTopic(name, partitions), p
+_rows_list_offsets_partition_v0 = shaped(
+    lambda rows: [ListOffsetsPartition(r[0], timestamp=r[1], max_num_offsets=r[2]) for r in rows],
+    _decode_items_list_offsets_partition_v0, "iqi", False,
+)
 
 
-def _encode_list_offsets_topic_v0(o: ListOffsetsTopic, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_list_offsets_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_list_offsets_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_list_offsets_partition_v0, 16, b, p)
+        values.append(ListOffsetsTopic(name, partitions))
+    return tuple(values), p
+
+
+def _encode_items_list_offsets_topic_v0(values: tuple[ListOffsetsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_list_offsets_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_request_v0(b: Buffer, p: int) -> tuple[ListOffsetsRequest, int]:
     replica_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_list_offsets_topic_v0, 6, b, p + 4)
+    topics, p = read_array(_decode_items_list_offsets_topic_v0, 6, b, p + 4)
     return ListOffsetsRequest(replica_id, topics=topics), p
 
 
@@ -265,44 +271,59 @@ def _encode_list_offsets_request_v0(o: ListOffsetsRequest, out: Append) -> None:
     if o.isolation_level != 0:
         raise ValueError("isolation_level")
     out(pack_i(o.replica_id))
-    write_array(_encode_list_offsets_topic_v0, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_partition_v1(b: Buffer, p: int) -> tuple[ListOffsetsPartition, int]:
-    partition_index, timestamp = unpack_iq(b, p)
-    return ListOffsetsPartition(partition_index, timestamp=timestamp), p + 12
+def _decode_items_list_offsets_partition_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, timestamp = unpack_iq(b, p)
+        values.append(ListOffsetsPartition(partition_index, timestamp=timestamp))
+        p += 12
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_v1(o: ListOffsetsPartition, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartition:
-        raise TypeError
-    if o.max_num_offsets != 1:
-        raise ValueError("max_num_offsets")
-    out(pack_iq(o.partition_index, o.timestamp))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_partition_v1(values: tuple[ListOffsetsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartition:
+            raise TypeError
+        if o.max_num_offsets != 1:
+            raise ValueError("max_num_offsets")
+        out(pack_iq(o.partition_index, o.timestamp))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_topic_v1(b: Buffer, p: int) -> tuple[ListOffsetsTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_list_offsets_partition_v1, 12, b, p)
-    return ListOffsetsTopic(name, partitions), p
+_rows_list_offsets_partition_v1 = shaped(
+    lambda rows: [ListOffsetsPartition(r[0], timestamp=r[1]) for r in rows], _decode_items_list_offsets_partition_v1,
+    "iq", False,
+)
 
 
-def _encode_list_offsets_topic_v1(o: ListOffsetsTopic, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_list_offsets_partition_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_list_offsets_topic_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_list_offsets_partition_v1, 12, b, p)
+        values.append(ListOffsetsTopic(name, partitions))
+    return tuple(values), p
+
+
+def _encode_items_list_offsets_topic_v1(values: tuple[ListOffsetsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_list_offsets_partition_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_request_v1(b: Buffer, p: int) -> tuple[ListOffsetsRequest, int]:
     replica_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_list_offsets_topic_v1, 6, b, p + 4)
+    topics, p = read_array(_decode_items_list_offsets_topic_v1, 6, b, p + 4)
     return ListOffsetsRequest(replica_id, topics=topics), p
 
 
@@ -310,116 +331,137 @@ def _encode_list_offsets_request_v1(o: ListOffsetsRequest, out: Append) -> None:
     if o.isolation_level != 0:
         raise ValueError("isolation_level")
     out(pack_i(o.replica_id))
-    write_array(_encode_list_offsets_topic_v1, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_request_v2(b: Buffer, p: int) -> tuple[ListOffsetsRequest, int]:
     replica_id, isolation_level = unpack_ib(b, p)
-    topics, p = read_array(_decode_list_offsets_topic_v1, 6, b, p + 5)
+    topics, p = read_array(_decode_items_list_offsets_topic_v1, 6, b, p + 5)
     return ListOffsetsRequest(replica_id, isolation_level, topics), p
 
 
 def _encode_list_offsets_request_v2(o: ListOffsetsRequest, out: Append) -> None:
     out(pack_ib(o.replica_id, o.isolation_level))
-    write_array(_encode_list_offsets_topic_v1, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_partition_v4(b: Buffer, p: int) -> tuple[ListOffsetsPartition, int]:
-    partition_index, current_leader_epoch, timestamp = unpack_iiq(b, p)
-    return ListOffsetsPartition(partition_index, current_leader_epoch, timestamp), p + 16
+def _decode_items_list_offsets_partition_v4(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, current_leader_epoch, timestamp = unpack_iiq(b, p)
+        values.append(ListOffsetsPartition(partition_index, current_leader_epoch, timestamp))
+        p += 16
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_v4(o: ListOffsetsPartition, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartition:
-        raise TypeError
-    if o.max_num_offsets != 1:
-        raise ValueError("max_num_offsets")
-    out(pack_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_partition_v4(values: tuple[ListOffsetsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartition:
+            raise TypeError
+        if o.max_num_offsets != 1:
+            raise ValueError("max_num_offsets")
+        out(pack_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_list_offsets_partition_v4 = Rows(ListOffsetsPartition, _decode_list_offsets_partition_v4, "iiq", False)
+_rows_list_offsets_partition_v4 = rows(ListOffsetsPartition, _decode_items_list_offsets_partition_v4, "iiq", False)
 
 
-def _decode_list_offsets_topic_v4(b: Buffer, p: int) -> tuple[ListOffsetsTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_list_offsets_partition_v4, b, p)
-    return ListOffsetsTopic(name, partitions), p
+def _decode_items_list_offsets_topic_v4(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_list_offsets_partition_v4, 16, b, p)
+        values.append(ListOffsetsTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_list_offsets_topic_v4(o: ListOffsetsTopic, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_list_offsets_partition_v4, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_topic_v4(values: tuple[ListOffsetsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_list_offsets_partition_v4, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_request_v4(b: Buffer, p: int) -> tuple[ListOffsetsRequest, int]:
     replica_id, isolation_level = unpack_ib(b, p)
-    topics, p = read_array(_decode_list_offsets_topic_v4, 6, b, p + 5)
+    topics, p = read_array(_decode_items_list_offsets_topic_v4, 6, b, p + 5)
     return ListOffsetsRequest(replica_id, isolation_level, topics), p
 
 
 def _encode_list_offsets_request_v4(o: ListOffsetsRequest, out: Append) -> None:
     out(pack_ib(o.replica_id, o.isolation_level))
-    write_array(_encode_list_offsets_topic_v4, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_v4, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_partition_v6(b: Buffer, p: int) -> tuple[ListOffsetsPartition, int]:
-    partition_index, current_leader_epoch, timestamp = unpack_iiq(b, p)
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return ListOffsetsPartition(partition_index, current_leader_epoch, timestamp, **tagged), p
-    return ListOffsetsPartition(partition_index, current_leader_epoch, timestamp), p + 17
+def _decode_items_list_offsets_partition_v6(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, current_leader_epoch, timestamp = unpack_iiq(b, p)
+        if b[p + 16]:
+            tagged, p = read_tags({}, b, p + 16)
+            values.append(ListOffsetsPartition(partition_index, current_leader_epoch, timestamp, **tagged))
+        else:
+            values.append(ListOffsetsPartition(partition_index, current_leader_epoch, timestamp))
+            p += 17
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_v6(o: ListOffsetsPartition, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartition:
-        raise TypeError
-    if o.max_num_offsets != 1:
-        raise ValueError("max_num_offsets")
-    if o.unknown_tagged_fields != ():
-        out(pack_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp))
+def _encode_items_list_offsets_partition_v6(values: tuple[ListOffsetsPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartition:
+            raise TypeError
+        if o.max_num_offsets != 1:
+            raise ValueError("max_num_offsets")
+        if o.unknown_tagged_fields != ():
+            out(pack_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp))
 
 
-_rows_list_offsets_partition_v6 = Rows(ListOffsetsPartition, _decode_list_offsets_partition_v6, "iiq", True)
+_rows_list_offsets_partition_v6 = rows(ListOffsetsPartition, _decode_items_list_offsets_partition_v6, "iiq", True)
 
 
-def _decode_list_offsets_topic_v6(b: Buffer, p: int) -> tuple[ListOffsetsTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_list_offsets_partition_v6, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ListOffsetsTopic(name, partitions, **tagged), p
-    return ListOffsetsTopic(name, partitions), p + 1
+def _decode_items_list_offsets_topic_v6(b: Buffer, p: int, n: int) -> tuple[tuple[ListOffsetsTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_list_offsets_partition_v6, 17, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ListOffsetsTopic(name, partitions, **tagged))
+        else:
+            values.append(ListOffsetsTopic(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_list_offsets_topic_v6(o: ListOffsetsTopic, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_list_offsets_partition_v6, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_list_offsets_topic_v6(values: tuple[ListOffsetsTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_list_offsets_partition_v6, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_offsets_request_v6(b: Buffer, p: int) -> tuple[ListOffsetsRequest, int]:
     replica_id, isolation_level = unpack_ib(b, p)
-    topics, p = read_compact_array(_decode_list_offsets_topic_v6, 3, b, p + 5)
+    topics, p = read_compact_array(_decode_items_list_offsets_topic_v6, 3, b, p + 5)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListOffsetsRequest(replica_id, isolation_level, topics, **tagged), p
@@ -428,7 +470,7 @@ def _decode_list_offsets_request_v6(b: Buffer, p: int) -> tuple[ListOffsetsReque
 
 def _encode_list_offsets_request_v6(o: ListOffsetsRequest, out: Append) -> None:
     out(pack_ib(o.replica_id, o.isolation_level))
-    write_compact_array(_encode_list_offsets_topic_v6, o.topics, out)
+    write_compact_array(_encode_items_list_offsets_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -437,7 +479,7 @@ def _encode_list_offsets_request_v6(o: ListOffsetsRequest, out: Append) -> None:
 
 def _decode_list_offsets_request_v10(b: Buffer, p: int) -> tuple[ListOffsetsRequest, int]:
     replica_id, isolation_level = unpack_ib(b, p)
-    topics, p = read_compact_array(_decode_list_offsets_topic_v6, 3, b, p + 5)
+    topics, p = read_compact_array(_decode_items_list_offsets_topic_v6, 3, b, p + 5)
     timeout_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -447,7 +489,7 @@ def _decode_list_offsets_request_v10(b: Buffer, p: int) -> tuple[ListOffsetsRequ
 
 def _encode_list_offsets_request_v10(o: ListOffsetsRequest, out: Append) -> None:
     out(pack_ib(o.replica_id, o.isolation_level))
-    write_compact_array(_encode_list_offsets_topic_v6, o.topics, out)
+    write_compact_array(_encode_items_list_offsets_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.timeout_ms))
         write_tags((), {}, o, out)
@@ -460,35 +502,15 @@ ListOffsetsRequest.codec = Codec(
     TABLE,
     classes=(ListOffsetsPartition, ListOffsetsTopic, ListOffsetsRequest),
     decoders=(
-        _decode_list_offsets_partition_v0,
-        _decode_list_offsets_topic_v0,
-        _decode_list_offsets_request_v0,
-        _decode_list_offsets_partition_v1,
-        _decode_list_offsets_topic_v1,
-        _decode_list_offsets_request_v1,
-        _decode_list_offsets_request_v2,
-        _decode_list_offsets_partition_v4,
-        _decode_list_offsets_topic_v4,
-        _decode_list_offsets_request_v4,
-        _decode_list_offsets_partition_v6,
-        _decode_list_offsets_topic_v6,
-        _decode_list_offsets_request_v6,
-        _decode_list_offsets_request_v10,
+        _decode_list_offsets_request_v0, _decode_list_offsets_request_v1, _decode_list_offsets_request_v2,
+        _decode_list_offsets_request_v2, _decode_list_offsets_request_v4, _decode_list_offsets_request_v4,
+        _decode_list_offsets_request_v6, _decode_list_offsets_request_v6, _decode_list_offsets_request_v6,
+        _decode_list_offsets_request_v6, _decode_list_offsets_request_v10, _decode_list_offsets_request_v10,
     ),
     encoders=(
-        _encode_list_offsets_partition_v0,
-        _encode_list_offsets_topic_v0,
-        _encode_list_offsets_request_v0,
-        _encode_list_offsets_partition_v1,
-        _encode_list_offsets_topic_v1,
-        _encode_list_offsets_request_v1,
-        _encode_list_offsets_request_v2,
-        _encode_list_offsets_partition_v4,
-        _encode_list_offsets_topic_v4,
-        _encode_list_offsets_request_v4,
-        _encode_list_offsets_partition_v6,
-        _encode_list_offsets_topic_v6,
-        _encode_list_offsets_request_v6,
-        _encode_list_offsets_request_v10,
+        _encode_list_offsets_request_v0, _encode_list_offsets_request_v1, _encode_list_offsets_request_v2,
+        _encode_list_offsets_request_v2, _encode_list_offsets_request_v4, _encode_list_offsets_request_v4,
+        _encode_list_offsets_request_v6, _encode_list_offsets_request_v6, _encode_list_offsets_request_v6,
+        _encode_list_offsets_request_v6, _encode_list_offsets_request_v10, _encode_list_offsets_request_v10,
     ),
 )

@@ -21,6 +21,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -29,7 +30,7 @@ from kafkawire.wire.write import (
     write_array,
     write_compact_array,
     write_compact_string,
-    write_numbers,
+    write_int64s,
     write_string,
     write_tags,
 )
@@ -222,201 +223,281 @@ unpack_ihqqi, pack_ihqqi = unpacker("ihqqi"), packer("ihqqi")
 pack_ihqqix = packer("ihqqix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_list_offsets_partition_response_v0(b: Buffer, p: int) -> tuple[ListOffsetsPartitionResponse, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    old_style_offsets, p = read_int64s(b, p + 6)
-    return ListOffsetsPartitionResponse(partition_index, error_code, old_style_offsets), p
+def _decode_items_list_offsets_partition_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsPartitionResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        old_style_offsets, p = read_int64s(b, p + 6)
+        values.append(ListOffsetsPartitionResponse(partition_index, error_code, old_style_offsets))
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_response_v0(o: ListOffsetsPartitionResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartitionResponse:
-        raise TypeError
-    if o.timestamp != -1:
-        raise ValueError("timestamp")
-    if o.offset != -1:
-        raise ValueError("offset")
-    if o.leader_epoch != -1:
-        raise ValueError("leader_epoch")
-    out(pack_ih(o.partition_index, o.error_code))
-    write_numbers("q", o.old_style_offsets, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_partition_response_v0(
+    values: tuple[ListOffsetsPartitionResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartitionResponse:
+            raise TypeError
+        if o.timestamp != -1:
+            raise ValueError("timestamp")
+        if o.offset != -1:
+            raise ValueError("offset")
+        if o.leader_epoch != -1:
+            raise ValueError("leader_epoch")
+        out(pack_ih(o.partition_index, o.error_code))
+        write_int64s(o.old_style_offsets, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_topic_response_v0(b: Buffer, p: int) -> tuple[ListOffsetsTopicResponse, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_list_offsets_partition_response_v0, 10, b, p)
-    return ListOffsetsTopicResponse(name, partitions), p
+def _decode_items_list_offsets_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_list_offsets_partition_response_v0, 10, b, p)
+        values.append(ListOffsetsTopicResponse(name, partitions))
+    return tuple(values), p
 
 
-def _encode_list_offsets_topic_response_v0(o: ListOffsetsTopicResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopicResponse:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_list_offsets_partition_response_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_topic_response_v0(values: tuple[ListOffsetsTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopicResponse:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_list_offsets_partition_response_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_response_v0(b: Buffer, p: int) -> tuple[ListOffsetsResponse, int]:
-    topics, p = read_array(_decode_list_offsets_topic_response_v0, 6, b, p)
+    topics, p = read_array(_decode_items_list_offsets_topic_response_v0, 6, b, p)
     return ListOffsetsResponse(topics=topics), p
 
 
 def _encode_list_offsets_response_v0(o: ListOffsetsResponse, out: Append) -> None:
-    write_array(_encode_list_offsets_topic_response_v0, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_response_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_partition_response_v1(b: Buffer, p: int) -> tuple[ListOffsetsPartitionResponse, int]:
-    partition_index, error_code, timestamp, offset = unpack_ihqq(b, p)
-    return ListOffsetsPartitionResponse(partition_index, error_code, timestamp=timestamp, offset=offset), p + 22
+def _decode_items_list_offsets_partition_response_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsPartitionResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, timestamp, offset = unpack_ihqq(b, p)
+        values.append(ListOffsetsPartitionResponse(partition_index, error_code, timestamp=timestamp, offset=offset))
+        p += 22
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_response_v1(o: ListOffsetsPartitionResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartitionResponse:
-        raise TypeError
-    if o.old_style_offsets != ():
-        raise ValueError("old_style_offsets")
-    if o.leader_epoch != -1:
-        raise ValueError("leader_epoch")
-    out(pack_ihqq(o.partition_index, o.error_code, o.timestamp, o.offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_partition_response_v1(
+    values: tuple[ListOffsetsPartitionResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartitionResponse:
+            raise TypeError
+        if o.old_style_offsets != ():
+            raise ValueError("old_style_offsets")
+        if o.leader_epoch != -1:
+            raise ValueError("leader_epoch")
+        out(pack_ihqq(o.partition_index, o.error_code, o.timestamp, o.offset))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_topic_response_v1(b: Buffer, p: int) -> tuple[ListOffsetsTopicResponse, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_list_offsets_partition_response_v1, 22, b, p)
-    return ListOffsetsTopicResponse(name, partitions), p
+_rows_list_offsets_partition_response_v1 = shaped(
+    lambda rows: [ListOffsetsPartitionResponse(r[0], r[1], timestamp=r[2], offset=r[3]) for r in rows],
+    _decode_items_list_offsets_partition_response_v1, "ihqq", False,
+)
 
 
-def _encode_list_offsets_topic_response_v1(o: ListOffsetsTopicResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopicResponse:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_list_offsets_partition_response_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_list_offsets_topic_response_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_list_offsets_partition_response_v1, 22, b, p)
+        values.append(ListOffsetsTopicResponse(name, partitions))
+    return tuple(values), p
+
+
+def _encode_items_list_offsets_topic_response_v1(values: tuple[ListOffsetsTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopicResponse:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_list_offsets_partition_response_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_response_v1(b: Buffer, p: int) -> tuple[ListOffsetsResponse, int]:
-    topics, p = read_array(_decode_list_offsets_topic_response_v1, 6, b, p)
+    topics, p = read_array(_decode_items_list_offsets_topic_response_v1, 6, b, p)
     return ListOffsetsResponse(topics=topics), p
 
 
 def _encode_list_offsets_response_v1(o: ListOffsetsResponse, out: Append) -> None:
-    write_array(_encode_list_offsets_topic_response_v1, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_response_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_response_v2(b: Buffer, p: int) -> tuple[ListOffsetsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_list_offsets_topic_response_v1, 6, b, p + 4)
+    topics, p = read_array(_decode_items_list_offsets_topic_response_v1, 6, b, p + 4)
     return ListOffsetsResponse(throttle_time_ms, topics), p
 
 
 def _encode_list_offsets_response_v2(o: ListOffsetsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_list_offsets_topic_response_v1, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_response_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_partition_response_v4(b: Buffer, p: int) -> tuple[ListOffsetsPartitionResponse, int]:
-    partition_index, error_code, timestamp, offset, leader_epoch = unpack_ihqqi(b, p)
-    return ListOffsetsPartitionResponse(
-        partition_index, error_code, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch,
-    ), p + 26
+def _decode_items_list_offsets_partition_response_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsPartitionResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, timestamp, offset, leader_epoch = unpack_ihqqi(b, p)
+        values.append(ListOffsetsPartitionResponse(
+            partition_index, error_code, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch,
+        ))
+        p += 26
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_response_v4(o: ListOffsetsPartitionResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartitionResponse:
-        raise TypeError
-    if o.old_style_offsets != ():
-        raise ValueError("old_style_offsets")
-    out(pack_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_list_offsets_partition_response_v4(
+    values: tuple[ListOffsetsPartitionResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartitionResponse:
+            raise TypeError
+        if o.old_style_offsets != ():
+            raise ValueError("old_style_offsets")
+        out(pack_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_topic_response_v4(b: Buffer, p: int) -> tuple[ListOffsetsTopicResponse, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_list_offsets_partition_response_v4, 26, b, p)
-    return ListOffsetsTopicResponse(name, partitions), p
+_rows_list_offsets_partition_response_v4 = shaped(
+    lambda rows: [ListOffsetsPartitionResponse(r[0], r[1], timestamp=r[2], offset=r[3], leader_epoch=r[4]) for r in rows],
+    _decode_items_list_offsets_partition_response_v4, "ihqqi", False,
+)
 
 
-def _encode_list_offsets_topic_response_v4(o: ListOffsetsTopicResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopicResponse:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_list_offsets_partition_response_v4, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_list_offsets_topic_response_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_list_offsets_partition_response_v4, 26, b, p)
+        values.append(ListOffsetsTopicResponse(name, partitions))
+    return tuple(values), p
+
+
+def _encode_items_list_offsets_topic_response_v4(values: tuple[ListOffsetsTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopicResponse:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_list_offsets_partition_response_v4, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_list_offsets_response_v4(b: Buffer, p: int) -> tuple[ListOffsetsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_list_offsets_topic_response_v4, 6, b, p + 4)
+    topics, p = read_array(_decode_items_list_offsets_topic_response_v4, 6, b, p + 4)
     return ListOffsetsResponse(throttle_time_ms, topics), p
 
 
 def _encode_list_offsets_response_v4(o: ListOffsetsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_list_offsets_topic_response_v4, o.topics, out)
+    write_array(_encode_items_list_offsets_topic_response_v4, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_list_offsets_partition_response_v6(b: Buffer, p: int) -> tuple[ListOffsetsPartitionResponse, int]:
-    partition_index, error_code, timestamp, offset, leader_epoch = unpack_ihqqi(b, p)
-    if b[p + 26]:
-        tagged, p = read_tags({}, b, p + 26)
-        return ListOffsetsPartitionResponse(
-            partition_index, error_code, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch, **tagged,
-        ), p
-    return ListOffsetsPartitionResponse(
-        partition_index, error_code, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch,
-    ), p + 27
+def _decode_items_list_offsets_partition_response_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsPartitionResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, timestamp, offset, leader_epoch = unpack_ihqqi(b, p)
+        if b[p + 26]:
+            tagged, p = read_tags({}, b, p + 26)
+            values.append(ListOffsetsPartitionResponse(
+                partition_index, error_code, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch, **tagged,
+            ))
+        else:
+            values.append(ListOffsetsPartitionResponse(
+                partition_index, error_code, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch,
+            ))
+            p += 27
+    return tuple(values), p
 
 
-def _encode_list_offsets_partition_response_v6(o: ListOffsetsPartitionResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsPartitionResponse:
-        raise TypeError
-    if o.old_style_offsets != ():
-        raise ValueError("old_style_offsets")
-    if o.unknown_tagged_fields != ():
-        out(pack_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
+def _encode_items_list_offsets_partition_response_v6(
+    values: tuple[ListOffsetsPartitionResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsPartitionResponse:
+            raise TypeError
+        if o.old_style_offsets != ():
+            raise ValueError("old_style_offsets")
+        if o.unknown_tagged_fields != ():
+            out(pack_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
 
 
-def _decode_list_offsets_topic_response_v6(b: Buffer, p: int) -> tuple[ListOffsetsTopicResponse, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_list_offsets_partition_response_v6, 27, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ListOffsetsTopicResponse(name, partitions, **tagged), p
-    return ListOffsetsTopicResponse(name, partitions), p + 1
+_rows_list_offsets_partition_response_v6 = shaped(
+    lambda rows: [ListOffsetsPartitionResponse(r[0], r[1], timestamp=r[2], offset=r[3], leader_epoch=r[4]) for r in rows],
+    _decode_items_list_offsets_partition_response_v6, "ihqqi", True,
+)
 
 
-def _encode_list_offsets_topic_response_v6(o: ListOffsetsTopicResponse, out: Append) -> None:
-    if o.__class__ is not ListOffsetsTopicResponse:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_list_offsets_partition_response_v6, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_list_offsets_topic_response_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListOffsetsTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_list_offsets_partition_response_v6, 27, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ListOffsetsTopicResponse(name, partitions, **tagged))
+        else:
+            values.append(ListOffsetsTopicResponse(name, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_list_offsets_topic_response_v6(values: tuple[ListOffsetsTopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ListOffsetsTopicResponse:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_list_offsets_partition_response_v6, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_offsets_response_v6(b: Buffer, p: int) -> tuple[ListOffsetsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_list_offsets_topic_response_v6, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_list_offsets_topic_response_v6, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListOffsetsResponse(throttle_time_ms, topics, **tagged), p
@@ -425,7 +506,7 @@ def _decode_list_offsets_response_v6(b: Buffer, p: int) -> tuple[ListOffsetsResp
 
 def _encode_list_offsets_response_v6(o: ListOffsetsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_list_offsets_topic_response_v6, o.topics, out)
+    write_compact_array(_encode_items_list_offsets_topic_response_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -437,33 +518,15 @@ ListOffsetsResponse.codec = Codec(
     TABLE,
     classes=(ListOffsetsPartitionResponse, ListOffsetsTopicResponse, ListOffsetsResponse),
     decoders=(
-        _decode_list_offsets_partition_response_v0,
-        _decode_list_offsets_topic_response_v0,
-        _decode_list_offsets_response_v0,
-        _decode_list_offsets_partition_response_v1,
-        _decode_list_offsets_topic_response_v1,
-        _decode_list_offsets_response_v1,
-        _decode_list_offsets_response_v2,
-        _decode_list_offsets_partition_response_v4,
-        _decode_list_offsets_topic_response_v4,
-        _decode_list_offsets_response_v4,
-        _decode_list_offsets_partition_response_v6,
-        _decode_list_offsets_topic_response_v6,
-        _decode_list_offsets_response_v6,
+        _decode_list_offsets_response_v0, _decode_list_offsets_response_v1, _decode_list_offsets_response_v2,
+        _decode_list_offsets_response_v2, _decode_list_offsets_response_v4, _decode_list_offsets_response_v4,
+        _decode_list_offsets_response_v6, _decode_list_offsets_response_v6, _decode_list_offsets_response_v6,
+        _decode_list_offsets_response_v6, _decode_list_offsets_response_v6, _decode_list_offsets_response_v6,
     ),
     encoders=(
-        _encode_list_offsets_partition_response_v0,
-        _encode_list_offsets_topic_response_v0,
-        _encode_list_offsets_response_v0,
-        _encode_list_offsets_partition_response_v1,
-        _encode_list_offsets_topic_response_v1,
-        _encode_list_offsets_response_v1,
-        _encode_list_offsets_response_v2,
-        _encode_list_offsets_partition_response_v4,
-        _encode_list_offsets_topic_response_v4,
-        _encode_list_offsets_response_v4,
-        _encode_list_offsets_partition_response_v6,
-        _encode_list_offsets_topic_response_v6,
-        _encode_list_offsets_response_v6,
+        _encode_list_offsets_response_v0, _encode_list_offsets_response_v1, _encode_list_offsets_response_v2,
+        _encode_list_offsets_response_v2, _encode_list_offsets_response_v4, _encode_list_offsets_response_v4,
+        _encode_list_offsets_response_v6, _encode_list_offsets_response_v6, _encode_list_offsets_response_v6,
+        _encode_list_offsets_response_v6, _encode_list_offsets_response_v6, _encode_list_offsets_response_v6,
     ),
 )

@@ -24,8 +24,8 @@ from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
+    write_compact_int32s,
     write_compact_nullable_array,
-    write_compact_numbers,
     write_compact_string,
     write_tags,
 )
@@ -102,29 +102,39 @@ TABLE = Table(
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_list_partition_reassignments_topics_v0(b: Buffer, p: int) -> tuple[ListPartitionReassignmentsTopics, int]:
-    name, p = read_compact_string(b, p)
-    partition_indexes, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ListPartitionReassignmentsTopics(name, partition_indexes, **tagged), p
-    return ListPartitionReassignmentsTopics(name, partition_indexes), p + 1
+def _decode_items_list_partition_reassignments_topics_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ListPartitionReassignmentsTopics, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_indexes, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ListPartitionReassignmentsTopics(name, partition_indexes, **tagged))
+        else:
+            values.append(ListPartitionReassignmentsTopics(name, partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_list_partition_reassignments_topics_v0(o: ListPartitionReassignmentsTopics, out: Append) -> None:
-    if o.__class__ is not ListPartitionReassignmentsTopics:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_list_partition_reassignments_topics_v0(
+    values: tuple[ListPartitionReassignmentsTopics, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ListPartitionReassignmentsTopics:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_partition_reassignments_request_v0(b: Buffer, p: int) -> tuple[ListPartitionReassignmentsRequest, int]:
     timeout_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_nullable_array(_decode_list_partition_reassignments_topics_v0, 3, b, p + 4)
+    topics, p = read_compact_nullable_array(_decode_items_list_partition_reassignments_topics_v0, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListPartitionReassignmentsRequest(timeout_ms, topics, **tagged), p
@@ -133,7 +143,7 @@ def _decode_list_partition_reassignments_request_v0(b: Buffer, p: int) -> tuple[
 
 def _encode_list_partition_reassignments_request_v0(o: ListPartitionReassignmentsRequest, out: Append) -> None:
     out(pack_i(o.timeout_ms))
-    write_compact_nullable_array(_encode_list_partition_reassignments_topics_v0, o.topics, out)
+    write_compact_nullable_array(_encode_items_list_partition_reassignments_topics_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -144,12 +154,6 @@ ListPartitionReassignmentsRequest.codec = Codec(
     ListPartitionReassignmentsRequest,
     TABLE,
     classes=(ListPartitionReassignmentsTopics, ListPartitionReassignmentsRequest),
-    decoders=(
-        _decode_list_partition_reassignments_topics_v0,
-        _decode_list_partition_reassignments_request_v0,
-    ),
-    encoders=(
-        _encode_list_partition_reassignments_topics_v0,
-        _encode_list_partition_reassignments_request_v0,
-    ),
+    decoders=(_decode_list_partition_reassignments_request_v0,),
+    encoders=(_encode_list_partition_reassignments_request_v0,),
 )

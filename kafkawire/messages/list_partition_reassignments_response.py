@@ -20,14 +20,15 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
     write_tags,
 )
@@ -147,48 +148,74 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_ongoing_partition_reassignment_v0(b: Buffer, p: int) -> tuple[OngoingPartitionReassignment, int]:
-    partition_index = unpack_i(b, p)[0]
-    replicas, p = read_compact_int32s(b, p + 4)
-    adding_replicas, p = read_compact_int32s(b, p)
-    removing_replicas, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OngoingPartitionReassignment(partition_index, replicas, adding_replicas, removing_replicas, **tagged), p
-    return OngoingPartitionReassignment(partition_index, replicas, adding_replicas, removing_replicas), p + 1
+def _decode_items_ongoing_partition_reassignment_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OngoingPartitionReassignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        replicas, p = read_compact_int32s(b, p + 4)
+        adding_replicas, p = read_compact_int32s(b, p)
+        removing_replicas, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OngoingPartitionReassignment(
+                partition_index, replicas, adding_replicas, removing_replicas, **tagged,
+            ))
+        else:
+            values.append(OngoingPartitionReassignment(partition_index, replicas, adding_replicas, removing_replicas))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_ongoing_partition_reassignment_v0(o: OngoingPartitionReassignment, out: Append) -> None:
-    if o.__class__ is not OngoingPartitionReassignment:
-        raise TypeError
-    out(pack_i(o.partition_index))
-    write_compact_numbers("i", o.replicas, out)
-    write_compact_numbers("i", o.adding_replicas, out)
-    write_compact_numbers("i", o.removing_replicas, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_ongoing_partition_reassignment_v0(
+    values: tuple[OngoingPartitionReassignment, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OngoingPartitionReassignment:
+            raise TypeError
+        out(pack_i(o.partition_index))
+        write_compact_int32s(o.replicas, out)
+        write_compact_int32s(o.adding_replicas, out)
+        write_compact_int32s(o.removing_replicas, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_ongoing_topic_reassignment_v0(b: Buffer, p: int) -> tuple[OngoingTopicReassignment, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_ongoing_partition_reassignment_v0, 8, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OngoingTopicReassignment(name, partitions, **tagged), p
-    return OngoingTopicReassignment(name, partitions), p + 1
+_rows_ongoing_partition_reassignment_v0 = shaped(
+    lambda rows, e1, e2, e3: [OngoingPartitionReassignment(r[0], r[1:e1], r[e1:e2], r[e2:e3]) for r in rows],
+    _decode_items_ongoing_partition_reassignment_v0, "i [i  [i  [i ", True,
+)
 
 
-def _encode_ongoing_topic_reassignment_v0(o: OngoingTopicReassignment, out: Append) -> None:
-    if o.__class__ is not OngoingTopicReassignment:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_ongoing_partition_reassignment_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_ongoing_topic_reassignment_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OngoingTopicReassignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_ongoing_partition_reassignment_v0, 8, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OngoingTopicReassignment(name, partitions, **tagged))
+        else:
+            values.append(OngoingTopicReassignment(name, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_ongoing_topic_reassignment_v0(values: tuple[OngoingTopicReassignment, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OngoingTopicReassignment:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_ongoing_partition_reassignment_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_partition_reassignments_response_v0(b: Buffer, p: int) -> tuple[
@@ -196,7 +223,7 @@ def _decode_list_partition_reassignments_response_v0(b: Buffer, p: int) -> tuple
 ]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    topics, p = read_compact_array(_decode_ongoing_topic_reassignment_v0, 3, b, p)
+    topics, p = read_compact_array(_decode_items_ongoing_topic_reassignment_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListPartitionReassignmentsResponse(throttle_time_ms, error_code, error_message, topics, **tagged), p
@@ -206,7 +233,7 @@ def _decode_list_partition_reassignments_response_v0(b: Buffer, p: int) -> tuple
 def _encode_list_partition_reassignments_response_v0(o: ListPartitionReassignmentsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_ongoing_topic_reassignment_v0, o.topics, out)
+    write_compact_array(_encode_items_ongoing_topic_reassignment_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -217,14 +244,6 @@ ListPartitionReassignmentsResponse.codec = Codec(
     ListPartitionReassignmentsResponse,
     TABLE,
     classes=(OngoingPartitionReassignment, OngoingTopicReassignment, ListPartitionReassignmentsResponse),
-    decoders=(
-        _decode_ongoing_partition_reassignment_v0,
-        _decode_ongoing_topic_reassignment_v0,
-        _decode_list_partition_reassignments_response_v0,
-    ),
-    encoders=(
-        _encode_ongoing_partition_reassignment_v0,
-        _encode_ongoing_topic_reassignment_v0,
-        _encode_list_partition_reassignments_response_v0,
-    ),
+    decoders=(_decode_list_partition_reassignments_response_v0,),
+    encoders=(_encode_list_partition_reassignments_response_v0,),
 )

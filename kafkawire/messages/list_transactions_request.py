@@ -14,10 +14,9 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, COMPACT, INT64, NULLABLE, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
 from kafkawire.wire.read import (
-    read_compact_array,
     read_compact_int64s,
     read_compact_nullable_string,
-    read_compact_string,
+    read_compact_strings,
     read_tags,
     unpacker,
 )
@@ -27,10 +26,9 @@ from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
-    write_compact_array,
+    write_compact_int64s,
     write_compact_nullable_string,
-    write_compact_numbers,
-    write_compact_string,
+    write_compact_strings,
     write_tags,
 )
 
@@ -148,7 +146,7 @@ pack_qx = packer("qx")  # with the count of tagged fields behind it: 0
 
 
 def _decode_list_transactions_request_v0(b: Buffer, p: int) -> tuple[ListTransactionsRequest, int]:
-    state_filters, p = read_compact_array(read_compact_string, 1, b, p)
+    state_filters, p = read_compact_strings(b, p)
     producer_id_filters, p = read_compact_int64s(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
@@ -161,8 +159,8 @@ def _encode_list_transactions_request_v0(o: ListTransactionsRequest, out: Append
         raise ValueError("duration_filter")
     if o.transactional_id_pattern is not None:
         raise ValueError("transactional_id_pattern")
-    write_compact_array(write_compact_string, o.state_filters, out)
-    write_compact_numbers("q", o.producer_id_filters, out)
+    write_compact_strings(o.state_filters, out)
+    write_compact_int64s(o.producer_id_filters, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -170,7 +168,7 @@ def _encode_list_transactions_request_v0(o: ListTransactionsRequest, out: Append
 
 
 def _decode_list_transactions_request_v1(b: Buffer, p: int) -> tuple[ListTransactionsRequest, int]:
-    state_filters, p = read_compact_array(read_compact_string, 1, b, p)
+    state_filters, p = read_compact_strings(b, p)
     producer_id_filters, p = read_compact_int64s(b, p)
     duration_filter = unpack_q(b, p)[0]
     if b[p + 8]:
@@ -182,8 +180,8 @@ def _decode_list_transactions_request_v1(b: Buffer, p: int) -> tuple[ListTransac
 def _encode_list_transactions_request_v1(o: ListTransactionsRequest, out: Append) -> None:
     if o.transactional_id_pattern is not None:
         raise ValueError("transactional_id_pattern")
-    write_compact_array(write_compact_string, o.state_filters, out)
-    write_compact_numbers("q", o.producer_id_filters, out)
+    write_compact_strings(o.state_filters, out)
+    write_compact_int64s(o.producer_id_filters, out)
     if o.unknown_tagged_fields != ():
         out(pack_q(o.duration_filter))
         write_tags((), {}, o, out)
@@ -192,7 +190,7 @@ def _encode_list_transactions_request_v1(o: ListTransactionsRequest, out: Append
 
 
 def _decode_list_transactions_request_v2(b: Buffer, p: int) -> tuple[ListTransactionsRequest, int]:
-    state_filters, p = read_compact_array(read_compact_string, 1, b, p)
+    state_filters, p = read_compact_strings(b, p)
     producer_id_filters, p = read_compact_int64s(b, p)
     duration_filter = unpack_q(b, p)[0]
     transactional_id_pattern, p = read_compact_nullable_string(b, p + 8)
@@ -205,8 +203,8 @@ def _decode_list_transactions_request_v2(b: Buffer, p: int) -> tuple[ListTransac
 
 
 def _encode_list_transactions_request_v2(o: ListTransactionsRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.state_filters, out)
-    write_compact_numbers("q", o.producer_id_filters, out)
+    write_compact_strings(o.state_filters, out)
+    write_compact_int64s(o.producer_id_filters, out)
     out(pack_q(o.duration_filter))
     write_compact_nullable_string(o.transactional_id_pattern, out)
     if o.unknown_tagged_fields != ():
@@ -220,13 +218,11 @@ ListTransactionsRequest.codec = Codec(
     TABLE,
     classes=(ListTransactionsRequest,),
     decoders=(
-        _decode_list_transactions_request_v0,
-        _decode_list_transactions_request_v1,
+        _decode_list_transactions_request_v0, _decode_list_transactions_request_v1,
         _decode_list_transactions_request_v2,
     ),
     encoders=(
-        _encode_list_transactions_request_v0,
-        _encode_list_transactions_request_v1,
+        _encode_list_transactions_request_v0, _encode_list_transactions_request_v1,
         _encode_list_transactions_request_v2,
     ),
 )

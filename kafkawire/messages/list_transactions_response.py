@@ -12,10 +12,18 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_array, read_compact_string, read_compact_strings, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import (
+    NO_TAGS,
+    Append,
+    packer,
+    write_compact_array,
+    write_compact_string,
+    write_compact_strings,
+    write_tags,
+)
 
 
 class TransactionState(Struct, frozen=True):
@@ -154,32 +162,38 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 unpack_q, pack_q = unpacker("q"), packer("q")
 
 
-def _decode_transaction_state_v0(b: Buffer, p: int) -> tuple[TransactionState, int]:
-    transactional_id, p = read_compact_string(b, p)
-    producer_id = unpack_q(b, p)[0]
-    transaction_state, p = read_compact_string(b, p + 8)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TransactionState(transactional_id, producer_id, transaction_state, **tagged), p
-    return TransactionState(transactional_id, producer_id, transaction_state), p + 1
+def _decode_items_transaction_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TransactionState, ...], int]:
+    values = []
+    for _ in range(n):
+        transactional_id, p = read_compact_string(b, p)
+        producer_id = unpack_q(b, p)[0]
+        transaction_state, p = read_compact_string(b, p + 8)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TransactionState(transactional_id, producer_id, transaction_state, **tagged))
+        else:
+            values.append(TransactionState(transactional_id, producer_id, transaction_state))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_transaction_state_v0(o: TransactionState, out: Append) -> None:
-    if o.__class__ is not TransactionState:
-        raise TypeError
-    write_compact_string(o.transactional_id, out)
-    out(pack_q(o.producer_id))
-    write_compact_string(o.transaction_state, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_transaction_state_v0(values: tuple[TransactionState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TransactionState:
+            raise TypeError
+        write_compact_string(o.transactional_id, out)
+        out(pack_q(o.producer_id))
+        write_compact_string(o.transaction_state, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_transactions_response_v0(b: Buffer, p: int) -> tuple[ListTransactionsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    unknown_state_filters, p = read_compact_array(read_compact_string, 1, b, p + 6)
-    transaction_states, p = read_compact_array(_decode_transaction_state_v0, 11, b, p)
+    unknown_state_filters, p = read_compact_strings(b, p + 6)
+    transaction_states, p = read_compact_array(_decode_items_transaction_state_v0, 11, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListTransactionsResponse(
@@ -190,8 +204,8 @@ def _decode_list_transactions_response_v0(b: Buffer, p: int) -> tuple[ListTransa
 
 def _encode_list_transactions_response_v0(o: ListTransactionsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(write_compact_string, o.unknown_state_filters, out)
-    write_compact_array(_encode_transaction_state_v0, o.transaction_states, out)
+    write_compact_strings(o.unknown_state_filters, out)
+    write_compact_array(_encode_items_transaction_state_v0, o.transaction_states, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -203,11 +217,11 @@ ListTransactionsResponse.codec = Codec(
     TABLE,
     classes=(TransactionState, ListTransactionsResponse),
     decoders=(
-        _decode_transaction_state_v0,
+        _decode_list_transactions_response_v0, _decode_list_transactions_response_v0,
         _decode_list_transactions_response_v0,
     ),
     encoders=(
-        _encode_transaction_state_v0,
+        _encode_list_transactions_response_v0, _encode_list_transactions_response_v0,
         _encode_list_transactions_response_v0,
     ),
 )

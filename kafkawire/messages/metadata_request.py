@@ -200,21 +200,25 @@ pack_tttx = packer("???x")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_metadata_request_topic_v0(b: Buffer, p: int) -> tuple[MetadataRequestTopic, int]:
-    name, p = read_string(b, p)
-    return MetadataRequestTopic(name=name), p
+def _decode_items_metadata_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[MetadataRequestTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        values.append(MetadataRequestTopic(name=name))
+    return tuple(values), p
 
 
-def _encode_metadata_request_topic_v0(o: MetadataRequestTopic, out: Append) -> None:
-    if o.__class__ is not MetadataRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_request_topic_v0(values: tuple[MetadataRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_request_v0(b: Buffer, p: int) -> tuple[MetadataRequest, int]:
-    topics, p = read_array(_decode_metadata_request_topic_v0, 2, b, p)
+    topics, p = read_array(_decode_items_metadata_request_topic_v0, 2, b, p)
     return MetadataRequest(topics), p
 
 
@@ -225,13 +229,13 @@ def _encode_metadata_request_v0(o: MetadataRequest, out: Append) -> None:
         raise ValueError("include_cluster_authorized_operations")
     if o.include_topic_authorized_operations:
         raise ValueError("include_topic_authorized_operations")
-    write_array(_encode_metadata_request_topic_v0, o.topics, out)
+    write_array(_encode_items_metadata_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_request_v1(b: Buffer, p: int) -> tuple[MetadataRequest, int]:
-    topics, p = read_nullable_array(_decode_metadata_request_topic_v0, 2, b, p)
+    topics, p = read_nullable_array(_decode_items_metadata_request_topic_v0, 2, b, p)
     return MetadataRequest(topics), p
 
 
@@ -242,13 +246,13 @@ def _encode_metadata_request_v1(o: MetadataRequest, out: Append) -> None:
         raise ValueError("include_cluster_authorized_operations")
     if o.include_topic_authorized_operations:
         raise ValueError("include_topic_authorized_operations")
-    write_nullable_array(_encode_metadata_request_topic_v0, o.topics, out)
+    write_nullable_array(_encode_items_metadata_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_request_v4(b: Buffer, p: int) -> tuple[MetadataRequest, int]:
-    topics, p = read_nullable_array(_decode_metadata_request_topic_v0, 2, b, p)
+    topics, p = read_nullable_array(_decode_items_metadata_request_topic_v0, 2, b, p)
     allow_auto_topic_creation = unpack_t(b, p)[0]
     return MetadataRequest(topics, allow_auto_topic_creation), p + 1
 
@@ -258,14 +262,14 @@ def _encode_metadata_request_v4(o: MetadataRequest, out: Append) -> None:
         raise ValueError("include_cluster_authorized_operations")
     if o.include_topic_authorized_operations:
         raise ValueError("include_topic_authorized_operations")
-    write_nullable_array(_encode_metadata_request_topic_v0, o.topics, out)
+    write_nullable_array(_encode_items_metadata_request_topic_v0, o.topics, out)
     out(pack_t(BOOLS[o.allow_auto_topic_creation]))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_request_v8(b: Buffer, p: int) -> tuple[MetadataRequest, int]:
-    topics, p = read_nullable_array(_decode_metadata_request_topic_v0, 2, b, p)
+    topics, p = read_nullable_array(_decode_items_metadata_request_topic_v0, 2, b, p)
     (
         allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
     ) = unpack_ttt(b, p)
@@ -275,7 +279,7 @@ def _decode_metadata_request_v8(b: Buffer, p: int) -> tuple[MetadataRequest, int
 
 
 def _encode_metadata_request_v8(o: MetadataRequest, out: Append) -> None:
-    write_nullable_array(_encode_metadata_request_topic_v0, o.topics, out)
+    write_nullable_array(_encode_items_metadata_request_topic_v0, o.topics, out)
     out(pack_ttt(
         BOOLS[o.allow_auto_topic_creation], BOOLS[o.include_cluster_authorized_operations],
         BOOLS[o.include_topic_authorized_operations],
@@ -284,26 +288,32 @@ def _encode_metadata_request_v8(o: MetadataRequest, out: Append) -> None:
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_request_topic_v9(b: Buffer, p: int) -> tuple[MetadataRequestTopic, int]:
-    name, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return MetadataRequestTopic(name=name, **tagged), p
-    return MetadataRequestTopic(name=name), p + 1
+def _decode_items_metadata_request_topic_v9(b: Buffer, p: int, n: int) -> tuple[tuple[MetadataRequestTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(MetadataRequestTopic(name=name, **tagged))
+        else:
+            values.append(MetadataRequestTopic(name=name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_metadata_request_topic_v9(o: MetadataRequestTopic, out: Append) -> None:
-    if o.__class__ is not MetadataRequestTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_metadata_request_topic_v9(values: tuple[MetadataRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataRequestTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_metadata_request_v9(b: Buffer, p: int) -> tuple[MetadataRequest, int]:
-    topics, p = read_compact_nullable_array(_decode_metadata_request_topic_v9, 2, b, p)
+    topics, p = read_compact_nullable_array(_decode_items_metadata_request_topic_v9, 2, b, p)
     (
         allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
     ) = unpack_ttt(b, p)
@@ -319,7 +329,7 @@ def _decode_metadata_request_v9(b: Buffer, p: int) -> tuple[MetadataRequest, int
 
 
 def _encode_metadata_request_v9(o: MetadataRequest, out: Append) -> None:
-    write_compact_nullable_array(_encode_metadata_request_topic_v9, o.topics, out)
+    write_compact_nullable_array(_encode_items_metadata_request_topic_v9, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_ttt(
             BOOLS[o.allow_auto_topic_creation], BOOLS[o.include_cluster_authorized_operations],
@@ -333,28 +343,34 @@ def _encode_metadata_request_v9(o: MetadataRequest, out: Append) -> None:
         ))
 
 
-def _decode_metadata_request_topic_v10(b: Buffer, p: int) -> tuple[MetadataRequestTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    name, p = read_compact_nullable_string(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return MetadataRequestTopic(topic_id, name, **tagged), p
-    return MetadataRequestTopic(topic_id, name), p + 1
+def _decode_items_metadata_request_topic_v10(b: Buffer, p: int, n: int) -> tuple[tuple[MetadataRequestTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        name, p = read_compact_nullable_string(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(MetadataRequestTopic(topic_id, name, **tagged))
+        else:
+            values.append(MetadataRequestTopic(topic_id, name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_metadata_request_topic_v10(o: MetadataRequestTopic, out: Append) -> None:
-    if o.__class__ is not MetadataRequestTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_nullable_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_metadata_request_topic_v10(values: tuple[MetadataRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataRequestTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_nullable_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_metadata_request_v10(b: Buffer, p: int) -> tuple[MetadataRequest, int]:
-    topics, p = read_compact_nullable_array(_decode_metadata_request_topic_v10, 18, b, p)
+    topics, p = read_compact_nullable_array(_decode_items_metadata_request_topic_v10, 18, b, p)
     (
         allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
     ) = unpack_ttt(b, p)
@@ -370,7 +386,7 @@ def _decode_metadata_request_v10(b: Buffer, p: int) -> tuple[MetadataRequest, in
 
 
 def _encode_metadata_request_v10(o: MetadataRequest, out: Append) -> None:
-    write_compact_nullable_array(_encode_metadata_request_topic_v10, o.topics, out)
+    write_compact_nullable_array(_encode_items_metadata_request_topic_v10, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_ttt(
             BOOLS[o.allow_auto_topic_creation], BOOLS[o.include_cluster_authorized_operations],
@@ -385,7 +401,7 @@ def _encode_metadata_request_v10(o: MetadataRequest, out: Append) -> None:
 
 
 def _decode_metadata_request_v11(b: Buffer, p: int) -> tuple[MetadataRequest, int]:
-    topics, p = read_compact_nullable_array(_decode_metadata_request_topic_v10, 18, b, p)
+    topics, p = read_compact_nullable_array(_decode_items_metadata_request_topic_v10, 18, b, p)
     allow_auto_topic_creation, include_topic_authorized_operations = unpack_tt(b, p)
     if b[p + 2]:
         tagged, p = read_tags({}, b, p + 2)
@@ -401,7 +417,7 @@ def _decode_metadata_request_v11(b: Buffer, p: int) -> tuple[MetadataRequest, in
 def _encode_metadata_request_v11(o: MetadataRequest, out: Append) -> None:
     if o.include_cluster_authorized_operations:
         raise ValueError("include_cluster_authorized_operations")
-    write_compact_nullable_array(_encode_metadata_request_topic_v10, o.topics, out)
+    write_compact_nullable_array(_encode_items_metadata_request_topic_v10, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_tt(BOOLS[o.allow_auto_topic_creation], BOOLS[o.include_topic_authorized_operations]))
         write_tags((), {}, o, out)
@@ -414,27 +430,17 @@ MetadataRequest.codec = Codec(
     TABLE,
     classes=(MetadataRequestTopic, MetadataRequest),
     decoders=(
-        _decode_metadata_request_topic_v0,
-        _decode_metadata_request_v0,
-        _decode_metadata_request_v1,
-        _decode_metadata_request_v4,
-        _decode_metadata_request_v8,
-        _decode_metadata_request_topic_v9,
-        _decode_metadata_request_v9,
-        _decode_metadata_request_topic_v10,
-        _decode_metadata_request_v10,
-        _decode_metadata_request_v11,
+        _decode_metadata_request_v0, _decode_metadata_request_v1, _decode_metadata_request_v1,
+        _decode_metadata_request_v1, _decode_metadata_request_v4, _decode_metadata_request_v4,
+        _decode_metadata_request_v4, _decode_metadata_request_v4, _decode_metadata_request_v8,
+        _decode_metadata_request_v9, _decode_metadata_request_v10, _decode_metadata_request_v11,
+        _decode_metadata_request_v11, _decode_metadata_request_v11,
     ),
     encoders=(
-        _encode_metadata_request_topic_v0,
-        _encode_metadata_request_v0,
-        _encode_metadata_request_v1,
-        _encode_metadata_request_v4,
-        _encode_metadata_request_v8,
-        _encode_metadata_request_topic_v9,
-        _encode_metadata_request_v9,
-        _encode_metadata_request_topic_v10,
-        _encode_metadata_request_v10,
-        _encode_metadata_request_v11,
+        _encode_metadata_request_v0, _encode_metadata_request_v1, _encode_metadata_request_v1,
+        _encode_metadata_request_v1, _encode_metadata_request_v4, _encode_metadata_request_v4,
+        _encode_metadata_request_v4, _encode_metadata_request_v4, _encode_metadata_request_v8,
+        _encode_metadata_request_v9, _encode_metadata_request_v10, _encode_metadata_request_v11,
+        _encode_metadata_request_v11, _encode_metadata_request_v11,
     ),
 )

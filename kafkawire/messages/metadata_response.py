@@ -26,6 +26,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -33,11 +34,11 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
+    write_int32s,
     write_nullable_string,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -460,158 +461,189 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 unpack_ut, pack_ut = unpacker("16s?"), packer("16s?")
 
 
-def _decode_metadata_response_broker_v0(b: Buffer, p: int) -> tuple[MetadataResponseBroker, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    return MetadataResponseBroker(node_id, host, port), p + 4
+def _decode_items_metadata_response_broker_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseBroker, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        values.append(MetadataResponseBroker(node_id, host, port))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_metadata_response_broker_v0(o: MetadataResponseBroker, out: Append) -> None:
-    if o.__class__ is not MetadataResponseBroker:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_string(o.host, out)
-    out(pack_i(o.port))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_broker_v0(values: tuple[MetadataResponseBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseBroker:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_string(o.host, out)
+        out(pack_i(o.port))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_partition_v0(b: Buffer, p: int) -> tuple[MetadataResponsePartition, int]:
-    error_code, partition_index, leader_id = unpack_hii(b, p)
-    replica_nodes, p = read_int32s(b, p + 10)
-    isr_nodes, p = read_int32s(b, p)
-    return MetadataResponsePartition(
-        error_code, partition_index, leader_id, replica_nodes=replica_nodes, isr_nodes=isr_nodes,
-    ), p
+def _decode_items_metadata_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code, partition_index, leader_id = unpack_hii(b, p)
+        replica_nodes, p = read_int32s(b, p + 10)
+        isr_nodes, p = read_int32s(b, p)
+        values.append(MetadataResponsePartition(
+            error_code, partition_index, leader_id, replica_nodes=replica_nodes, isr_nodes=isr_nodes,
+        ))
+    return tuple(values), p
 
 
-def _encode_metadata_response_partition_v0(o: MetadataResponsePartition, out: Append) -> None:
-    if o.__class__ is not MetadataResponsePartition:
-        raise TypeError
-    out(pack_hii(o.error_code, o.partition_index, o.leader_id))
-    write_numbers("i", o.replica_nodes, out)
-    write_numbers("i", o.isr_nodes, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_partition_v0(values: tuple[MetadataResponsePartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponsePartition:
+            raise TypeError
+        out(pack_hii(o.error_code, o.partition_index, o.leader_id))
+        write_int32s(o.replica_nodes, out)
+        write_int32s(o.isr_nodes, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_topic_v0(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_string(b, p + 2)
-    partitions, p = read_array(_decode_metadata_response_partition_v0, 18, b, p)
-    return MetadataResponseTopic(error_code, name, partitions=partitions), p
+def _decode_items_metadata_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_string(b, p + 2)
+        partitions, p = read_array(_decode_items_metadata_response_partition_v0, 18, b, p)
+        values.append(MetadataResponseTopic(error_code, name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_metadata_response_topic_v0(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    if o.topic_authorized_operations != -2147483648:
-        raise ValueError("topic_authorized_operations")
-    out(pack_h(o.error_code))
-    write_string(o.name, out)
-    write_array(_encode_metadata_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_topic_v0(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        if o.topic_authorized_operations != -2147483648:
+            raise ValueError("topic_authorized_operations")
+        out(pack_h(o.error_code))
+        write_string(o.name, out)
+        write_array(_encode_items_metadata_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_response_v0(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
-    brokers, p = read_array(_decode_metadata_response_broker_v0, 10, b, p)
-    topics, p = read_array(_decode_metadata_response_topic_v0, 8, b, p)
+    brokers, p = read_array(_decode_items_metadata_response_broker_v0, 10, b, p)
+    topics, p = read_array(_decode_items_metadata_response_topic_v0, 8, b, p)
     return MetadataResponse(brokers=brokers, topics=topics), p
 
 
 def _encode_metadata_response_v0(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
-    write_array(_encode_metadata_response_broker_v0, o.brokers, out)
-    write_array(_encode_metadata_response_topic_v0, o.topics, out)
+    write_array(_encode_items_metadata_response_broker_v0, o.brokers, out)
+    write_array(_encode_items_metadata_response_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_broker_v1(b: Buffer, p: int) -> tuple[MetadataResponseBroker, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_nullable_string(b, p + 4)
-    return MetadataResponseBroker(node_id, host, port, rack), p
+def _decode_items_metadata_response_broker_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseBroker, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_nullable_string(b, p + 4)
+        values.append(MetadataResponseBroker(node_id, host, port, rack))
+    return tuple(values), p
 
 
-def _encode_metadata_response_broker_v1(o: MetadataResponseBroker, out: Append) -> None:
-    if o.__class__ is not MetadataResponseBroker:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_string(o.host, out)
-    out(pack_i(o.port))
-    write_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_broker_v1(values: tuple[MetadataResponseBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseBroker:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_string(o.host, out)
+        out(pack_i(o.port))
+        write_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_topic_v1(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_string(b, p + 2)
-    is_internal = unpack_t(b, p)[0]
-    partitions, p = read_array(_decode_metadata_response_partition_v0, 18, b, p + 1)
-    return MetadataResponseTopic(error_code, name, is_internal=is_internal, partitions=partitions), p
+def _decode_items_metadata_response_topic_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_string(b, p + 2)
+        is_internal = unpack_t(b, p)[0]
+        partitions, p = read_array(_decode_items_metadata_response_partition_v0, 18, b, p + 1)
+        values.append(MetadataResponseTopic(error_code, name, is_internal=is_internal, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_metadata_response_topic_v1(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    if o.topic_authorized_operations != -2147483648:
-        raise ValueError("topic_authorized_operations")
-    out(pack_h(o.error_code))
-    write_string(o.name, out)
-    out(pack_t(BOOLS[o.is_internal]))
-    write_array(_encode_metadata_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_topic_v1(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        if o.topic_authorized_operations != -2147483648:
+            raise ValueError("topic_authorized_operations")
+        out(pack_h(o.error_code))
+        write_string(o.name, out)
+        out(pack_t(BOOLS[o.is_internal]))
+        write_array(_encode_items_metadata_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_response_v1(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
-    brokers, p = read_array(_decode_metadata_response_broker_v1, 12, b, p)
+    brokers, p = read_array(_decode_items_metadata_response_broker_v1, 12, b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_metadata_response_topic_v1, 9, b, p + 4)
+    topics, p = read_array(_decode_items_metadata_response_topic_v1, 9, b, p + 4)
     return MetadataResponse(brokers=brokers, controller_id=controller_id, topics=topics), p
 
 
 def _encode_metadata_response_v1(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
-    write_array(_encode_metadata_response_broker_v1, o.brokers, out)
+    write_array(_encode_items_metadata_response_broker_v1, o.brokers, out)
     out(pack_i(o.controller_id))
-    write_array(_encode_metadata_response_topic_v1, o.topics, out)
+    write_array(_encode_items_metadata_response_topic_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_response_v2(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
-    brokers, p = read_array(_decode_metadata_response_broker_v1, 12, b, p)
+    brokers, p = read_array(_decode_items_metadata_response_broker_v1, 12, b, p)
     cluster_id, p = read_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_metadata_response_topic_v1, 9, b, p + 4)
+    topics, p = read_array(_decode_items_metadata_response_topic_v1, 9, b, p + 4)
     return MetadataResponse(brokers=brokers, cluster_id=cluster_id, controller_id=controller_id, topics=topics), p
 
 
 def _encode_metadata_response_v2(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
-    write_array(_encode_metadata_response_broker_v1, o.brokers, out)
+    write_array(_encode_items_metadata_response_broker_v1, o.brokers, out)
     write_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_array(_encode_metadata_response_topic_v1, o.topics, out)
+    write_array(_encode_items_metadata_response_topic_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_response_v3(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_array(_decode_metadata_response_broker_v1, 12, b, p + 4)
+    brokers, p = read_array(_decode_items_metadata_response_broker_v1, 12, b, p + 4)
     cluster_id, p = read_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_metadata_response_topic_v1, 9, b, p + 4)
+    topics, p = read_array(_decode_items_metadata_response_topic_v1, 9, b, p + 4)
     return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics), p
 
 
@@ -619,63 +651,75 @@ def _encode_metadata_response_v3(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_metadata_response_broker_v1, o.brokers, out)
+    write_array(_encode_items_metadata_response_broker_v1, o.brokers, out)
     write_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_array(_encode_metadata_response_topic_v1, o.topics, out)
+    write_array(_encode_items_metadata_response_topic_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_partition_v5(b: Buffer, p: int) -> tuple[MetadataResponsePartition, int]:
-    error_code, partition_index, leader_id = unpack_hii(b, p)
-    replica_nodes, p = read_int32s(b, p + 10)
-    isr_nodes, p = read_int32s(b, p)
-    offline_replicas, p = read_int32s(b, p)
-    return MetadataResponsePartition(
-        error_code, partition_index, leader_id, replica_nodes=replica_nodes, isr_nodes=isr_nodes,
-        offline_replicas=offline_replicas,
-    ), p
+def _decode_items_metadata_response_partition_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code, partition_index, leader_id = unpack_hii(b, p)
+        replica_nodes, p = read_int32s(b, p + 10)
+        isr_nodes, p = read_int32s(b, p)
+        offline_replicas, p = read_int32s(b, p)
+        values.append(MetadataResponsePartition(
+            error_code, partition_index, leader_id, replica_nodes=replica_nodes, isr_nodes=isr_nodes,
+            offline_replicas=offline_replicas,
+        ))
+    return tuple(values), p
 
 
-def _encode_metadata_response_partition_v5(o: MetadataResponsePartition, out: Append) -> None:
-    if o.__class__ is not MetadataResponsePartition:
-        raise TypeError
-    out(pack_hii(o.error_code, o.partition_index, o.leader_id))
-    write_numbers("i", o.replica_nodes, out)
-    write_numbers("i", o.isr_nodes, out)
-    write_numbers("i", o.offline_replicas, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_partition_v5(values: tuple[MetadataResponsePartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponsePartition:
+            raise TypeError
+        out(pack_hii(o.error_code, o.partition_index, o.leader_id))
+        write_int32s(o.replica_nodes, out)
+        write_int32s(o.isr_nodes, out)
+        write_int32s(o.offline_replicas, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_topic_v5(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_string(b, p + 2)
-    is_internal = unpack_t(b, p)[0]
-    partitions, p = read_array(_decode_metadata_response_partition_v5, 22, b, p + 1)
-    return MetadataResponseTopic(error_code, name, is_internal=is_internal, partitions=partitions), p
+def _decode_items_metadata_response_topic_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_string(b, p + 2)
+        is_internal = unpack_t(b, p)[0]
+        partitions, p = read_array(_decode_items_metadata_response_partition_v5, 22, b, p + 1)
+        values.append(MetadataResponseTopic(error_code, name, is_internal=is_internal, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_metadata_response_topic_v5(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    if o.topic_authorized_operations != -2147483648:
-        raise ValueError("topic_authorized_operations")
-    out(pack_h(o.error_code))
-    write_string(o.name, out)
-    out(pack_t(BOOLS[o.is_internal]))
-    write_array(_encode_metadata_response_partition_v5, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_topic_v5(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        if o.topic_authorized_operations != -2147483648:
+            raise ValueError("topic_authorized_operations")
+        out(pack_h(o.error_code))
+        write_string(o.name, out)
+        out(pack_t(BOOLS[o.is_internal]))
+        write_array(_encode_items_metadata_response_partition_v5, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_response_v5(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_array(_decode_metadata_response_broker_v1, 12, b, p + 4)
+    brokers, p = read_array(_decode_items_metadata_response_broker_v1, 12, b, p + 4)
     cluster_id, p = read_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_metadata_response_topic_v5, 9, b, p + 4)
+    topics, p = read_array(_decode_items_metadata_response_topic_v5, 9, b, p + 4)
     return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics), p
 
 
@@ -683,62 +727,74 @@ def _encode_metadata_response_v5(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_metadata_response_broker_v1, o.brokers, out)
+    write_array(_encode_items_metadata_response_broker_v1, o.brokers, out)
     write_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_array(_encode_metadata_response_topic_v5, o.topics, out)
+    write_array(_encode_items_metadata_response_topic_v5, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_partition_v7(b: Buffer, p: int) -> tuple[MetadataResponsePartition, int]:
-    error_code, partition_index, leader_id, leader_epoch = unpack_hiii(b, p)
-    replica_nodes, p = read_int32s(b, p + 14)
-    isr_nodes, p = read_int32s(b, p)
-    offline_replicas, p = read_int32s(b, p)
-    return MetadataResponsePartition(
-        error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
-    ), p
+def _decode_items_metadata_response_partition_v7(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code, partition_index, leader_id, leader_epoch = unpack_hiii(b, p)
+        replica_nodes, p = read_int32s(b, p + 14)
+        isr_nodes, p = read_int32s(b, p)
+        offline_replicas, p = read_int32s(b, p)
+        values.append(MetadataResponsePartition(
+            error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
+        ))
+    return tuple(values), p
 
 
-def _encode_metadata_response_partition_v7(o: MetadataResponsePartition, out: Append) -> None:
-    if o.__class__ is not MetadataResponsePartition:
-        raise TypeError
-    out(pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
-    write_numbers("i", o.replica_nodes, out)
-    write_numbers("i", o.isr_nodes, out)
-    write_numbers("i", o.offline_replicas, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_partition_v7(values: tuple[MetadataResponsePartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponsePartition:
+            raise TypeError
+        out(pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
+        write_int32s(o.replica_nodes, out)
+        write_int32s(o.isr_nodes, out)
+        write_int32s(o.offline_replicas, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_topic_v7(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_string(b, p + 2)
-    is_internal = unpack_t(b, p)[0]
-    partitions, p = read_array(_decode_metadata_response_partition_v7, 26, b, p + 1)
-    return MetadataResponseTopic(error_code, name, is_internal=is_internal, partitions=partitions), p
+def _decode_items_metadata_response_topic_v7(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_string(b, p + 2)
+        is_internal = unpack_t(b, p)[0]
+        partitions, p = read_array(_decode_items_metadata_response_partition_v7, 26, b, p + 1)
+        values.append(MetadataResponseTopic(error_code, name, is_internal=is_internal, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_metadata_response_topic_v7(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    if o.topic_authorized_operations != -2147483648:
-        raise ValueError("topic_authorized_operations")
-    out(pack_h(o.error_code))
-    write_string(o.name, out)
-    out(pack_t(BOOLS[o.is_internal]))
-    write_array(_encode_metadata_response_partition_v7, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_topic_v7(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        if o.topic_authorized_operations != -2147483648:
+            raise ValueError("topic_authorized_operations")
+        out(pack_h(o.error_code))
+        write_string(o.name, out)
+        out(pack_t(BOOLS[o.is_internal]))
+        write_array(_encode_items_metadata_response_partition_v7, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_response_v7(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_array(_decode_metadata_response_broker_v1, 12, b, p + 4)
+    brokers, p = read_array(_decode_items_metadata_response_broker_v1, 12, b, p + 4)
     cluster_id, p = read_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_metadata_response_topic_v7, 9, b, p + 4)
+    topics, p = read_array(_decode_items_metadata_response_topic_v7, 9, b, p + 4)
     return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics), p
 
 
@@ -746,44 +802,51 @@ def _encode_metadata_response_v7(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_metadata_response_broker_v1, o.brokers, out)
+    write_array(_encode_items_metadata_response_broker_v1, o.brokers, out)
     write_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_array(_encode_metadata_response_topic_v7, o.topics, out)
+    write_array(_encode_items_metadata_response_topic_v7, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_topic_v8(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_string(b, p + 2)
-    is_internal = unpack_t(b, p)[0]
-    partitions, p = read_array(_decode_metadata_response_partition_v7, 26, b, p + 1)
-    topic_authorized_operations = unpack_i(b, p)[0]
-    return MetadataResponseTopic(
-        error_code, name, is_internal=is_internal, partitions=partitions,
-        topic_authorized_operations=topic_authorized_operations,
-    ), p + 4
+def _decode_items_metadata_response_topic_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_string(b, p + 2)
+        is_internal = unpack_t(b, p)[0]
+        partitions, p = read_array(_decode_items_metadata_response_partition_v7, 26, b, p + 1)
+        topic_authorized_operations = unpack_i(b, p)[0]
+        values.append(MetadataResponseTopic(
+            error_code, name, is_internal=is_internal, partitions=partitions,
+            topic_authorized_operations=topic_authorized_operations,
+        ))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_metadata_response_topic_v8(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_string(o.name, out)
-    out(pack_t(BOOLS[o.is_internal]))
-    write_array(_encode_metadata_response_partition_v7, o.partitions, out)
-    out(pack_i(o.topic_authorized_operations))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_metadata_response_topic_v8(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_string(o.name, out)
+        out(pack_t(BOOLS[o.is_internal]))
+        write_array(_encode_items_metadata_response_partition_v7, o.partitions, out)
+        out(pack_i(o.topic_authorized_operations))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_metadata_response_v8(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_array(_decode_metadata_response_broker_v1, 12, b, p + 4)
+    brokers, p = read_array(_decode_items_metadata_response_broker_v1, 12, b, p + 4)
     cluster_id, p = read_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_metadata_response_topic_v8, 13, b, p + 4)
+    topics, p = read_array(_decode_items_metadata_response_topic_v8, 13, b, p + 4)
     cluster_authorized_operations = unpack_i(b, p)[0]
     return MetadataResponse(
         throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations,
@@ -792,105 +855,137 @@ def _decode_metadata_response_v8(b: Buffer, p: int) -> tuple[MetadataResponse, i
 
 def _encode_metadata_response_v8(o: MetadataResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_metadata_response_broker_v1, o.brokers, out)
+    write_array(_encode_items_metadata_response_broker_v1, o.brokers, out)
     write_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_array(_encode_metadata_response_topic_v8, o.topics, out)
+    write_array(_encode_items_metadata_response_topic_v8, o.topics, out)
     out(pack_i(o.cluster_authorized_operations))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_metadata_response_broker_v9(b: Buffer, p: int) -> tuple[MetadataResponseBroker, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_compact_nullable_string(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return MetadataResponseBroker(node_id, host, port, rack, **tagged), p
-    return MetadataResponseBroker(node_id, host, port, rack), p + 1
+def _decode_items_metadata_response_broker_v9(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseBroker, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_compact_nullable_string(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(MetadataResponseBroker(node_id, host, port, rack, **tagged))
+        else:
+            values.append(MetadataResponseBroker(node_id, host, port, rack))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_metadata_response_broker_v9(o: MetadataResponseBroker, out: Append) -> None:
-    if o.__class__ is not MetadataResponseBroker:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    out(pack_i(o.port))
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_metadata_response_broker_v9(values: tuple[MetadataResponseBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseBroker:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        out(pack_i(o.port))
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_metadata_response_partition_v9(b: Buffer, p: int) -> tuple[MetadataResponsePartition, int]:
-    error_code, partition_index, leader_id, leader_epoch = unpack_hiii(b, p)
-    replica_nodes, p = read_compact_int32s(b, p + 14)
-    isr_nodes, p = read_compact_int32s(b, p)
-    offline_replicas, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return MetadataResponsePartition(
-            error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas, **tagged,
-        ), p
-    return MetadataResponsePartition(
-        error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
-    ), p + 1
+def _decode_items_metadata_response_partition_v9(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code, partition_index, leader_id, leader_epoch = unpack_hiii(b, p)
+        replica_nodes, p = read_compact_int32s(b, p + 14)
+        isr_nodes, p = read_compact_int32s(b, p)
+        offline_replicas, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(MetadataResponsePartition(
+                error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
+                **tagged,
+            ))
+        else:
+            values.append(MetadataResponsePartition(
+                error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_metadata_response_partition_v9(o: MetadataResponsePartition, out: Append) -> None:
-    if o.__class__ is not MetadataResponsePartition:
-        raise TypeError
-    out(pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
-    write_compact_numbers("i", o.replica_nodes, out)
-    write_compact_numbers("i", o.isr_nodes, out)
-    write_compact_numbers("i", o.offline_replicas, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_metadata_response_partition_v9(values: tuple[MetadataResponsePartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponsePartition:
+            raise TypeError
+        out(pack_hiii(o.error_code, o.partition_index, o.leader_id, o.leader_epoch))
+        write_compact_int32s(o.replica_nodes, out)
+        write_compact_int32s(o.isr_nodes, out)
+        write_compact_int32s(o.offline_replicas, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_metadata_response_topic_v9(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_compact_string(b, p + 2)
-    is_internal = unpack_t(b, p)[0]
-    partitions, p = read_compact_array(_decode_metadata_response_partition_v9, 18, b, p + 1)
-    topic_authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return MetadataResponseTopic(
-            error_code, name, is_internal=is_internal, partitions=partitions,
-            topic_authorized_operations=topic_authorized_operations, **tagged,
-        ), p
-    return MetadataResponseTopic(
-        error_code, name, is_internal=is_internal, partitions=partitions,
-        topic_authorized_operations=topic_authorized_operations,
-    ), p + 5
+_rows_metadata_response_partition_v9 = shaped(
+    lambda rows, e1, e2,
+    e3: [MetadataResponsePartition(r[0], r[1], r[2], r[3], r[4:e1], r[e1:e2], r[e2:e3]) for r in rows],
+    _decode_items_metadata_response_partition_v9, "hiii [i  [i  [i ", True,
+)
 
 
-def _encode_metadata_response_topic_v9(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_string(o.name, out)
-    out(pack_t(BOOLS[o.is_internal]))
-    write_compact_array(_encode_metadata_response_partition_v9, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.topic_authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.topic_authorized_operations))
+def _decode_items_metadata_response_topic_v9(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_compact_string(b, p + 2)
+        is_internal = unpack_t(b, p)[0]
+        partitions, p = read_compact_array(_rows_metadata_response_partition_v9, 18, b, p + 1)
+        topic_authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(MetadataResponseTopic(
+                error_code, name, is_internal=is_internal, partitions=partitions,
+                topic_authorized_operations=topic_authorized_operations, **tagged,
+            ))
+        else:
+            values.append(MetadataResponseTopic(
+                error_code, name, is_internal=is_internal, partitions=partitions,
+                topic_authorized_operations=topic_authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
+
+
+def _encode_items_metadata_response_topic_v9(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_string(o.name, out)
+        out(pack_t(BOOLS[o.is_internal]))
+        write_compact_array(_encode_items_metadata_response_partition_v9, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.topic_authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.topic_authorized_operations))
 
 
 def _decode_metadata_response_v9(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_metadata_response_broker_v9, 11, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_metadata_response_broker_v9, 11, b, p + 4)
     cluster_id, p = read_compact_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_metadata_response_topic_v9, 10, b, p + 4)
+    topics, p = read_compact_array(_decode_items_metadata_response_topic_v9, 10, b, p + 4)
     cluster_authorized_operations = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -904,10 +999,10 @@ def _decode_metadata_response_v9(b: Buffer, p: int) -> tuple[MetadataResponse, i
 
 def _encode_metadata_response_v9(o: MetadataResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_metadata_response_broker_v9, o.brokers, out)
+    write_compact_array(_encode_items_metadata_response_broker_v9, o.brokers, out)
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_metadata_response_topic_v9, o.topics, out)
+    write_compact_array(_encode_items_metadata_response_topic_v9, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.cluster_authorized_operations))
         write_tags((), {}, o, out)
@@ -915,43 +1010,51 @@ def _encode_metadata_response_v9(o: MetadataResponse, out: Append) -> None:
         out(pack_ix(o.cluster_authorized_operations))
 
 
-def _decode_metadata_response_topic_v10(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_compact_string(b, p + 2)
-    topic_id, is_internal = unpack_ut(b, p)
-    topic_id = make_uuid(topic_id)
-    partitions, p = read_compact_array(_decode_metadata_response_partition_v9, 18, b, p + 17)
-    topic_authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return MetadataResponseTopic(
-            error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, **tagged,
-        ), p
-    return MetadataResponseTopic(
-        error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-    ), p + 5
+def _decode_items_metadata_response_topic_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_compact_string(b, p + 2)
+        topic_id, is_internal = unpack_ut(b, p)
+        topic_id = make_uuid(topic_id)
+        partitions, p = read_compact_array(_rows_metadata_response_partition_v9, 18, b, p + 17)
+        topic_authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(MetadataResponseTopic(
+                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, **tagged,
+            ))
+        else:
+            values.append(MetadataResponseTopic(
+                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_metadata_response_topic_v10(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_string(o.name, out)
-    out(pack_ut(o.topic_id.bytes, BOOLS[o.is_internal]))
-    write_compact_array(_encode_metadata_response_partition_v9, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.topic_authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.topic_authorized_operations))
+def _encode_items_metadata_response_topic_v10(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_string(o.name, out)
+        out(pack_ut(o.topic_id.bytes, BOOLS[o.is_internal]))
+        write_compact_array(_encode_items_metadata_response_partition_v9, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.topic_authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.topic_authorized_operations))
 
 
 def _decode_metadata_response_v10(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_metadata_response_broker_v9, 11, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_metadata_response_broker_v9, 11, b, p + 4)
     cluster_id, p = read_compact_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_metadata_response_topic_v10, 26, b, p + 4)
+    topics, p = read_compact_array(_decode_items_metadata_response_topic_v10, 26, b, p + 4)
     cluster_authorized_operations = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags({}, b, p + 4)
@@ -965,10 +1068,10 @@ def _decode_metadata_response_v10(b: Buffer, p: int) -> tuple[MetadataResponse, 
 
 def _encode_metadata_response_v10(o: MetadataResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_metadata_response_broker_v9, o.brokers, out)
+    write_compact_array(_encode_items_metadata_response_broker_v9, o.brokers, out)
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_metadata_response_topic_v10, o.topics, out)
+    write_compact_array(_encode_items_metadata_response_topic_v10, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.cluster_authorized_operations))
         write_tags((), {}, o, out)
@@ -978,10 +1081,10 @@ def _encode_metadata_response_v10(o: MetadataResponse, out: Append) -> None:
 
 def _decode_metadata_response_v11(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_metadata_response_broker_v9, 11, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_metadata_response_broker_v9, 11, b, p + 4)
     cluster_id, p = read_compact_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_metadata_response_topic_v10, 26, b, p + 4)
+    topics, p = read_compact_array(_decode_items_metadata_response_topic_v10, 26, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics, **tagged), p
@@ -992,53 +1095,61 @@ def _encode_metadata_response_v11(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_metadata_response_broker_v9, o.brokers, out)
+    write_compact_array(_encode_items_metadata_response_broker_v9, o.brokers, out)
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_metadata_response_topic_v10, o.topics, out)
+    write_compact_array(_encode_items_metadata_response_topic_v10, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_metadata_response_topic_v12(b: Buffer, p: int) -> tuple[MetadataResponseTopic, int]:
-    error_code = unpack_h(b, p)[0]
-    name, p = read_compact_nullable_string(b, p + 2)
-    topic_id, is_internal = unpack_ut(b, p)
-    topic_id = make_uuid(topic_id)
-    partitions, p = read_compact_array(_decode_metadata_response_partition_v9, 18, b, p + 17)
-    topic_authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return MetadataResponseTopic(
-            error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, **tagged,
-        ), p
-    return MetadataResponseTopic(
-        error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-    ), p + 5
+def _decode_items_metadata_response_topic_v12(b: Buffer, p: int, n: int) -> tuple[
+    tuple[MetadataResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        name, p = read_compact_nullable_string(b, p + 2)
+        topic_id, is_internal = unpack_ut(b, p)
+        topic_id = make_uuid(topic_id)
+        partitions, p = read_compact_array(_rows_metadata_response_partition_v9, 18, b, p + 17)
+        topic_authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(MetadataResponseTopic(
+                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, **tagged,
+            ))
+        else:
+            values.append(MetadataResponseTopic(
+                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_metadata_response_topic_v12(o: MetadataResponseTopic, out: Append) -> None:
-    if o.__class__ is not MetadataResponseTopic:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.name, out)
-    out(pack_ut(o.topic_id.bytes, BOOLS[o.is_internal]))
-    write_compact_array(_encode_metadata_response_partition_v9, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.topic_authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.topic_authorized_operations))
+def _encode_items_metadata_response_topic_v12(values: tuple[MetadataResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not MetadataResponseTopic:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.name, out)
+        out(pack_ut(o.topic_id.bytes, BOOLS[o.is_internal]))
+        write_compact_array(_encode_items_metadata_response_partition_v9, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.topic_authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.topic_authorized_operations))
 
 
 def _decode_metadata_response_v12(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_metadata_response_broker_v9, 11, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_metadata_response_broker_v9, 11, b, p + 4)
     cluster_id, p = read_compact_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_metadata_response_topic_v12, 26, b, p + 4)
+    topics, p = read_compact_array(_decode_items_metadata_response_topic_v12, 26, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics, **tagged), p
@@ -1049,10 +1160,10 @@ def _encode_metadata_response_v12(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_metadata_response_broker_v9, o.brokers, out)
+    write_compact_array(_encode_items_metadata_response_broker_v9, o.brokers, out)
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_metadata_response_topic_v12, o.topics, out)
+    write_compact_array(_encode_items_metadata_response_topic_v12, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -1061,10 +1172,10 @@ def _encode_metadata_response_v12(o: MetadataResponse, out: Append) -> None:
 
 def _decode_metadata_response_v13(b: Buffer, p: int) -> tuple[MetadataResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    brokers, p = read_compact_array(_decode_metadata_response_broker_v9, 11, b, p + 4)
+    brokers, p = read_compact_array(_decode_items_metadata_response_broker_v9, 11, b, p + 4)
     cluster_id, p = read_compact_nullable_string(b, p)
     controller_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_metadata_response_topic_v12, 26, b, p + 4)
+    topics, p = read_compact_array(_decode_items_metadata_response_topic_v12, 26, b, p + 4)
     error_code = unpack_h(b, p)[0]
     if b[p + 2]:
         tagged, p = read_tags({}, b, p + 2)
@@ -1078,10 +1189,10 @@ def _encode_metadata_response_v13(o: MetadataResponse, out: Append) -> None:
     if o.cluster_authorized_operations != -2147483648:
         raise ValueError("cluster_authorized_operations")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_metadata_response_broker_v9, o.brokers, out)
+    write_compact_array(_encode_items_metadata_response_broker_v9, o.brokers, out)
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.controller_id))
-    write_compact_array(_encode_metadata_response_topic_v12, o.topics, out)
+    write_compact_array(_encode_items_metadata_response_topic_v12, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_h(o.error_code))
         write_tags((), {}, o, out)
@@ -1094,61 +1205,17 @@ MetadataResponse.codec = Codec(
     TABLE,
     classes=(MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic, MetadataResponse),
     decoders=(
-        _decode_metadata_response_broker_v0,
-        _decode_metadata_response_partition_v0,
-        _decode_metadata_response_topic_v0,
-        _decode_metadata_response_v0,
-        _decode_metadata_response_broker_v1,
-        _decode_metadata_response_topic_v1,
-        _decode_metadata_response_v1,
-        _decode_metadata_response_v2,
-        _decode_metadata_response_v3,
-        _decode_metadata_response_partition_v5,
-        _decode_metadata_response_topic_v5,
-        _decode_metadata_response_v5,
-        _decode_metadata_response_partition_v7,
-        _decode_metadata_response_topic_v7,
-        _decode_metadata_response_v7,
-        _decode_metadata_response_topic_v8,
-        _decode_metadata_response_v8,
-        _decode_metadata_response_broker_v9,
-        _decode_metadata_response_partition_v9,
-        _decode_metadata_response_topic_v9,
-        _decode_metadata_response_v9,
-        _decode_metadata_response_topic_v10,
-        _decode_metadata_response_v10,
-        _decode_metadata_response_v11,
-        _decode_metadata_response_topic_v12,
-        _decode_metadata_response_v12,
-        _decode_metadata_response_v13,
+        _decode_metadata_response_v0, _decode_metadata_response_v1, _decode_metadata_response_v2,
+        _decode_metadata_response_v3, _decode_metadata_response_v3, _decode_metadata_response_v5,
+        _decode_metadata_response_v5, _decode_metadata_response_v7, _decode_metadata_response_v8,
+        _decode_metadata_response_v9, _decode_metadata_response_v10, _decode_metadata_response_v11,
+        _decode_metadata_response_v12, _decode_metadata_response_v13,
     ),
     encoders=(
-        _encode_metadata_response_broker_v0,
-        _encode_metadata_response_partition_v0,
-        _encode_metadata_response_topic_v0,
-        _encode_metadata_response_v0,
-        _encode_metadata_response_broker_v1,
-        _encode_metadata_response_topic_v1,
-        _encode_metadata_response_v1,
-        _encode_metadata_response_v2,
-        _encode_metadata_response_v3,
-        _encode_metadata_response_partition_v5,
-        _encode_metadata_response_topic_v5,
-        _encode_metadata_response_v5,
-        _encode_metadata_response_partition_v7,
-        _encode_metadata_response_topic_v7,
-        _encode_metadata_response_v7,
-        _encode_metadata_response_topic_v8,
-        _encode_metadata_response_v8,
-        _encode_metadata_response_broker_v9,
-        _encode_metadata_response_partition_v9,
-        _encode_metadata_response_topic_v9,
-        _encode_metadata_response_v9,
-        _encode_metadata_response_topic_v10,
-        _encode_metadata_response_v10,
-        _encode_metadata_response_v11,
-        _encode_metadata_response_topic_v12,
-        _encode_metadata_response_v12,
-        _encode_metadata_response_v13,
+        _encode_metadata_response_v0, _encode_metadata_response_v1, _encode_metadata_response_v2,
+        _encode_metadata_response_v3, _encode_metadata_response_v3, _encode_metadata_response_v5,
+        _encode_metadata_response_v5, _encode_metadata_response_v7, _encode_metadata_response_v8,
+        _encode_metadata_response_v9, _encode_metadata_response_v10, _encode_metadata_response_v11,
+        _encode_metadata_response_v12, _encode_metadata_response_v13,
     ),
 )

@@ -69,10 +69,6 @@ NoOpRecord.codec = Codec(
     NoOpRecord,
     TABLE,
     classes=(NoOpRecord,),
-    decoders=(
-        _decode_no_op_record_v0,
-    ),
-    encoders=(
-        _encode_no_op_record_v0,
-    ),
+    decoders=(_decode_no_op_record_v0,),
+    encoders=(_encode_no_op_record_v0,),
 )

@@ -77,10 +77,6 @@ OffsetCommitKey.codec = Codec(
     OffsetCommitKey,
     TABLE,
     classes=(OffsetCommitKey,),
-    decoders=(
-        _decode_offset_commit_key_v0,
-    ),
-    encoders=(
-        _encode_offset_commit_key_v0,
-    ),
+    decoders=(_decode_offset_commit_key_v0,),
+    encoders=(_encode_offset_commit_key_v0,),
 )

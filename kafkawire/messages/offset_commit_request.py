@@ -290,41 +290,57 @@ unpack_q, pack_q = unpacker("q"), packer("q")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_offset_commit_request_partition_v0(b: Buffer, p: int) -> tuple[OffsetCommitRequestPartition, int]:
-    partition_index, committed_offset = unpack_iq(b, p)
-    committed_metadata, p = read_nullable_string(b, p + 12)
-    return OffsetCommitRequestPartition(partition_index, committed_offset, committed_metadata=committed_metadata), p
+def _decode_items_offset_commit_request_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset = unpack_iq(b, p)
+        committed_metadata, p = read_nullable_string(b, p + 12)
+        values.append(OffsetCommitRequestPartition(
+            partition_index, committed_offset, committed_metadata=committed_metadata,
+        ))
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_partition_v0(o: OffsetCommitRequestPartition, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestPartition:
-        raise TypeError
-    if o.commit_timestamp != -1:
-        raise ValueError("commit_timestamp")
-    out(pack_iq(o.partition_index, o.committed_offset))
-    write_nullable_string(o.committed_metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_request_partition_v0(
+    values: tuple[OffsetCommitRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestPartition:
+            raise TypeError
+        if o.commit_timestamp != -1:
+            raise ValueError("commit_timestamp")
+        out(pack_iq(o.partition_index, o.committed_offset))
+        write_nullable_string(o.committed_metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_commit_request_topic_v0(b: Buffer, p: int) -> tuple[OffsetCommitRequestTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_offset_commit_request_partition_v0, 14, b, p)
-    return OffsetCommitRequestTopic(name, partitions=partitions), p
+def _decode_items_offset_commit_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_offset_commit_request_partition_v0, 14, b, p)
+        values.append(OffsetCommitRequestTopic(name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_topic_v0(o: OffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_commit_request_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_request_topic_v0(values: tuple[OffsetCommitRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_commit_request_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_commit_request_v0(b: Buffer, p: int) -> tuple[OffsetCommitRequest, int]:
     group_id, p = read_string(b, p)
-    topics, p = read_array(_decode_offset_commit_request_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_commit_request_topic_v0, 6, b, p)
     return OffsetCommitRequest(group_id, topics=topics), p
 
 
@@ -332,48 +348,63 @@ def _encode_offset_commit_request_v0(o: OffsetCommitRequest, out: Append) -> Non
     if o.group_instance_id is not None:
         raise ValueError("group_instance_id")
     write_string(o.group_id, out)
-    write_array(_encode_offset_commit_request_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_commit_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_commit_request_partition_v1(b: Buffer, p: int) -> tuple[OffsetCommitRequestPartition, int]:
-    partition_index, committed_offset, commit_timestamp = unpack_iqq(b, p)
-    committed_metadata, p = read_nullable_string(b, p + 20)
-    return OffsetCommitRequestPartition(
-        partition_index, committed_offset, commit_timestamp=commit_timestamp, committed_metadata=committed_metadata,
-    ), p
+def _decode_items_offset_commit_request_partition_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, commit_timestamp = unpack_iqq(b, p)
+        committed_metadata, p = read_nullable_string(b, p + 20)
+        values.append(OffsetCommitRequestPartition(
+            partition_index, committed_offset, commit_timestamp=commit_timestamp,
+            committed_metadata=committed_metadata,
+        ))
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_partition_v1(o: OffsetCommitRequestPartition, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestPartition:
-        raise TypeError
-    out(pack_iqq(o.partition_index, o.committed_offset, o.commit_timestamp))
-    write_nullable_string(o.committed_metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_request_partition_v1(
+    values: tuple[OffsetCommitRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestPartition:
+            raise TypeError
+        out(pack_iqq(o.partition_index, o.committed_offset, o.commit_timestamp))
+        write_nullable_string(o.committed_metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_commit_request_topic_v1(b: Buffer, p: int) -> tuple[OffsetCommitRequestTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_offset_commit_request_partition_v1, 22, b, p)
-    return OffsetCommitRequestTopic(name, partitions=partitions), p
+def _decode_items_offset_commit_request_topic_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_offset_commit_request_partition_v1, 22, b, p)
+        values.append(OffsetCommitRequestTopic(name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_topic_v1(o: OffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_commit_request_partition_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_request_topic_v1(values: tuple[OffsetCommitRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_commit_request_partition_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_commit_request_v1(b: Buffer, p: int) -> tuple[OffsetCommitRequest, int]:
     group_id, p = read_string(b, p)
     generation_id_or_member_epoch = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
-    topics, p = read_array(_decode_offset_commit_request_topic_v1, 6, b, p)
+    topics, p = read_array(_decode_items_offset_commit_request_topic_v1, 6, b, p)
     return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, topics=topics), p
 
 
@@ -383,7 +414,7 @@ def _encode_offset_commit_request_v1(o: OffsetCommitRequest, out: Append) -> Non
     write_string(o.group_id, out)
     out(pack_i(o.generation_id_or_member_epoch))
     write_string(o.member_id, out)
-    write_array(_encode_offset_commit_request_topic_v1, o.topics, out)
+    write_array(_encode_items_offset_commit_request_topic_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -393,7 +424,7 @@ def _decode_offset_commit_request_v2(b: Buffer, p: int) -> tuple[OffsetCommitReq
     generation_id_or_member_epoch = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
     retention_time_ms = unpack_q(b, p)[0]
-    topics, p = read_array(_decode_offset_commit_request_topic_v0, 6, b, p + 8)
+    topics, p = read_array(_decode_items_offset_commit_request_topic_v0, 6, b, p + 8)
     return OffsetCommitRequest(
         group_id, generation_id_or_member_epoch, member_id, retention_time_ms=retention_time_ms, topics=topics,
     ), p
@@ -406,7 +437,7 @@ def _encode_offset_commit_request_v2(o: OffsetCommitRequest, out: Append) -> Non
     out(pack_i(o.generation_id_or_member_epoch))
     write_string(o.member_id, out)
     out(pack_q(o.retention_time_ms))
-    write_array(_encode_offset_commit_request_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_commit_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -415,7 +446,7 @@ def _decode_offset_commit_request_v5(b: Buffer, p: int) -> tuple[OffsetCommitReq
     group_id, p = read_string(b, p)
     generation_id_or_member_epoch = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
-    topics, p = read_array(_decode_offset_commit_request_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_commit_request_topic_v0, 6, b, p)
     return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, topics=topics), p
 
 
@@ -425,50 +456,64 @@ def _encode_offset_commit_request_v5(o: OffsetCommitRequest, out: Append) -> Non
     write_string(o.group_id, out)
     out(pack_i(o.generation_id_or_member_epoch))
     write_string(o.member_id, out)
-    write_array(_encode_offset_commit_request_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_commit_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_commit_request_partition_v6(b: Buffer, p: int) -> tuple[OffsetCommitRequestPartition, int]:
-    partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
-    committed_metadata, p = read_nullable_string(b, p + 16)
-    return OffsetCommitRequestPartition(
-        partition_index, committed_offset, committed_leader_epoch, committed_metadata=committed_metadata,
-    ), p
+def _decode_items_offset_commit_request_partition_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
+        committed_metadata, p = read_nullable_string(b, p + 16)
+        values.append(OffsetCommitRequestPartition(
+            partition_index, committed_offset, committed_leader_epoch, committed_metadata=committed_metadata,
+        ))
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_partition_v6(o: OffsetCommitRequestPartition, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestPartition:
-        raise TypeError
-    if o.commit_timestamp != -1:
-        raise ValueError("commit_timestamp")
-    out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-    write_nullable_string(o.committed_metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_request_partition_v6(
+    values: tuple[OffsetCommitRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestPartition:
+            raise TypeError
+        if o.commit_timestamp != -1:
+            raise ValueError("commit_timestamp")
+        out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
+        write_nullable_string(o.committed_metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_commit_request_topic_v6(b: Buffer, p: int) -> tuple[OffsetCommitRequestTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_offset_commit_request_partition_v6, 18, b, p)
-    return OffsetCommitRequestTopic(name, partitions=partitions), p
+def _decode_items_offset_commit_request_topic_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_offset_commit_request_partition_v6, 18, b, p)
+        values.append(OffsetCommitRequestTopic(name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_topic_v6(o: OffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_commit_request_partition_v6, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_request_topic_v6(values: tuple[OffsetCommitRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_commit_request_partition_v6, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_commit_request_v6(b: Buffer, p: int) -> tuple[OffsetCommitRequest, int]:
     group_id, p = read_string(b, p)
     generation_id_or_member_epoch = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
-    topics, p = read_array(_decode_offset_commit_request_topic_v6, 6, b, p)
+    topics, p = read_array(_decode_items_offset_commit_request_topic_v6, 6, b, p)
     return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, topics=topics), p
 
 
@@ -478,7 +523,7 @@ def _encode_offset_commit_request_v6(o: OffsetCommitRequest, out: Append) -> Non
     write_string(o.group_id, out)
     out(pack_i(o.generation_id_or_member_epoch))
     write_string(o.member_id, out)
-    write_array(_encode_offset_commit_request_topic_v6, o.topics, out)
+    write_array(_encode_items_offset_commit_request_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -488,7 +533,7 @@ def _decode_offset_commit_request_v7(b: Buffer, p: int) -> tuple[OffsetCommitReq
     generation_id_or_member_epoch = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
     group_instance_id, p = read_nullable_string(b, p)
-    topics, p = read_array(_decode_offset_commit_request_topic_v6, 6, b, p)
+    topics, p = read_array(_decode_items_offset_commit_request_topic_v6, 6, b, p)
     return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, group_instance_id, topics=topics), p
 
 
@@ -497,55 +542,74 @@ def _encode_offset_commit_request_v7(o: OffsetCommitRequest, out: Append) -> Non
     out(pack_i(o.generation_id_or_member_epoch))
     write_string(o.member_id, out)
     write_nullable_string(o.group_instance_id, out)
-    write_array(_encode_offset_commit_request_topic_v6, o.topics, out)
+    write_array(_encode_items_offset_commit_request_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_commit_request_partition_v8(b: Buffer, p: int) -> tuple[OffsetCommitRequestPartition, int]:
-    partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
-    committed_metadata, p = read_compact_nullable_string(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetCommitRequestPartition(
-            partition_index, committed_offset, committed_leader_epoch, committed_metadata=committed_metadata, **tagged,
-        ), p
-    return OffsetCommitRequestPartition(
-        partition_index, committed_offset, committed_leader_epoch, committed_metadata=committed_metadata,
-    ), p + 1
+def _decode_items_offset_commit_request_partition_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
+        committed_metadata, p = read_compact_nullable_string(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetCommitRequestPartition(
+                partition_index, committed_offset, committed_leader_epoch, committed_metadata=committed_metadata,
+                **tagged,
+            ))
+        else:
+            values.append(OffsetCommitRequestPartition(
+                partition_index, committed_offset, committed_leader_epoch, committed_metadata=committed_metadata,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_partition_v8(o: OffsetCommitRequestPartition, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestPartition:
-        raise TypeError
-    if o.commit_timestamp != -1:
-        raise ValueError("commit_timestamp")
-    out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-    write_compact_nullable_string(o.committed_metadata, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_commit_request_partition_v8(
+    values: tuple[OffsetCommitRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestPartition:
+            raise TypeError
+        if o.commit_timestamp != -1:
+            raise ValueError("commit_timestamp")
+        out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
+        write_compact_nullable_string(o.committed_metadata, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_offset_commit_request_topic_v8(b: Buffer, p: int) -> tuple[OffsetCommitRequestTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_offset_commit_request_partition_v8, 18, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetCommitRequestTopic(name, partitions=partitions, **tagged), p
-    return OffsetCommitRequestTopic(name, partitions=partitions), p + 1
+def _decode_items_offset_commit_request_topic_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_offset_commit_request_partition_v8, 18, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetCommitRequestTopic(name, partitions=partitions, **tagged))
+        else:
+            values.append(OffsetCommitRequestTopic(name, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_topic_v8(o: OffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_offset_commit_request_partition_v8, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_commit_request_topic_v8(values: tuple[OffsetCommitRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_offset_commit_request_partition_v8, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_commit_request_v8(b: Buffer, p: int) -> tuple[OffsetCommitRequest, int]:
@@ -553,7 +617,7 @@ def _decode_offset_commit_request_v8(b: Buffer, p: int) -> tuple[OffsetCommitReq
     generation_id_or_member_epoch = unpack_i(b, p)[0]
     member_id, p = read_compact_string(b, p + 4)
     group_instance_id, p = read_compact_nullable_string(b, p)
-    topics, p = read_compact_array(_decode_offset_commit_request_topic_v8, 3, b, p)
+    topics, p = read_compact_array(_decode_items_offset_commit_request_topic_v8, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetCommitRequest(
@@ -569,31 +633,39 @@ def _encode_offset_commit_request_v8(o: OffsetCommitRequest, out: Append) -> Non
     out(pack_i(o.generation_id_or_member_epoch))
     write_compact_string(o.member_id, out)
     write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_array(_encode_offset_commit_request_topic_v8, o.topics, out)
+    write_compact_array(_encode_items_offset_commit_request_topic_v8, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_offset_commit_request_topic_v10(b: Buffer, p: int) -> tuple[OffsetCommitRequestTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_offset_commit_request_partition_v8, 18, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_offset_commit_request_topic_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_offset_commit_request_partition_v8, 18, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_commit_request_topic_v10(o: OffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitRequestTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_offset_commit_request_partition_v8, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_commit_request_topic_v10(values: tuple[OffsetCommitRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitRequestTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_offset_commit_request_partition_v8, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_commit_request_v10(b: Buffer, p: int) -> tuple[OffsetCommitRequest, int]:
@@ -601,7 +673,7 @@ def _decode_offset_commit_request_v10(b: Buffer, p: int) -> tuple[OffsetCommitRe
     generation_id_or_member_epoch = unpack_i(b, p)[0]
     member_id, p = read_compact_string(b, p + 4)
     group_instance_id, p = read_compact_nullable_string(b, p)
-    topics, p = read_compact_array(_decode_offset_commit_request_topic_v10, 18, b, p)
+    topics, p = read_compact_array(_decode_items_offset_commit_request_topic_v10, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetCommitRequest(
@@ -617,7 +689,7 @@ def _encode_offset_commit_request_v10(o: OffsetCommitRequest, out: Append) -> No
     out(pack_i(o.generation_id_or_member_epoch))
     write_compact_string(o.member_id, out)
     write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_array(_encode_offset_commit_request_topic_v10, o.topics, out)
+    write_compact_array(_encode_items_offset_commit_request_topic_v10, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -629,41 +701,15 @@ OffsetCommitRequest.codec = Codec(
     TABLE,
     classes=(OffsetCommitRequestPartition, OffsetCommitRequestTopic, OffsetCommitRequest),
     decoders=(
-        _decode_offset_commit_request_partition_v0,
-        _decode_offset_commit_request_topic_v0,
-        _decode_offset_commit_request_v0,
-        _decode_offset_commit_request_partition_v1,
-        _decode_offset_commit_request_topic_v1,
-        _decode_offset_commit_request_v1,
-        _decode_offset_commit_request_v2,
-        _decode_offset_commit_request_v5,
-        _decode_offset_commit_request_partition_v6,
-        _decode_offset_commit_request_topic_v6,
-        _decode_offset_commit_request_v6,
-        _decode_offset_commit_request_v7,
-        _decode_offset_commit_request_partition_v8,
-        _decode_offset_commit_request_topic_v8,
-        _decode_offset_commit_request_v8,
-        _decode_offset_commit_request_topic_v10,
-        _decode_offset_commit_request_v10,
+        _decode_offset_commit_request_v0, _decode_offset_commit_request_v1, _decode_offset_commit_request_v2,
+        _decode_offset_commit_request_v2, _decode_offset_commit_request_v2, _decode_offset_commit_request_v5,
+        _decode_offset_commit_request_v6, _decode_offset_commit_request_v7, _decode_offset_commit_request_v8,
+        _decode_offset_commit_request_v8, _decode_offset_commit_request_v10,
     ),
     encoders=(
-        _encode_offset_commit_request_partition_v0,
-        _encode_offset_commit_request_topic_v0,
-        _encode_offset_commit_request_v0,
-        _encode_offset_commit_request_partition_v1,
-        _encode_offset_commit_request_topic_v1,
-        _encode_offset_commit_request_v1,
-        _encode_offset_commit_request_v2,
-        _encode_offset_commit_request_v5,
-        _encode_offset_commit_request_partition_v6,
-        _encode_offset_commit_request_topic_v6,
-        _encode_offset_commit_request_v6,
-        _encode_offset_commit_request_v7,
-        _encode_offset_commit_request_partition_v8,
-        _encode_offset_commit_request_topic_v8,
-        _encode_offset_commit_request_v8,
-        _encode_offset_commit_request_topic_v10,
-        _encode_offset_commit_request_v10,
+        _encode_offset_commit_request_v0, _encode_offset_commit_request_v1, _encode_offset_commit_request_v2,
+        _encode_offset_commit_request_v2, _encode_offset_commit_request_v2, _encode_offset_commit_request_v5,
+        _encode_offset_commit_request_v6, _encode_offset_commit_request_v7, _encode_offset_commit_request_v8,
+        _encode_offset_commit_request_v8, _encode_offset_commit_request_v10,
     ),
 )

@@ -13,18 +13,16 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
-    Rows,
     make_uuid,
     read_array,
     read_compact_array,
-    read_compact_rows,
     read_compact_string,
-    read_rows,
     read_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -185,109 +183,142 @@ pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_offset_commit_response_partition_v0(b: Buffer, p: int) -> tuple[OffsetCommitResponsePartition, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    return OffsetCommitResponsePartition(partition_index, error_code), p + 6
+def _decode_items_offset_commit_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        values.append(OffsetCommitResponsePartition(partition_index, error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_offset_commit_response_partition_v0(o: OffsetCommitResponsePartition, out: Append) -> None:
-    if o.__class__ is not OffsetCommitResponsePartition:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_response_partition_v0(
+    values: tuple[OffsetCommitResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitResponsePartition:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_offset_commit_response_partition_v0 = Rows(
-    OffsetCommitResponsePartition, _decode_offset_commit_response_partition_v0, "ih", False,
+_rows_offset_commit_response_partition_v0 = rows(
+    OffsetCommitResponsePartition, _decode_items_offset_commit_response_partition_v0, "ih", False,
 )
 
 
-def _decode_offset_commit_response_topic_v0(b: Buffer, p: int) -> tuple[OffsetCommitResponseTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_offset_commit_response_partition_v0, b, p)
-    return OffsetCommitResponseTopic(name, partitions=partitions), p
+def _decode_items_offset_commit_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_offset_commit_response_partition_v0, 6, b, p)
+        values.append(OffsetCommitResponseTopic(name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_offset_commit_response_topic_v0(o: OffsetCommitResponseTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitResponseTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_commit_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_commit_response_topic_v0(values: tuple[OffsetCommitResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitResponseTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_commit_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_commit_response_v0(b: Buffer, p: int) -> tuple[OffsetCommitResponse, int]:
-    topics, p = read_array(_decode_offset_commit_response_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_commit_response_topic_v0, 6, b, p)
     return OffsetCommitResponse(topics=topics), p
 
 
 def _encode_offset_commit_response_v0(o: OffsetCommitResponse, out: Append) -> None:
-    write_array(_encode_offset_commit_response_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_commit_response_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_commit_response_v3(b: Buffer, p: int) -> tuple[OffsetCommitResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_offset_commit_response_topic_v0, 6, b, p + 4)
+    topics, p = read_array(_decode_items_offset_commit_response_topic_v0, 6, b, p + 4)
     return OffsetCommitResponse(throttle_time_ms, topics), p
 
 
 def _encode_offset_commit_response_v3(o: OffsetCommitResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_offset_commit_response_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_commit_response_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_commit_response_partition_v8(b: Buffer, p: int) -> tuple[OffsetCommitResponsePartition, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return OffsetCommitResponsePartition(partition_index, error_code, **tagged), p
-    return OffsetCommitResponsePartition(partition_index, error_code), p + 7
+def _decode_items_offset_commit_response_partition_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(OffsetCommitResponsePartition(partition_index, error_code, **tagged))
+        else:
+            values.append(OffsetCommitResponsePartition(partition_index, error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_offset_commit_response_partition_v8(o: OffsetCommitResponsePartition, out: Append) -> None:
-    if o.__class__ is not OffsetCommitResponsePartition:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.error_code))
+def _encode_items_offset_commit_response_partition_v8(
+    values: tuple[OffsetCommitResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitResponsePartition:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.error_code))
 
 
-_rows_offset_commit_response_partition_v8 = Rows(
-    OffsetCommitResponsePartition, _decode_offset_commit_response_partition_v8, "ih", True,
+_rows_offset_commit_response_partition_v8 = rows(
+    OffsetCommitResponsePartition, _decode_items_offset_commit_response_partition_v8, "ih", True,
 )
 
 
-def _decode_offset_commit_response_topic_v8(b: Buffer, p: int) -> tuple[OffsetCommitResponseTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_offset_commit_response_partition_v8, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetCommitResponseTopic(name, partitions=partitions, **tagged), p
-    return OffsetCommitResponseTopic(name, partitions=partitions), p + 1
+def _decode_items_offset_commit_response_topic_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_offset_commit_response_partition_v8, 7, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetCommitResponseTopic(name, partitions=partitions, **tagged))
+        else:
+            values.append(OffsetCommitResponseTopic(name, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_commit_response_topic_v8(o: OffsetCommitResponseTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitResponseTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_offset_commit_response_partition_v8, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_commit_response_topic_v8(values: tuple[OffsetCommitResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitResponseTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_offset_commit_response_partition_v8, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_commit_response_v8(b: Buffer, p: int) -> tuple[OffsetCommitResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_offset_commit_response_topic_v8, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_offset_commit_response_topic_v8, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetCommitResponse(throttle_time_ms, topics, **tagged), p
@@ -296,36 +327,44 @@ def _decode_offset_commit_response_v8(b: Buffer, p: int) -> tuple[OffsetCommitRe
 
 def _encode_offset_commit_response_v8(o: OffsetCommitResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_offset_commit_response_topic_v8, o.topics, out)
+    write_compact_array(_encode_items_offset_commit_response_topic_v8, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_offset_commit_response_topic_v10(b: Buffer, p: int) -> tuple[OffsetCommitResponseTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_offset_commit_response_partition_v8, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return OffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_offset_commit_response_topic_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetCommitResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_offset_commit_response_partition_v8, 7, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(OffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_commit_response_topic_v10(o: OffsetCommitResponseTopic, out: Append) -> None:
-    if o.__class__ is not OffsetCommitResponseTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_offset_commit_response_partition_v8, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_commit_response_topic_v10(values: tuple[OffsetCommitResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetCommitResponseTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_offset_commit_response_partition_v8, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_commit_response_v10(b: Buffer, p: int) -> tuple[OffsetCommitResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_offset_commit_response_topic_v10, 18, b, p + 4)
+    topics, p = read_compact_array(_decode_items_offset_commit_response_topic_v10, 18, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetCommitResponse(throttle_time_ms, topics, **tagged), p
@@ -334,7 +373,7 @@ def _decode_offset_commit_response_v10(b: Buffer, p: int) -> tuple[OffsetCommitR
 
 def _encode_offset_commit_response_v10(o: OffsetCommitResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_offset_commit_response_topic_v10, o.topics, out)
+    write_compact_array(_encode_items_offset_commit_response_topic_v10, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -346,25 +385,15 @@ OffsetCommitResponse.codec = Codec(
     TABLE,
     classes=(OffsetCommitResponsePartition, OffsetCommitResponseTopic, OffsetCommitResponse),
     decoders=(
-        _decode_offset_commit_response_partition_v0,
-        _decode_offset_commit_response_topic_v0,
-        _decode_offset_commit_response_v0,
-        _decode_offset_commit_response_v3,
-        _decode_offset_commit_response_partition_v8,
-        _decode_offset_commit_response_topic_v8,
-        _decode_offset_commit_response_v8,
-        _decode_offset_commit_response_topic_v10,
-        _decode_offset_commit_response_v10,
+        _decode_offset_commit_response_v0, _decode_offset_commit_response_v0, _decode_offset_commit_response_v0,
+        _decode_offset_commit_response_v3, _decode_offset_commit_response_v3, _decode_offset_commit_response_v3,
+        _decode_offset_commit_response_v3, _decode_offset_commit_response_v3, _decode_offset_commit_response_v8,
+        _decode_offset_commit_response_v8, _decode_offset_commit_response_v10,
     ),
     encoders=(
-        _encode_offset_commit_response_partition_v0,
-        _encode_offset_commit_response_topic_v0,
-        _encode_offset_commit_response_v0,
-        _encode_offset_commit_response_v3,
-        _encode_offset_commit_response_partition_v8,
-        _encode_offset_commit_response_topic_v8,
-        _encode_offset_commit_response_v8,
-        _encode_offset_commit_response_topic_v10,
-        _encode_offset_commit_response_v10,
+        _encode_offset_commit_response_v0, _encode_offset_commit_response_v0, _encode_offset_commit_response_v0,
+        _encode_offset_commit_response_v3, _encode_offset_commit_response_v3, _encode_offset_commit_response_v3,
+        _encode_offset_commit_response_v3, _encode_offset_commit_response_v3, _encode_offset_commit_response_v8,
+        _encode_offset_commit_response_v8, _encode_offset_commit_response_v10,
     ),
 )

@@ -176,15 +176,11 @@ OffsetCommitValue.codec = Codec(
     TABLE,
     classes=(OffsetCommitValue,),
     decoders=(
-        _decode_offset_commit_value_v0,
-        _decode_offset_commit_value_v1,
-        _decode_offset_commit_value_v3,
-        _decode_offset_commit_value_v4,
+        _decode_offset_commit_value_v0, _decode_offset_commit_value_v1, _decode_offset_commit_value_v0,
+        _decode_offset_commit_value_v3, _decode_offset_commit_value_v4,
     ),
     encoders=(
-        _encode_offset_commit_value_v0,
-        _encode_offset_commit_value_v1,
-        _encode_offset_commit_value_v3,
-        _encode_offset_commit_value_v4,
+        _encode_offset_commit_value_v0, _encode_offset_commit_value_v1, _encode_offset_commit_value_v0,
+        _encode_offset_commit_value_v3, _encode_offset_commit_value_v4,
     ),
 )

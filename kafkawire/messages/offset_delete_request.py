@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, read_array, read_rows, read_string, unpacker
+from kafkawire.wire.read import read_array, read_string, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import Append, packer, write_array, write_string
 
@@ -115,48 +116,63 @@ TABLE = Table(
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_offset_delete_request_partition_v0(b: Buffer, p: int) -> tuple[OffsetDeleteRequestPartition, int]:
-    partition_index = unpack_i(b, p)[0]
-    return OffsetDeleteRequestPartition(partition_index), p + 4
+def _decode_items_offset_delete_request_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetDeleteRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        values.append(OffsetDeleteRequestPartition(partition_index))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_offset_delete_request_partition_v0(o: OffsetDeleteRequestPartition, out: Append) -> None:
-    if o.__class__ is not OffsetDeleteRequestPartition:
-        raise TypeError
-    out(pack_i(o.partition_index))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_delete_request_partition_v0(
+    values: tuple[OffsetDeleteRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetDeleteRequestPartition:
+            raise TypeError
+        out(pack_i(o.partition_index))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_offset_delete_request_partition_v0 = Rows(
-    OffsetDeleteRequestPartition, _decode_offset_delete_request_partition_v0, "i", False,
+_rows_offset_delete_request_partition_v0 = rows(
+    OffsetDeleteRequestPartition, _decode_items_offset_delete_request_partition_v0, "i", False,
 )
 
 
-def _decode_offset_delete_request_topic_v0(b: Buffer, p: int) -> tuple[OffsetDeleteRequestTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_offset_delete_request_partition_v0, b, p)
-    return OffsetDeleteRequestTopic(name, partitions), p
+def _decode_items_offset_delete_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetDeleteRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_offset_delete_request_partition_v0, 4, b, p)
+        values.append(OffsetDeleteRequestTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_offset_delete_request_topic_v0(o: OffsetDeleteRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetDeleteRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_delete_request_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_delete_request_topic_v0(values: tuple[OffsetDeleteRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetDeleteRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_delete_request_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_delete_request_v0(b: Buffer, p: int) -> tuple[OffsetDeleteRequest, int]:
     group_id, p = read_string(b, p)
-    topics, p = read_array(_decode_offset_delete_request_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_delete_request_topic_v0, 6, b, p)
     return OffsetDeleteRequest(group_id, topics), p
 
 
 def _encode_offset_delete_request_v0(o: OffsetDeleteRequest, out: Append) -> None:
     write_string(o.group_id, out)
-    write_array(_encode_offset_delete_request_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_delete_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -165,14 +181,6 @@ OffsetDeleteRequest.codec = Codec(
     OffsetDeleteRequest,
     TABLE,
     classes=(OffsetDeleteRequestPartition, OffsetDeleteRequestTopic, OffsetDeleteRequest),
-    decoders=(
-        _decode_offset_delete_request_partition_v0,
-        _decode_offset_delete_request_topic_v0,
-        _decode_offset_delete_request_v0,
-    ),
-    encoders=(
-        _encode_offset_delete_request_partition_v0,
-        _encode_offset_delete_request_topic_v0,
-        _encode_offset_delete_request_v0,
-    ),
+    decoders=(_decode_offset_delete_request_v0,),
+    encoders=(_encode_offset_delete_request_v0,),
 )

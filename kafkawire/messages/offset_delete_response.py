@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, INT16, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, read_array, read_rows, read_string, unpacker
+from kafkawire.wire.read import read_array, read_string, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import Append, packer, write_array, write_string
 
@@ -119,48 +120,63 @@ unpack_hi, pack_hi = unpacker("hi"), packer("hi")
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_offset_delete_response_partition_v0(b: Buffer, p: int) -> tuple[OffsetDeleteResponsePartition, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    return OffsetDeleteResponsePartition(partition_index, error_code), p + 6
+def _decode_items_offset_delete_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetDeleteResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        values.append(OffsetDeleteResponsePartition(partition_index, error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_offset_delete_response_partition_v0(o: OffsetDeleteResponsePartition, out: Append) -> None:
-    if o.__class__ is not OffsetDeleteResponsePartition:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_delete_response_partition_v0(
+    values: tuple[OffsetDeleteResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetDeleteResponsePartition:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_offset_delete_response_partition_v0 = Rows(
-    OffsetDeleteResponsePartition, _decode_offset_delete_response_partition_v0, "ih", False,
+_rows_offset_delete_response_partition_v0 = rows(
+    OffsetDeleteResponsePartition, _decode_items_offset_delete_response_partition_v0, "ih", False,
 )
 
 
-def _decode_offset_delete_response_topic_v0(b: Buffer, p: int) -> tuple[OffsetDeleteResponseTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_offset_delete_response_partition_v0, b, p)
-    return OffsetDeleteResponseTopic(name, partitions), p
+def _decode_items_offset_delete_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetDeleteResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_offset_delete_response_partition_v0, 6, b, p)
+        values.append(OffsetDeleteResponseTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_offset_delete_response_topic_v0(o: OffsetDeleteResponseTopic, out: Append) -> None:
-    if o.__class__ is not OffsetDeleteResponseTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_delete_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_delete_response_topic_v0(values: tuple[OffsetDeleteResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetDeleteResponseTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_delete_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_delete_response_v0(b: Buffer, p: int) -> tuple[OffsetDeleteResponse, int]:
     error_code, throttle_time_ms = unpack_hi(b, p)
-    topics, p = read_array(_decode_offset_delete_response_topic_v0, 6, b, p + 6)
+    topics, p = read_array(_decode_items_offset_delete_response_topic_v0, 6, b, p + 6)
     return OffsetDeleteResponse(error_code, throttle_time_ms, topics), p
 
 
 def _encode_offset_delete_response_v0(o: OffsetDeleteResponse, out: Append) -> None:
     out(pack_hi(o.error_code, o.throttle_time_ms))
-    write_array(_encode_offset_delete_response_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_delete_response_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -169,14 +185,6 @@ OffsetDeleteResponse.codec = Codec(
     OffsetDeleteResponse,
     TABLE,
     classes=(OffsetDeleteResponsePartition, OffsetDeleteResponseTopic, OffsetDeleteResponse),
-    decoders=(
-        _decode_offset_delete_response_partition_v0,
-        _decode_offset_delete_response_topic_v0,
-        _decode_offset_delete_response_v0,
-    ),
-    encoders=(
-        _encode_offset_delete_response_partition_v0,
-        _encode_offset_delete_response_topic_v0,
-        _encode_offset_delete_response_v0,
-    ),
+    decoders=(_decode_offset_delete_response_v0,),
+    encoders=(_encode_offset_delete_response_v0,),
 )

@@ -27,6 +27,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -34,12 +35,12 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_array,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
+    write_int32s,
     write_nullable_array,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -276,24 +277,30 @@ pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_offset_fetch_request_topic_v0(b: Buffer, p: int) -> tuple[OffsetFetchRequestTopic, int]:
-    name, p = read_string(b, p)
-    partition_indexes, p = read_int32s(b, p)
-    return OffsetFetchRequestTopic(name, partition_indexes), p
+def _decode_items_offset_fetch_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_indexes, p = read_int32s(b, p)
+        values.append(OffsetFetchRequestTopic(name, partition_indexes))
+    return tuple(values), p
 
 
-def _encode_offset_fetch_request_topic_v0(o: OffsetFetchRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetFetchRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_fetch_request_topic_v0(values: tuple[OffsetFetchRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_fetch_request_v0(b: Buffer, p: int) -> tuple[OffsetFetchRequest, int]:
     group_id, p = read_string(b, p)
-    topics, p = read_array(_decode_offset_fetch_request_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_fetch_request_topic_v0, 6, b, p)
     return OffsetFetchRequest(group_id, topics), p
 
 
@@ -303,14 +310,14 @@ def _encode_offset_fetch_request_v0(o: OffsetFetchRequest, out: Append) -> None:
     if o.require_stable:
         raise ValueError("require_stable")
     write_string(o.group_id, out)
-    write_array(_encode_offset_fetch_request_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_fetch_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_fetch_request_v2(b: Buffer, p: int) -> tuple[OffsetFetchRequest, int]:
     group_id, p = read_string(b, p)
-    topics, p = read_nullable_array(_decode_offset_fetch_request_topic_v0, 6, b, p)
+    topics, p = read_nullable_array(_decode_items_offset_fetch_request_topic_v0, 6, b, p)
     return OffsetFetchRequest(group_id, topics), p
 
 
@@ -320,34 +327,42 @@ def _encode_offset_fetch_request_v2(o: OffsetFetchRequest, out: Append) -> None:
     if o.require_stable:
         raise ValueError("require_stable")
     write_string(o.group_id, out)
-    write_nullable_array(_encode_offset_fetch_request_topic_v0, o.topics, out)
+    write_nullable_array(_encode_items_offset_fetch_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_fetch_request_topic_v6(b: Buffer, p: int) -> tuple[OffsetFetchRequestTopic, int]:
-    name, p = read_compact_string(b, p)
-    partition_indexes, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchRequestTopic(name, partition_indexes, **tagged), p
-    return OffsetFetchRequestTopic(name, partition_indexes), p + 1
+def _decode_items_offset_fetch_request_topic_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_indexes, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchRequestTopic(name, partition_indexes, **tagged))
+        else:
+            values.append(OffsetFetchRequestTopic(name, partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_request_topic_v6(o: OffsetFetchRequestTopic, out: Append) -> None:
-    if o.__class__ is not OffsetFetchRequestTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_request_topic_v6(values: tuple[OffsetFetchRequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchRequestTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_fetch_request_v6(b: Buffer, p: int) -> tuple[OffsetFetchRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_nullable_array(_decode_offset_fetch_request_topic_v6, 3, b, p)
+    topics, p = read_compact_nullable_array(_decode_items_offset_fetch_request_topic_v6, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetFetchRequest(group_id, topics, **tagged), p
@@ -360,7 +375,7 @@ def _encode_offset_fetch_request_v6(o: OffsetFetchRequest, out: Append) -> None:
     if o.require_stable:
         raise ValueError("require_stable")
     write_compact_string(o.group_id, out)
-    write_compact_nullable_array(_encode_offset_fetch_request_topic_v6, o.topics, out)
+    write_compact_nullable_array(_encode_items_offset_fetch_request_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -369,7 +384,7 @@ def _encode_offset_fetch_request_v6(o: OffsetFetchRequest, out: Append) -> None:
 
 def _decode_offset_fetch_request_v7(b: Buffer, p: int) -> tuple[OffsetFetchRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_nullable_array(_decode_offset_fetch_request_topic_v6, 3, b, p)
+    topics, p = read_compact_nullable_array(_decode_items_offset_fetch_request_topic_v6, 3, b, p)
     require_stable = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -381,7 +396,7 @@ def _encode_offset_fetch_request_v7(o: OffsetFetchRequest, out: Append) -> None:
     if o.groups != ():
         raise ValueError("groups")
     write_compact_string(o.group_id, out)
-    write_compact_nullable_array(_encode_offset_fetch_request_topic_v6, o.topics, out)
+    write_compact_nullable_array(_encode_items_offset_fetch_request_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.require_stable]))
         write_tags((), {}, o, out)
@@ -389,48 +404,64 @@ def _encode_offset_fetch_request_v7(o: OffsetFetchRequest, out: Append) -> None:
         out(pack_tx(BOOLS[o.require_stable]))
 
 
-def _decode_offset_fetch_request_topics_v8(b: Buffer, p: int) -> tuple[OffsetFetchRequestTopics, int]:
-    name, p = read_compact_string(b, p)
-    partition_indexes, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchRequestTopics(name, partition_indexes=partition_indexes, **tagged), p
-    return OffsetFetchRequestTopics(name, partition_indexes=partition_indexes), p + 1
+def _decode_items_offset_fetch_request_topics_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchRequestTopics, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_indexes, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchRequestTopics(name, partition_indexes=partition_indexes, **tagged))
+        else:
+            values.append(OffsetFetchRequestTopics(name, partition_indexes=partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_request_topics_v8(o: OffsetFetchRequestTopics, out: Append) -> None:
-    if o.__class__ is not OffsetFetchRequestTopics:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_request_topics_v8(values: tuple[OffsetFetchRequestTopics, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchRequestTopics:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_offset_fetch_request_group_v8(b: Buffer, p: int) -> tuple[OffsetFetchRequestGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_nullable_array(_decode_offset_fetch_request_topics_v8, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchRequestGroup(group_id, topics=topics, **tagged), p
-    return OffsetFetchRequestGroup(group_id, topics=topics), p + 1
+def _decode_items_offset_fetch_request_group_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchRequestGroup, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        topics, p = read_compact_nullable_array(_decode_items_offset_fetch_request_topics_v8, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchRequestGroup(group_id, topics=topics, **tagged))
+        else:
+            values.append(OffsetFetchRequestGroup(group_id, topics=topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_request_group_v8(o: OffsetFetchRequestGroup, out: Append) -> None:
-    if o.__class__ is not OffsetFetchRequestGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_nullable_array(_encode_offset_fetch_request_topics_v8, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_request_group_v8(values: tuple[OffsetFetchRequestGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchRequestGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_nullable_array(_encode_items_offset_fetch_request_topics_v8, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_fetch_request_v8(b: Buffer, p: int) -> tuple[OffsetFetchRequest, int]:
-    groups, p = read_compact_array(_decode_offset_fetch_request_group_v8, 3, b, p)
+    groups, p = read_compact_array(_decode_items_offset_fetch_request_group_v8, 3, b, p)
     require_stable = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -443,7 +474,7 @@ def _encode_offset_fetch_request_v8(o: OffsetFetchRequest, out: Append) -> None:
         raise ValueError("group_id")
     if o.topics != ():
         raise ValueError("topics")
-    write_compact_array(_encode_offset_fetch_request_group_v8, o.groups, out)
+    write_compact_array(_encode_items_offset_fetch_request_group_v8, o.groups, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.require_stable]))
         write_tags((), {}, o, out)
@@ -451,32 +482,40 @@ def _encode_offset_fetch_request_v8(o: OffsetFetchRequest, out: Append) -> None:
         out(pack_tx(BOOLS[o.require_stable]))
 
 
-def _decode_offset_fetch_request_group_v9(b: Buffer, p: int) -> tuple[OffsetFetchRequestGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    member_id, p = read_compact_nullable_string(b, p)
-    member_epoch = unpack_i(b, p)[0]
-    topics, p = read_compact_nullable_array(_decode_offset_fetch_request_topics_v8, 3, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics, **tagged), p
-    return OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics), p + 1
+def _decode_items_offset_fetch_request_group_v9(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchRequestGroup, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        member_id, p = read_compact_nullable_string(b, p)
+        member_epoch = unpack_i(b, p)[0]
+        topics, p = read_compact_nullable_array(_decode_items_offset_fetch_request_topics_v8, 3, b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics, **tagged))
+        else:
+            values.append(OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_request_group_v9(o: OffsetFetchRequestGroup, out: Append) -> None:
-    if o.__class__ is not OffsetFetchRequestGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_nullable_string(o.member_id, out)
-    out(pack_i(o.member_epoch))
-    write_compact_nullable_array(_encode_offset_fetch_request_topics_v8, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_request_group_v9(values: tuple[OffsetFetchRequestGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchRequestGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_nullable_string(o.member_id, out)
+        out(pack_i(o.member_epoch))
+        write_compact_nullable_array(_encode_items_offset_fetch_request_topics_v8, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_fetch_request_v9(b: Buffer, p: int) -> tuple[OffsetFetchRequest, int]:
-    groups, p = read_compact_array(_decode_offset_fetch_request_group_v9, 8, b, p)
+    groups, p = read_compact_array(_decode_items_offset_fetch_request_group_v9, 8, b, p)
     require_stable = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -489,7 +528,7 @@ def _encode_offset_fetch_request_v9(o: OffsetFetchRequest, out: Append) -> None:
         raise ValueError("group_id")
     if o.topics != ():
         raise ValueError("topics")
-    write_compact_array(_encode_offset_fetch_request_group_v9, o.groups, out)
+    write_compact_array(_encode_items_offset_fetch_request_group_v9, o.groups, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.require_stable]))
         write_tags((), {}, o, out)
@@ -497,52 +536,74 @@ def _encode_offset_fetch_request_v9(o: OffsetFetchRequest, out: Append) -> None:
         out(pack_tx(BOOLS[o.require_stable]))
 
 
-def _decode_offset_fetch_request_topics_v10(b: Buffer, p: int) -> tuple[OffsetFetchRequestTopics, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partition_indexes, p = read_compact_int32s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=partition_indexes, **tagged), p
-    return OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=partition_indexes), p + 1
+def _decode_items_offset_fetch_request_topics_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchRequestTopics, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partition_indexes, p = read_compact_int32s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=partition_indexes, **tagged))
+        else:
+            values.append(OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_request_topics_v10(o: OffsetFetchRequestTopics, out: Append) -> None:
-    if o.__class__ is not OffsetFetchRequestTopics:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_request_topics_v10(values: tuple[OffsetFetchRequestTopics, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchRequestTopics:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_offset_fetch_request_group_v10(b: Buffer, p: int) -> tuple[OffsetFetchRequestGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    member_id, p = read_compact_nullable_string(b, p)
-    member_epoch = unpack_i(b, p)[0]
-    topics, p = read_compact_nullable_array(_decode_offset_fetch_request_topics_v10, 18, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics, **tagged), p
-    return OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics), p + 1
+_rows_offset_fetch_request_topics_v10 = shaped(
+    lambda rows, e1: [OffsetFetchRequestTopics(topic_id=make_uuid(r[0]), partition_indexes=r[1:e1]) for r in rows],
+    _decode_items_offset_fetch_request_topics_v10, "16s [i ", True,
+)
 
 
-def _encode_offset_fetch_request_group_v10(o: OffsetFetchRequestGroup, out: Append) -> None:
-    if o.__class__ is not OffsetFetchRequestGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_nullable_string(o.member_id, out)
-    out(pack_i(o.member_epoch))
-    write_compact_nullable_array(_encode_offset_fetch_request_topics_v10, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_offset_fetch_request_group_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchRequestGroup, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        member_id, p = read_compact_nullable_string(b, p)
+        member_epoch = unpack_i(b, p)[0]
+        topics, p = read_compact_nullable_array(_rows_offset_fetch_request_topics_v10, 18, b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics, **tagged))
+        else:
+            values.append(OffsetFetchRequestGroup(group_id, member_id, member_epoch, topics))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_offset_fetch_request_group_v10(values: tuple[OffsetFetchRequestGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchRequestGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_nullable_string(o.member_id, out)
+        out(pack_i(o.member_epoch))
+        write_compact_nullable_array(_encode_items_offset_fetch_request_topics_v10, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_fetch_request_v10(b: Buffer, p: int) -> tuple[OffsetFetchRequest, int]:
-    groups, p = read_compact_array(_decode_offset_fetch_request_group_v10, 8, b, p)
+    groups, p = read_compact_array(_decode_items_offset_fetch_request_group_v10, 8, b, p)
     require_stable = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -555,7 +616,7 @@ def _encode_offset_fetch_request_v10(o: OffsetFetchRequest, out: Append) -> None
         raise ValueError("group_id")
     if o.topics != ():
         raise ValueError("topics")
-    write_compact_array(_encode_offset_fetch_request_group_v10, o.groups, out)
+    write_compact_array(_encode_items_offset_fetch_request_group_v10, o.groups, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.require_stable]))
         write_tags((), {}, o, out)
@@ -568,35 +629,15 @@ OffsetFetchRequest.codec = Codec(
     TABLE,
     classes=(OffsetFetchRequestTopic, OffsetFetchRequestTopics, OffsetFetchRequestGroup, OffsetFetchRequest),
     decoders=(
-        _decode_offset_fetch_request_topic_v0,
-        _decode_offset_fetch_request_v0,
-        _decode_offset_fetch_request_v2,
-        _decode_offset_fetch_request_topic_v6,
-        _decode_offset_fetch_request_v6,
-        _decode_offset_fetch_request_v7,
-        _decode_offset_fetch_request_topics_v8,
-        _decode_offset_fetch_request_group_v8,
-        _decode_offset_fetch_request_v8,
-        _decode_offset_fetch_request_group_v9,
-        _decode_offset_fetch_request_v9,
-        _decode_offset_fetch_request_topics_v10,
-        _decode_offset_fetch_request_group_v10,
-        _decode_offset_fetch_request_v10,
+        _decode_offset_fetch_request_v0, _decode_offset_fetch_request_v0, _decode_offset_fetch_request_v2,
+        _decode_offset_fetch_request_v2, _decode_offset_fetch_request_v2, _decode_offset_fetch_request_v2,
+        _decode_offset_fetch_request_v6, _decode_offset_fetch_request_v7, _decode_offset_fetch_request_v8,
+        _decode_offset_fetch_request_v9, _decode_offset_fetch_request_v10,
     ),
     encoders=(
-        _encode_offset_fetch_request_topic_v0,
-        _encode_offset_fetch_request_v0,
-        _encode_offset_fetch_request_v2,
-        _encode_offset_fetch_request_topic_v6,
-        _encode_offset_fetch_request_v6,
-        _encode_offset_fetch_request_v7,
-        _encode_offset_fetch_request_topics_v8,
-        _encode_offset_fetch_request_group_v8,
-        _encode_offset_fetch_request_v8,
-        _encode_offset_fetch_request_group_v9,
-        _encode_offset_fetch_request_v9,
-        _encode_offset_fetch_request_topics_v10,
-        _encode_offset_fetch_request_group_v10,
-        _encode_offset_fetch_request_v10,
+        _encode_offset_fetch_request_v0, _encode_offset_fetch_request_v0, _encode_offset_fetch_request_v2,
+        _encode_offset_fetch_request_v2, _encode_offset_fetch_request_v2, _encode_offset_fetch_request_v2,
+        _encode_offset_fetch_request_v6, _encode_offset_fetch_request_v7, _encode_offset_fetch_request_v8,
+        _encode_offset_fetch_request_v9, _encode_offset_fetch_request_v10,
     ),
 )

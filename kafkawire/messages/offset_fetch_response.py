@@ -348,55 +348,70 @@ unpack_iqi, pack_iqi = unpacker("iqi"), packer("iqi")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_offset_fetch_response_partition_v0(b: Buffer, p: int) -> tuple[OffsetFetchResponsePartition, int]:
-    partition_index, committed_offset = unpack_iq(b, p)
-    metadata, p = read_nullable_string(b, p + 12)
-    error_code = unpack_h(b, p)[0]
-    return OffsetFetchResponsePartition(
-        partition_index, committed_offset, metadata=metadata, error_code=error_code,
-    ), p + 2
+def _decode_items_offset_fetch_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset = unpack_iq(b, p)
+        metadata, p = read_nullable_string(b, p + 12)
+        error_code = unpack_h(b, p)[0]
+        values.append(OffsetFetchResponsePartition(
+            partition_index, committed_offset, metadata=metadata, error_code=error_code,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_partition_v0(o: OffsetFetchResponsePartition, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponsePartition:
-        raise TypeError
-    out(pack_iq(o.partition_index, o.committed_offset))
-    write_nullable_string(o.metadata, out)
-    out(pack_h(o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_fetch_response_partition_v0(
+    values: tuple[OffsetFetchResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponsePartition:
+            raise TypeError
+        out(pack_iq(o.partition_index, o.committed_offset))
+        write_nullable_string(o.metadata, out)
+        out(pack_h(o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_fetch_response_topic_v0(b: Buffer, p: int) -> tuple[OffsetFetchResponseTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_offset_fetch_response_partition_v0, 16, b, p)
-    return OffsetFetchResponseTopic(name, partitions), p
+def _decode_items_offset_fetch_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_offset_fetch_response_partition_v0, 16, b, p)
+        values.append(OffsetFetchResponseTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_topic_v0(o: OffsetFetchResponseTopic, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponseTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_fetch_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_fetch_response_topic_v0(values: tuple[OffsetFetchResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponseTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_fetch_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_fetch_response_v0(b: Buffer, p: int) -> tuple[OffsetFetchResponse, int]:
-    topics, p = read_array(_decode_offset_fetch_response_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_fetch_response_topic_v0, 6, b, p)
     return OffsetFetchResponse(topics=topics), p
 
 
 def _encode_offset_fetch_response_v0(o: OffsetFetchResponse, out: Append) -> None:
     if o.groups != ():
         raise ValueError("groups")
-    write_array(_encode_offset_fetch_response_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_fetch_response_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_fetch_response_v2(b: Buffer, p: int) -> tuple[OffsetFetchResponse, int]:
-    topics, p = read_array(_decode_offset_fetch_response_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_fetch_response_topic_v0, 6, b, p)
     error_code = unpack_h(b, p)[0]
     return OffsetFetchResponse(topics=topics, error_code=error_code), p + 2
 
@@ -404,7 +419,7 @@ def _decode_offset_fetch_response_v2(b: Buffer, p: int) -> tuple[OffsetFetchResp
 def _encode_offset_fetch_response_v2(o: OffsetFetchResponse, out: Append) -> None:
     if o.groups != ():
         raise ValueError("groups")
-    write_array(_encode_offset_fetch_response_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_fetch_response_topic_v0, o.topics, out)
     out(pack_h(o.error_code))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
@@ -412,7 +427,7 @@ def _encode_offset_fetch_response_v2(o: OffsetFetchResponse, out: Append) -> Non
 
 def _decode_offset_fetch_response_v3(b: Buffer, p: int) -> tuple[OffsetFetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_offset_fetch_response_topic_v0, 6, b, p + 4)
+    topics, p = read_array(_decode_items_offset_fetch_response_topic_v0, 6, b, p + 4)
     error_code = unpack_h(b, p)[0]
     return OffsetFetchResponse(throttle_time_ms, topics, error_code), p + 2
 
@@ -421,49 +436,64 @@ def _encode_offset_fetch_response_v3(o: OffsetFetchResponse, out: Append) -> Non
     if o.groups != ():
         raise ValueError("groups")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_offset_fetch_response_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_fetch_response_topic_v0, o.topics, out)
     out(pack_h(o.error_code))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_fetch_response_partition_v5(b: Buffer, p: int) -> tuple[OffsetFetchResponsePartition, int]:
-    partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
-    metadata, p = read_nullable_string(b, p + 16)
-    error_code = unpack_h(b, p)[0]
-    return OffsetFetchResponsePartition(
-        partition_index, committed_offset, committed_leader_epoch, metadata, error_code,
-    ), p + 2
+def _decode_items_offset_fetch_response_partition_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
+        metadata, p = read_nullable_string(b, p + 16)
+        error_code = unpack_h(b, p)[0]
+        values.append(OffsetFetchResponsePartition(
+            partition_index, committed_offset, committed_leader_epoch, metadata, error_code,
+        ))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_partition_v5(o: OffsetFetchResponsePartition, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponsePartition:
-        raise TypeError
-    out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-    write_nullable_string(o.metadata, out)
-    out(pack_h(o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_fetch_response_partition_v5(
+    values: tuple[OffsetFetchResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponsePartition:
+            raise TypeError
+        out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
+        write_nullable_string(o.metadata, out)
+        out(pack_h(o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_fetch_response_topic_v5(b: Buffer, p: int) -> tuple[OffsetFetchResponseTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_offset_fetch_response_partition_v5, 20, b, p)
-    return OffsetFetchResponseTopic(name, partitions), p
+def _decode_items_offset_fetch_response_topic_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_offset_fetch_response_partition_v5, 20, b, p)
+        values.append(OffsetFetchResponseTopic(name, partitions))
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_topic_v5(o: OffsetFetchResponseTopic, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponseTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_offset_fetch_response_partition_v5, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_fetch_response_topic_v5(values: tuple[OffsetFetchResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponseTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_offset_fetch_response_partition_v5, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_fetch_response_v5(b: Buffer, p: int) -> tuple[OffsetFetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_offset_fetch_response_topic_v5, 6, b, p + 4)
+    topics, p = read_array(_decode_items_offset_fetch_response_topic_v5, 6, b, p + 4)
     error_code = unpack_h(b, p)[0]
     return OffsetFetchResponse(throttle_time_ms, topics, error_code), p + 2
 
@@ -472,61 +502,79 @@ def _encode_offset_fetch_response_v5(o: OffsetFetchResponse, out: Append) -> Non
     if o.groups != ():
         raise ValueError("groups")
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_offset_fetch_response_topic_v5, o.topics, out)
+    write_array(_encode_items_offset_fetch_response_topic_v5, o.topics, out)
     out(pack_h(o.error_code))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_fetch_response_partition_v6(b: Buffer, p: int) -> tuple[OffsetFetchResponsePartition, int]:
-    partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
-    metadata, p = read_compact_nullable_string(b, p + 16)
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return OffsetFetchResponsePartition(
-            partition_index, committed_offset, committed_leader_epoch, metadata, error_code, **tagged,
-        ), p
-    return OffsetFetchResponsePartition(
-        partition_index, committed_offset, committed_leader_epoch, metadata, error_code,
-    ), p + 3
+def _decode_items_offset_fetch_response_partition_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
+        metadata, p = read_compact_nullable_string(b, p + 16)
+        error_code = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(OffsetFetchResponsePartition(
+                partition_index, committed_offset, committed_leader_epoch, metadata, error_code, **tagged,
+            ))
+        else:
+            values.append(OffsetFetchResponsePartition(
+                partition_index, committed_offset, committed_leader_epoch, metadata, error_code,
+            ))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_partition_v6(o: OffsetFetchResponsePartition, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponsePartition:
-        raise TypeError
-    out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-    write_compact_nullable_string(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+def _encode_items_offset_fetch_response_partition_v6(
+    values: tuple[OffsetFetchResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponsePartition:
+            raise TypeError
+        out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
+        write_compact_nullable_string(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.error_code))
 
 
-def _decode_offset_fetch_response_topic_v6(b: Buffer, p: int) -> tuple[OffsetFetchResponseTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_offset_fetch_response_partition_v6, 20, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchResponseTopic(name, partitions, **tagged), p
-    return OffsetFetchResponseTopic(name, partitions), p + 1
+def _decode_items_offset_fetch_response_topic_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_offset_fetch_response_partition_v6, 20, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchResponseTopic(name, partitions, **tagged))
+        else:
+            values.append(OffsetFetchResponseTopic(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_topic_v6(o: OffsetFetchResponseTopic, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponseTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_offset_fetch_response_partition_v6, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_response_topic_v6(values: tuple[OffsetFetchResponseTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponseTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_offset_fetch_response_partition_v6, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_fetch_response_v6(b: Buffer, p: int) -> tuple[OffsetFetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_offset_fetch_response_topic_v6, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_offset_fetch_response_topic_v6, 3, b, p + 4)
     error_code = unpack_h(b, p)[0]
     if b[p + 2]:
         tagged, p = read_tags({}, b, p + 2)
@@ -538,7 +586,7 @@ def _encode_offset_fetch_response_v6(o: OffsetFetchResponse, out: Append) -> Non
     if o.groups != ():
         raise ValueError("groups")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_offset_fetch_response_topic_v6, o.topics, out)
+    write_compact_array(_encode_items_offset_fetch_response_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         out(pack_h(o.error_code))
         write_tags((), {}, o, out)
@@ -546,77 +594,103 @@ def _encode_offset_fetch_response_v6(o: OffsetFetchResponse, out: Append) -> Non
         out(pack_hx(o.error_code))
 
 
-def _decode_offset_fetch_response_partitions_v8(b: Buffer, p: int) -> tuple[OffsetFetchResponsePartitions, int]:
-    partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
-    metadata, p = read_compact_nullable_string(b, p + 16)
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return OffsetFetchResponsePartitions(
-            partition_index, committed_offset, committed_leader_epoch, metadata, error_code, **tagged,
-        ), p
-    return OffsetFetchResponsePartitions(
-        partition_index, committed_offset, committed_leader_epoch, metadata, error_code,
-    ), p + 3
+def _decode_items_offset_fetch_response_partitions_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponsePartitions, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
+        metadata, p = read_compact_nullable_string(b, p + 16)
+        error_code = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(OffsetFetchResponsePartitions(
+                partition_index, committed_offset, committed_leader_epoch, metadata, error_code, **tagged,
+            ))
+        else:
+            values.append(OffsetFetchResponsePartitions(
+                partition_index, committed_offset, committed_leader_epoch, metadata, error_code,
+            ))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_partitions_v8(o: OffsetFetchResponsePartitions, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponsePartitions:
-        raise TypeError
-    out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-    write_compact_nullable_string(o.metadata, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+def _encode_items_offset_fetch_response_partitions_v8(
+    values: tuple[OffsetFetchResponsePartitions, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponsePartitions:
+            raise TypeError
+        out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
+        write_compact_nullable_string(o.metadata, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.error_code))
 
 
-def _decode_offset_fetch_response_topics_v8(b: Buffer, p: int) -> tuple[OffsetFetchResponseTopics, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_offset_fetch_response_partitions_v8, 20, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchResponseTopics(name, partitions=partitions, **tagged), p
-    return OffsetFetchResponseTopics(name, partitions=partitions), p + 1
+def _decode_items_offset_fetch_response_topics_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponseTopics, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_offset_fetch_response_partitions_v8, 20, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchResponseTopics(name, partitions=partitions, **tagged))
+        else:
+            values.append(OffsetFetchResponseTopics(name, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_topics_v8(o: OffsetFetchResponseTopics, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponseTopics:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_offset_fetch_response_partitions_v8, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_response_topics_v8(values: tuple[OffsetFetchResponseTopics, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponseTopics:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_offset_fetch_response_partitions_v8, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_offset_fetch_response_group_v8(b: Buffer, p: int) -> tuple[OffsetFetchResponseGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_offset_fetch_response_topics_v8, 3, b, p)
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return OffsetFetchResponseGroup(group_id, topics, error_code, **tagged), p
-    return OffsetFetchResponseGroup(group_id, topics, error_code), p + 3
+def _decode_items_offset_fetch_response_group_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponseGroup, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        topics, p = read_compact_array(_decode_items_offset_fetch_response_topics_v8, 3, b, p)
+        error_code = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(OffsetFetchResponseGroup(group_id, topics, error_code, **tagged))
+        else:
+            values.append(OffsetFetchResponseGroup(group_id, topics, error_code))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_group_v8(o: OffsetFetchResponseGroup, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponseGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_array(_encode_offset_fetch_response_topics_v8, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+def _encode_items_offset_fetch_response_group_v8(values: tuple[OffsetFetchResponseGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponseGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_array(_encode_items_offset_fetch_response_topics_v8, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.error_code))
 
 
 def _decode_offset_fetch_response_v8(b: Buffer, p: int) -> tuple[OffsetFetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_offset_fetch_response_group_v8, 5, b, p + 4)
+    groups, p = read_compact_array(_decode_items_offset_fetch_response_group_v8, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetFetchResponse(throttle_time_ms, groups=groups, **tagged), p
@@ -627,58 +701,74 @@ def _encode_offset_fetch_response_v8(o: OffsetFetchResponse, out: Append) -> Non
     if o.topics != ():
         raise ValueError("topics")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_offset_fetch_response_group_v8, o.groups, out)
+    write_compact_array(_encode_items_offset_fetch_response_group_v8, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_offset_fetch_response_topics_v10(b: Buffer, p: int) -> tuple[OffsetFetchResponseTopics, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_offset_fetch_response_partitions_v8, 20, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetFetchResponseTopics(topic_id=topic_id, partitions=partitions, **tagged), p
-    return OffsetFetchResponseTopics(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_offset_fetch_response_topics_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponseTopics, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_offset_fetch_response_partitions_v8, 20, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetFetchResponseTopics(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(OffsetFetchResponseTopics(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_topics_v10(o: OffsetFetchResponseTopics, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponseTopics:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_offset_fetch_response_partitions_v8, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_fetch_response_topics_v10(values: tuple[OffsetFetchResponseTopics, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponseTopics:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_offset_fetch_response_partitions_v8, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_offset_fetch_response_group_v10(b: Buffer, p: int) -> tuple[OffsetFetchResponseGroup, int]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_offset_fetch_response_topics_v10, 18, b, p)
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return OffsetFetchResponseGroup(group_id, topics, error_code, **tagged), p
-    return OffsetFetchResponseGroup(group_id, topics, error_code), p + 3
+def _decode_items_offset_fetch_response_group_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetFetchResponseGroup, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        group_id, p = read_compact_string(b, p)
+        topics, p = read_compact_array(_decode_items_offset_fetch_response_topics_v10, 18, b, p)
+        error_code = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(OffsetFetchResponseGroup(group_id, topics, error_code, **tagged))
+        else:
+            values.append(OffsetFetchResponseGroup(group_id, topics, error_code))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_offset_fetch_response_group_v10(o: OffsetFetchResponseGroup, out: Append) -> None:
-    if o.__class__ is not OffsetFetchResponseGroup:
-        raise TypeError
-    write_compact_string(o.group_id, out)
-    write_compact_array(_encode_offset_fetch_response_topics_v10, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+def _encode_items_offset_fetch_response_group_v10(values: tuple[OffsetFetchResponseGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetFetchResponseGroup:
+            raise TypeError
+        write_compact_string(o.group_id, out)
+        write_compact_array(_encode_items_offset_fetch_response_topics_v10, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.error_code))
 
 
 def _decode_offset_fetch_response_v10(b: Buffer, p: int) -> tuple[OffsetFetchResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_offset_fetch_response_group_v10, 5, b, p + 4)
+    groups, p = read_compact_array(_decode_items_offset_fetch_response_group_v10, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetFetchResponse(throttle_time_ms, groups=groups, **tagged), p
@@ -689,7 +779,7 @@ def _encode_offset_fetch_response_v10(o: OffsetFetchResponse, out: Append) -> No
     if o.topics != ():
         raise ValueError("topics")
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_offset_fetch_response_group_v10, o.groups, out)
+    write_compact_array(_encode_items_offset_fetch_response_group_v10, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -704,43 +794,15 @@ OffsetFetchResponse.codec = Codec(
         OffsetFetchResponseTopics, OffsetFetchResponseGroup, OffsetFetchResponse,
     ),
     decoders=(
-        _decode_offset_fetch_response_partition_v0,
-        _decode_offset_fetch_response_topic_v0,
-        _decode_offset_fetch_response_v0,
-        _decode_offset_fetch_response_v2,
-        _decode_offset_fetch_response_v3,
-        _decode_offset_fetch_response_partition_v5,
-        _decode_offset_fetch_response_topic_v5,
-        _decode_offset_fetch_response_v5,
-        _decode_offset_fetch_response_partition_v6,
-        _decode_offset_fetch_response_topic_v6,
-        _decode_offset_fetch_response_v6,
-        _decode_offset_fetch_response_partitions_v8,
-        _decode_offset_fetch_response_topics_v8,
-        _decode_offset_fetch_response_group_v8,
-        _decode_offset_fetch_response_v8,
-        _decode_offset_fetch_response_topics_v10,
-        _decode_offset_fetch_response_group_v10,
-        _decode_offset_fetch_response_v10,
+        _decode_offset_fetch_response_v0, _decode_offset_fetch_response_v0, _decode_offset_fetch_response_v2,
+        _decode_offset_fetch_response_v3, _decode_offset_fetch_response_v3, _decode_offset_fetch_response_v5,
+        _decode_offset_fetch_response_v6, _decode_offset_fetch_response_v6, _decode_offset_fetch_response_v8,
+        _decode_offset_fetch_response_v8, _decode_offset_fetch_response_v10,
     ),
     encoders=(
-        _encode_offset_fetch_response_partition_v0,
-        _encode_offset_fetch_response_topic_v0,
-        _encode_offset_fetch_response_v0,
-        _encode_offset_fetch_response_v2,
-        _encode_offset_fetch_response_v3,
-        _encode_offset_fetch_response_partition_v5,
-        _encode_offset_fetch_response_topic_v5,
-        _encode_offset_fetch_response_v5,
-        _encode_offset_fetch_response_partition_v6,
-        _encode_offset_fetch_response_topic_v6,
-        _encode_offset_fetch_response_v6,
-        _encode_offset_fetch_response_partitions_v8,
-        _encode_offset_fetch_response_topics_v8,
-        _encode_offset_fetch_response_group_v8,
-        _encode_offset_fetch_response_v8,
-        _encode_offset_fetch_response_topics_v10,
-        _encode_offset_fetch_response_group_v10,
-        _encode_offset_fetch_response_v10,
+        _encode_offset_fetch_response_v0, _encode_offset_fetch_response_v0, _encode_offset_fetch_response_v2,
+        _encode_offset_fetch_response_v3, _encode_offset_fetch_response_v3, _encode_offset_fetch_response_v5,
+        _encode_offset_fetch_response_v6, _encode_offset_fetch_response_v6, _encode_offset_fetch_response_v8,
+        _encode_offset_fetch_response_v8, _encode_offset_fetch_response_v10,
     ),
 )

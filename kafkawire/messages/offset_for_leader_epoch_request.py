@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows, shaped
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -193,148 +184,190 @@ unpack_iii, pack_iii = unpacker("iii"), packer("iii")
 pack_iiix = packer("iiix")  # with the count of tagged fields behind it: 0
 
 
-def _decode_offset_for_leader_partition_v0(b: Buffer, p: int) -> tuple[OffsetForLeaderPartition, int]:
-    partition, leader_epoch = unpack_ii(b, p)
-    return OffsetForLeaderPartition(partition, leader_epoch=leader_epoch), p + 8
+def _decode_items_offset_for_leader_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetForLeaderPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition, leader_epoch = unpack_ii(b, p)
+        values.append(OffsetForLeaderPartition(partition, leader_epoch=leader_epoch))
+        p += 8
+    return tuple(values), p
 
 
-def _encode_offset_for_leader_partition_v0(o: OffsetForLeaderPartition, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderPartition:
-        raise TypeError
-    out(pack_ii(o.partition, o.leader_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_for_leader_partition_v0(values: tuple[OffsetForLeaderPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderPartition:
+            raise TypeError
+        out(pack_ii(o.partition, o.leader_epoch))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_for_leader_topic_v0(b: Buffer, p: int) -> tuple[OffsetForLeaderTopic, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_offset_for_leader_partition_v0, 8, b, p)
-    return OffsetForLeaderTopic(topic, partitions), p
+_rows_offset_for_leader_partition_v0 = shaped(
+    lambda rows: [OffsetForLeaderPartition(r[0], leader_epoch=r[1]) for r in rows],
+    _decode_items_offset_for_leader_partition_v0, "ii", False,
+)
 
 
-def _encode_offset_for_leader_topic_v0(o: OffsetForLeaderTopic, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderTopic:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_offset_for_leader_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_offset_for_leader_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[OffsetForLeaderTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_rows_offset_for_leader_partition_v0, 8, b, p)
+        values.append(OffsetForLeaderTopic(topic, partitions))
+    return tuple(values), p
+
+
+def _encode_items_offset_for_leader_topic_v0(values: tuple[OffsetForLeaderTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderTopic:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_offset_for_leader_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_for_leader_epoch_request_v0(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochRequest, int]:
-    topics, p = read_array(_decode_offset_for_leader_topic_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_for_leader_topic_v0, 6, b, p)
     return OffsetForLeaderEpochRequest(topics=topics), p
 
 
 def _encode_offset_for_leader_epoch_request_v0(o: OffsetForLeaderEpochRequest, out: Append) -> None:
-    write_array(_encode_offset_for_leader_topic_v0, o.topics, out)
+    write_array(_encode_items_offset_for_leader_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_for_leader_partition_v2(b: Buffer, p: int) -> tuple[OffsetForLeaderPartition, int]:
-    partition, current_leader_epoch, leader_epoch = unpack_iii(b, p)
-    return OffsetForLeaderPartition(partition, current_leader_epoch, leader_epoch), p + 12
+def _decode_items_offset_for_leader_partition_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetForLeaderPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition, current_leader_epoch, leader_epoch = unpack_iii(b, p)
+        values.append(OffsetForLeaderPartition(partition, current_leader_epoch, leader_epoch))
+        p += 12
+    return tuple(values), p
 
 
-def _encode_offset_for_leader_partition_v2(o: OffsetForLeaderPartition, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderPartition:
-        raise TypeError
-    out(pack_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_for_leader_partition_v2(values: tuple[OffsetForLeaderPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderPartition:
+            raise TypeError
+        out(pack_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_offset_for_leader_partition_v2 = Rows(
-    OffsetForLeaderPartition, _decode_offset_for_leader_partition_v2, "iii", False,
+_rows_offset_for_leader_partition_v2 = rows(
+    OffsetForLeaderPartition, _decode_items_offset_for_leader_partition_v2, "iii", False,
 )
 
 
-def _decode_offset_for_leader_topic_v2(b: Buffer, p: int) -> tuple[OffsetForLeaderTopic, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_rows(_rows_offset_for_leader_partition_v2, b, p)
-    return OffsetForLeaderTopic(topic, partitions), p
+def _decode_items_offset_for_leader_topic_v2(b: Buffer, p: int, n: int) -> tuple[tuple[OffsetForLeaderTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_rows_offset_for_leader_partition_v2, 12, b, p)
+        values.append(OffsetForLeaderTopic(topic, partitions))
+    return tuple(values), p
 
 
-def _encode_offset_for_leader_topic_v2(o: OffsetForLeaderTopic, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderTopic:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_offset_for_leader_partition_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_for_leader_topic_v2(values: tuple[OffsetForLeaderTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderTopic:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_offset_for_leader_partition_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_for_leader_epoch_request_v2(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochRequest, int]:
-    topics, p = read_array(_decode_offset_for_leader_topic_v2, 6, b, p)
+    topics, p = read_array(_decode_items_offset_for_leader_topic_v2, 6, b, p)
     return OffsetForLeaderEpochRequest(topics=topics), p
 
 
 def _encode_offset_for_leader_epoch_request_v2(o: OffsetForLeaderEpochRequest, out: Append) -> None:
-    write_array(_encode_offset_for_leader_topic_v2, o.topics, out)
+    write_array(_encode_items_offset_for_leader_topic_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_for_leader_epoch_request_v3(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     replica_id = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_offset_for_leader_topic_v2, 6, b, p + 4)
+    topics, p = read_array(_decode_items_offset_for_leader_topic_v2, 6, b, p + 4)
     return OffsetForLeaderEpochRequest(replica_id, topics), p
 
 
 def _encode_offset_for_leader_epoch_request_v3(o: OffsetForLeaderEpochRequest, out: Append) -> None:
     out(pack_i(o.replica_id))
-    write_array(_encode_offset_for_leader_topic_v2, o.topics, out)
+    write_array(_encode_items_offset_for_leader_topic_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_for_leader_partition_v4(b: Buffer, p: int) -> tuple[OffsetForLeaderPartition, int]:
-    partition, current_leader_epoch, leader_epoch = unpack_iii(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return OffsetForLeaderPartition(partition, current_leader_epoch, leader_epoch, **tagged), p
-    return OffsetForLeaderPartition(partition, current_leader_epoch, leader_epoch), p + 13
+def _decode_items_offset_for_leader_partition_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetForLeaderPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition, current_leader_epoch, leader_epoch = unpack_iii(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(OffsetForLeaderPartition(partition, current_leader_epoch, leader_epoch, **tagged))
+        else:
+            values.append(OffsetForLeaderPartition(partition, current_leader_epoch, leader_epoch))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_offset_for_leader_partition_v4(o: OffsetForLeaderPartition, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderPartition:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiix(o.partition, o.current_leader_epoch, o.leader_epoch))
+def _encode_items_offset_for_leader_partition_v4(values: tuple[OffsetForLeaderPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderPartition:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiix(o.partition, o.current_leader_epoch, o.leader_epoch))
 
 
-_rows_offset_for_leader_partition_v4 = Rows(
-    OffsetForLeaderPartition, _decode_offset_for_leader_partition_v4, "iii", True,
+_rows_offset_for_leader_partition_v4 = rows(
+    OffsetForLeaderPartition, _decode_items_offset_for_leader_partition_v4, "iii", True,
 )
 
 
-def _decode_offset_for_leader_topic_v4(b: Buffer, p: int) -> tuple[OffsetForLeaderTopic, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_offset_for_leader_partition_v4, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetForLeaderTopic(topic, partitions, **tagged), p
-    return OffsetForLeaderTopic(topic, partitions), p + 1
+def _decode_items_offset_for_leader_topic_v4(b: Buffer, p: int, n: int) -> tuple[tuple[OffsetForLeaderTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_offset_for_leader_partition_v4, 13, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetForLeaderTopic(topic, partitions, **tagged))
+        else:
+            values.append(OffsetForLeaderTopic(topic, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_for_leader_topic_v4(o: OffsetForLeaderTopic, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderTopic:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_array(_encode_offset_for_leader_partition_v4, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_for_leader_topic_v4(values: tuple[OffsetForLeaderTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderTopic:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_array(_encode_items_offset_for_leader_partition_v4, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_for_leader_epoch_request_v4(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     replica_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_offset_for_leader_topic_v4, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_offset_for_leader_topic_v4, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetForLeaderEpochRequest(replica_id, topics, **tagged), p
@@ -343,7 +376,7 @@ def _decode_offset_for_leader_epoch_request_v4(b: Buffer, p: int) -> tuple[Offse
 
 def _encode_offset_for_leader_epoch_request_v4(o: OffsetForLeaderEpochRequest, out: Append) -> None:
     out(pack_i(o.replica_id))
-    write_compact_array(_encode_offset_for_leader_topic_v4, o.topics, out)
+    write_compact_array(_encode_items_offset_for_leader_topic_v4, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -355,27 +388,13 @@ OffsetForLeaderEpochRequest.codec = Codec(
     TABLE,
     classes=(OffsetForLeaderPartition, OffsetForLeaderTopic, OffsetForLeaderEpochRequest),
     decoders=(
-        _decode_offset_for_leader_partition_v0,
-        _decode_offset_for_leader_topic_v0,
-        _decode_offset_for_leader_epoch_request_v0,
-        _decode_offset_for_leader_partition_v2,
-        _decode_offset_for_leader_topic_v2,
-        _decode_offset_for_leader_epoch_request_v2,
-        _decode_offset_for_leader_epoch_request_v3,
-        _decode_offset_for_leader_partition_v4,
-        _decode_offset_for_leader_topic_v4,
+        _decode_offset_for_leader_epoch_request_v0, _decode_offset_for_leader_epoch_request_v0,
+        _decode_offset_for_leader_epoch_request_v2, _decode_offset_for_leader_epoch_request_v3,
         _decode_offset_for_leader_epoch_request_v4,
     ),
     encoders=(
-        _encode_offset_for_leader_partition_v0,
-        _encode_offset_for_leader_topic_v0,
-        _encode_offset_for_leader_epoch_request_v0,
-        _encode_offset_for_leader_partition_v2,
-        _encode_offset_for_leader_topic_v2,
-        _encode_offset_for_leader_epoch_request_v2,
-        _encode_offset_for_leader_epoch_request_v3,
-        _encode_offset_for_leader_partition_v4,
-        _encode_offset_for_leader_topic_v4,
+        _encode_offset_for_leader_epoch_request_v0, _encode_offset_for_leader_epoch_request_v0,
+        _encode_offset_for_leader_epoch_request_v2, _encode_offset_for_leader_epoch_request_v3,
         _encode_offset_for_leader_epoch_request_v4,
     ),
 )

@@ -11,18 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows, shaped
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -194,144 +185,192 @@ unpack_hiq, pack_hiq = unpacker("hiq"), packer("hiq")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_epoch_end_offset_v0(b: Buffer, p: int) -> tuple[EpochEndOffset, int]:
-    error_code, partition, end_offset = unpack_hiq(b, p)
-    return EpochEndOffset(error_code, partition, end_offset=end_offset), p + 14
+def _decode_items_epoch_end_offset_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EpochEndOffset, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code, partition, end_offset = unpack_hiq(b, p)
+        values.append(EpochEndOffset(error_code, partition, end_offset=end_offset))
+        p += 14
+    return tuple(values), p
 
 
-def _encode_epoch_end_offset_v0(o: EpochEndOffset, out: Append) -> None:
-    if o.__class__ is not EpochEndOffset:
-        raise TypeError
-    out(pack_hiq(o.error_code, o.partition, o.end_offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_epoch_end_offset_v0(values: tuple[EpochEndOffset, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EpochEndOffset:
+            raise TypeError
+        out(pack_hiq(o.error_code, o.partition, o.end_offset))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_offset_for_leader_topic_result_v0(b: Buffer, p: int) -> tuple[OffsetForLeaderTopicResult, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_array(_decode_epoch_end_offset_v0, 14, b, p)
-    return OffsetForLeaderTopicResult(topic, partitions), p
+_rows_epoch_end_offset_v0 = shaped(
+    lambda rows: [EpochEndOffset(r[0], r[1], end_offset=r[2]) for r in rows], _decode_items_epoch_end_offset_v0, "hiq",
+    False,
+)
 
 
-def _encode_offset_for_leader_topic_result_v0(o: OffsetForLeaderTopicResult, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderTopicResult:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_epoch_end_offset_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _decode_items_offset_for_leader_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetForLeaderTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_rows_epoch_end_offset_v0, 14, b, p)
+        values.append(OffsetForLeaderTopicResult(topic, partitions))
+    return tuple(values), p
+
+
+def _encode_items_offset_for_leader_topic_result_v0(
+    values: tuple[OffsetForLeaderTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderTopicResult:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_epoch_end_offset_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_for_leader_epoch_response_v0(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochResponse, int]:
-    topics, p = read_array(_decode_offset_for_leader_topic_result_v0, 6, b, p)
+    topics, p = read_array(_decode_items_offset_for_leader_topic_result_v0, 6, b, p)
     return OffsetForLeaderEpochResponse(topics=topics), p
 
 
 def _encode_offset_for_leader_epoch_response_v0(o: OffsetForLeaderEpochResponse, out: Append) -> None:
-    write_array(_encode_offset_for_leader_topic_result_v0, o.topics, out)
+    write_array(_encode_items_offset_for_leader_topic_result_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_epoch_end_offset_v1(b: Buffer, p: int) -> tuple[EpochEndOffset, int]:
-    error_code, partition, leader_epoch, end_offset = unpack_hiiq(b, p)
-    return EpochEndOffset(error_code, partition, leader_epoch, end_offset), p + 18
+def _decode_items_epoch_end_offset_v1(b: Buffer, p: int, n: int) -> tuple[tuple[EpochEndOffset, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code, partition, leader_epoch, end_offset = unpack_hiiq(b, p)
+        values.append(EpochEndOffset(error_code, partition, leader_epoch, end_offset))
+        p += 18
+    return tuple(values), p
 
 
-def _encode_epoch_end_offset_v1(o: EpochEndOffset, out: Append) -> None:
-    if o.__class__ is not EpochEndOffset:
-        raise TypeError
-    out(pack_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_epoch_end_offset_v1(values: tuple[EpochEndOffset, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EpochEndOffset:
+            raise TypeError
+        out(pack_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_epoch_end_offset_v1 = Rows(EpochEndOffset, _decode_epoch_end_offset_v1, "hiiq", False)
+_rows_epoch_end_offset_v1 = rows(EpochEndOffset, _decode_items_epoch_end_offset_v1, "hiiq", False)
 
 
-def _decode_offset_for_leader_topic_result_v1(b: Buffer, p: int) -> tuple[OffsetForLeaderTopicResult, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_rows(_rows_epoch_end_offset_v1, b, p)
-    return OffsetForLeaderTopicResult(topic, partitions), p
+def _decode_items_offset_for_leader_topic_result_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetForLeaderTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_array(_rows_epoch_end_offset_v1, 18, b, p)
+        values.append(OffsetForLeaderTopicResult(topic, partitions))
+    return tuple(values), p
 
 
-def _encode_offset_for_leader_topic_result_v1(o: OffsetForLeaderTopicResult, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderTopicResult:
-        raise TypeError
-    write_string(o.topic, out)
-    write_array(_encode_epoch_end_offset_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_offset_for_leader_topic_result_v1(
+    values: tuple[OffsetForLeaderTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderTopicResult:
+            raise TypeError
+        write_string(o.topic, out)
+        write_array(_encode_items_epoch_end_offset_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_for_leader_epoch_response_v1(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochResponse, int]:
-    topics, p = read_array(_decode_offset_for_leader_topic_result_v1, 6, b, p)
+    topics, p = read_array(_decode_items_offset_for_leader_topic_result_v1, 6, b, p)
     return OffsetForLeaderEpochResponse(topics=topics), p
 
 
 def _encode_offset_for_leader_epoch_response_v1(o: OffsetForLeaderEpochResponse, out: Append) -> None:
-    write_array(_encode_offset_for_leader_topic_result_v1, o.topics, out)
+    write_array(_encode_items_offset_for_leader_topic_result_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_offset_for_leader_epoch_response_v2(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_offset_for_leader_topic_result_v1, 6, b, p + 4)
+    topics, p = read_array(_decode_items_offset_for_leader_topic_result_v1, 6, b, p + 4)
     return OffsetForLeaderEpochResponse(throttle_time_ms, topics), p
 
 
 def _encode_offset_for_leader_epoch_response_v2(o: OffsetForLeaderEpochResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_offset_for_leader_topic_result_v1, o.topics, out)
+    write_array(_encode_items_offset_for_leader_topic_result_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_epoch_end_offset_v4(b: Buffer, p: int) -> tuple[EpochEndOffset, int]:
-    error_code, partition, leader_epoch, end_offset = unpack_hiiq(b, p)
-    if b[p + 18]:
-        tagged, p = read_tags({}, b, p + 18)
-        return EpochEndOffset(error_code, partition, leader_epoch, end_offset, **tagged), p
-    return EpochEndOffset(error_code, partition, leader_epoch, end_offset), p + 19
+def _decode_items_epoch_end_offset_v4(b: Buffer, p: int, n: int) -> tuple[tuple[EpochEndOffset, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code, partition, leader_epoch, end_offset = unpack_hiiq(b, p)
+        if b[p + 18]:
+            tagged, p = read_tags({}, b, p + 18)
+            values.append(EpochEndOffset(error_code, partition, leader_epoch, end_offset, **tagged))
+        else:
+            values.append(EpochEndOffset(error_code, partition, leader_epoch, end_offset))
+            p += 19
+    return tuple(values), p
 
 
-def _encode_epoch_end_offset_v4(o: EpochEndOffset, out: Append) -> None:
-    if o.__class__ is not EpochEndOffset:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset))
+def _encode_items_epoch_end_offset_v4(values: tuple[EpochEndOffset, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EpochEndOffset:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset))
 
 
-_rows_epoch_end_offset_v4 = Rows(EpochEndOffset, _decode_epoch_end_offset_v4, "hiiq", True)
+_rows_epoch_end_offset_v4 = rows(EpochEndOffset, _decode_items_epoch_end_offset_v4, "hiiq", True)
 
 
-def _decode_offset_for_leader_topic_result_v4(b: Buffer, p: int) -> tuple[OffsetForLeaderTopicResult, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_epoch_end_offset_v4, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return OffsetForLeaderTopicResult(topic, partitions, **tagged), p
-    return OffsetForLeaderTopicResult(topic, partitions), p + 1
+def _decode_items_offset_for_leader_topic_result_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[OffsetForLeaderTopicResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_epoch_end_offset_v4, 19, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(OffsetForLeaderTopicResult(topic, partitions, **tagged))
+        else:
+            values.append(OffsetForLeaderTopicResult(topic, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_offset_for_leader_topic_result_v4(o: OffsetForLeaderTopicResult, out: Append) -> None:
-    if o.__class__ is not OffsetForLeaderTopicResult:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_array(_encode_epoch_end_offset_v4, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_offset_for_leader_topic_result_v4(
+    values: tuple[OffsetForLeaderTopicResult, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not OffsetForLeaderTopicResult:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_array(_encode_items_epoch_end_offset_v4, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_offset_for_leader_epoch_response_v4(b: Buffer, p: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_offset_for_leader_topic_result_v4, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_offset_for_leader_topic_result_v4, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return OffsetForLeaderEpochResponse(throttle_time_ms, topics, **tagged), p
@@ -340,7 +379,7 @@ def _decode_offset_for_leader_epoch_response_v4(b: Buffer, p: int) -> tuple[Offs
 
 def _encode_offset_for_leader_epoch_response_v4(o: OffsetForLeaderEpochResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_offset_for_leader_topic_result_v4, o.topics, out)
+    write_compact_array(_encode_items_offset_for_leader_topic_result_v4, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -352,27 +391,13 @@ OffsetForLeaderEpochResponse.codec = Codec(
     TABLE,
     classes=(EpochEndOffset, OffsetForLeaderTopicResult, OffsetForLeaderEpochResponse),
     decoders=(
-        _decode_epoch_end_offset_v0,
-        _decode_offset_for_leader_topic_result_v0,
-        _decode_offset_for_leader_epoch_response_v0,
-        _decode_epoch_end_offset_v1,
-        _decode_offset_for_leader_topic_result_v1,
-        _decode_offset_for_leader_epoch_response_v1,
-        _decode_offset_for_leader_epoch_response_v2,
-        _decode_epoch_end_offset_v4,
-        _decode_offset_for_leader_topic_result_v4,
+        _decode_offset_for_leader_epoch_response_v0, _decode_offset_for_leader_epoch_response_v1,
+        _decode_offset_for_leader_epoch_response_v2, _decode_offset_for_leader_epoch_response_v2,
         _decode_offset_for_leader_epoch_response_v4,
     ),
     encoders=(
-        _encode_epoch_end_offset_v0,
-        _encode_offset_for_leader_topic_result_v0,
-        _encode_offset_for_leader_epoch_response_v0,
-        _encode_epoch_end_offset_v1,
-        _encode_offset_for_leader_topic_result_v1,
-        _encode_offset_for_leader_epoch_response_v1,
-        _encode_offset_for_leader_epoch_response_v2,
-        _encode_epoch_end_offset_v4,
-        _encode_offset_for_leader_topic_result_v4,
+        _encode_offset_for_leader_epoch_response_v0, _encode_offset_for_leader_epoch_response_v1,
+        _encode_offset_for_leader_epoch_response_v2, _encode_offset_for_leader_epoch_response_v2,
         _encode_offset_for_leader_epoch_response_v4,
     ),
 )

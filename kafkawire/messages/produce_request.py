@@ -230,39 +230,47 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_produce_data_v0(b: Buffer, p: int) -> tuple[PartitionProduceData, int]:
-    index = unpack_i(b, p)[0]
-    records, p = read_nullable_bytes(b, p + 4)
-    return PartitionProduceData(index, records), p
+def _decode_items_partition_produce_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionProduceData, ...], int]:
+    values = []
+    for _ in range(n):
+        index = unpack_i(b, p)[0]
+        records, p = read_nullable_bytes(b, p + 4)
+        values.append(PartitionProduceData(index, records))
+    return tuple(values), p
 
 
-def _encode_partition_produce_data_v0(o: PartitionProduceData, out: Append) -> None:
-    if o.__class__ is not PartitionProduceData:
-        raise TypeError
-    out(pack_i(o.index))
-    write_nullable_bytes(o.records, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_produce_data_v0(values: tuple[PartitionProduceData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceData:
+            raise TypeError
+        out(pack_i(o.index))
+        write_nullable_bytes(o.records, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_topic_produce_data_v0(b: Buffer, p: int) -> tuple[TopicProduceData, int]:
-    name, p = read_string(b, p)
-    partition_data, p = read_array(_decode_partition_produce_data_v0, 8, b, p)
-    return TopicProduceData(name, partition_data=partition_data), p
+def _decode_items_topic_produce_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceData, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_data, p = read_array(_decode_items_partition_produce_data_v0, 8, b, p)
+        values.append(TopicProduceData(name, partition_data=partition_data))
+    return tuple(values), p
 
 
-def _encode_topic_produce_data_v0(o: TopicProduceData, out: Append) -> None:
-    if o.__class__ is not TopicProduceData:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_partition_produce_data_v0, o.partition_data, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_produce_data_v0(values: tuple[TopicProduceData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceData:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_partition_produce_data_v0, o.partition_data, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_produce_request_v0(b: Buffer, p: int) -> tuple[ProduceRequest, int]:
     acks, timeout_ms = unpack_hi(b, p)
-    topic_data, p = read_array(_decode_topic_produce_data_v0, 6, b, p + 6)
+    topic_data, p = read_array(_decode_items_topic_produce_data_v0, 6, b, p + 6)
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data), p
 
 
@@ -270,7 +278,7 @@ def _encode_produce_request_v0(o: ProduceRequest, out: Append) -> None:
     if o.transactional_id is not None:
         raise ValueError("transactional_id")
     out(pack_hi(o.acks, o.timeout_ms))
-    write_array(_encode_topic_produce_data_v0, o.topic_data, out)
+    write_array(_encode_items_topic_produce_data_v0, o.topic_data, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -278,62 +286,74 @@ def _encode_produce_request_v0(o: ProduceRequest, out: Append) -> None:
 def _decode_produce_request_v3(b: Buffer, p: int) -> tuple[ProduceRequest, int]:
     transactional_id, p = read_nullable_string(b, p)
     acks, timeout_ms = unpack_hi(b, p)
-    topic_data, p = read_array(_decode_topic_produce_data_v0, 6, b, p + 6)
+    topic_data, p = read_array(_decode_items_topic_produce_data_v0, 6, b, p + 6)
     return ProduceRequest(transactional_id, acks, timeout_ms, topic_data), p
 
 
 def _encode_produce_request_v3(o: ProduceRequest, out: Append) -> None:
     write_nullable_string(o.transactional_id, out)
     out(pack_hi(o.acks, o.timeout_ms))
-    write_array(_encode_topic_produce_data_v0, o.topic_data, out)
+    write_array(_encode_items_topic_produce_data_v0, o.topic_data, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_produce_data_v9(b: Buffer, p: int) -> tuple[PartitionProduceData, int]:
-    index = unpack_i(b, p)[0]
-    records, p = read_compact_nullable_bytes(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionProduceData(index, records, **tagged), p
-    return PartitionProduceData(index, records), p + 1
+def _decode_items_partition_produce_data_v9(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionProduceData, ...], int]:
+    values = []
+    for _ in range(n):
+        index = unpack_i(b, p)[0]
+        records, p = read_compact_nullable_bytes(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionProduceData(index, records, **tagged))
+        else:
+            values.append(PartitionProduceData(index, records))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_produce_data_v9(o: PartitionProduceData, out: Append) -> None:
-    if o.__class__ is not PartitionProduceData:
-        raise TypeError
-    out(pack_i(o.index))
-    write_compact_nullable_bytes(o.records, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_produce_data_v9(values: tuple[PartitionProduceData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceData:
+            raise TypeError
+        out(pack_i(o.index))
+        write_compact_nullable_bytes(o.records, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_produce_data_v9(b: Buffer, p: int) -> tuple[TopicProduceData, int]:
-    name, p = read_compact_string(b, p)
-    partition_data, p = read_compact_array(_decode_partition_produce_data_v9, 6, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicProduceData(name, partition_data=partition_data, **tagged), p
-    return TopicProduceData(name, partition_data=partition_data), p + 1
+def _decode_items_topic_produce_data_v9(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceData, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_data, p = read_compact_array(_decode_items_partition_produce_data_v9, 6, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicProduceData(name, partition_data=partition_data, **tagged))
+        else:
+            values.append(TopicProduceData(name, partition_data=partition_data))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_produce_data_v9(o: TopicProduceData, out: Append) -> None:
-    if o.__class__ is not TopicProduceData:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_produce_data_v9, o.partition_data, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_produce_data_v9(values: tuple[TopicProduceData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceData:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_produce_data_v9, o.partition_data, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_produce_request_v9(b: Buffer, p: int) -> tuple[ProduceRequest, int]:
     transactional_id, p = read_compact_nullable_string(b, p)
     acks, timeout_ms = unpack_hi(b, p)
-    topic_data, p = read_compact_array(_decode_topic_produce_data_v9, 3, b, p + 6)
+    topic_data, p = read_compact_array(_decode_items_topic_produce_data_v9, 3, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ProduceRequest(transactional_id, acks, timeout_ms, topic_data, **tagged), p
@@ -343,37 +363,43 @@ def _decode_produce_request_v9(b: Buffer, p: int) -> tuple[ProduceRequest, int]:
 def _encode_produce_request_v9(o: ProduceRequest, out: Append) -> None:
     write_compact_nullable_string(o.transactional_id, out)
     out(pack_hi(o.acks, o.timeout_ms))
-    write_compact_array(_encode_topic_produce_data_v9, o.topic_data, out)
+    write_compact_array(_encode_items_topic_produce_data_v9, o.topic_data, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_topic_produce_data_v13(b: Buffer, p: int) -> tuple[TopicProduceData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partition_data, p = read_compact_array(_decode_partition_produce_data_v9, 6, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicProduceData(topic_id=topic_id, partition_data=partition_data, **tagged), p
-    return TopicProduceData(topic_id=topic_id, partition_data=partition_data), p + 1
+def _decode_items_topic_produce_data_v13(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partition_data, p = read_compact_array(_decode_items_partition_produce_data_v9, 6, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicProduceData(topic_id=topic_id, partition_data=partition_data, **tagged))
+        else:
+            values.append(TopicProduceData(topic_id=topic_id, partition_data=partition_data))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_produce_data_v13(o: TopicProduceData, out: Append) -> None:
-    if o.__class__ is not TopicProduceData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_produce_data_v9, o.partition_data, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_produce_data_v13(values: tuple[TopicProduceData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_produce_data_v9, o.partition_data, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_produce_request_v13(b: Buffer, p: int) -> tuple[ProduceRequest, int]:
     transactional_id, p = read_compact_nullable_string(b, p)
     acks, timeout_ms = unpack_hi(b, p)
-    topic_data, p = read_compact_array(_decode_topic_produce_data_v13, 18, b, p + 6)
+    topic_data, p = read_compact_array(_decode_items_topic_produce_data_v13, 18, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ProduceRequest(transactional_id, acks, timeout_ms, topic_data, **tagged), p
@@ -383,7 +409,7 @@ def _decode_produce_request_v13(b: Buffer, p: int) -> tuple[ProduceRequest, int]
 def _encode_produce_request_v13(o: ProduceRequest, out: Append) -> None:
     write_compact_nullable_string(o.transactional_id, out)
     out(pack_hi(o.acks, o.timeout_ms))
-    write_compact_array(_encode_topic_produce_data_v13, o.topic_data, out)
+    write_compact_array(_encode_items_topic_produce_data_v13, o.topic_data, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -395,25 +421,15 @@ ProduceRequest.codec = Codec(
     TABLE,
     classes=(PartitionProduceData, TopicProduceData, ProduceRequest),
     decoders=(
-        _decode_partition_produce_data_v0,
-        _decode_topic_produce_data_v0,
-        _decode_produce_request_v0,
-        _decode_produce_request_v3,
-        _decode_partition_produce_data_v9,
-        _decode_topic_produce_data_v9,
-        _decode_produce_request_v9,
-        _decode_topic_produce_data_v13,
-        _decode_produce_request_v13,
+        _decode_produce_request_v0, _decode_produce_request_v0, _decode_produce_request_v0, _decode_produce_request_v3,
+        _decode_produce_request_v3, _decode_produce_request_v3, _decode_produce_request_v3, _decode_produce_request_v3,
+        _decode_produce_request_v3, _decode_produce_request_v9, _decode_produce_request_v9, _decode_produce_request_v9,
+        _decode_produce_request_v9, _decode_produce_request_v13,
     ),
     encoders=(
-        _encode_partition_produce_data_v0,
-        _encode_topic_produce_data_v0,
-        _encode_produce_request_v0,
-        _encode_produce_request_v3,
-        _encode_partition_produce_data_v9,
-        _encode_topic_produce_data_v9,
-        _encode_produce_request_v9,
-        _encode_topic_produce_data_v13,
-        _encode_produce_request_v13,
+        _encode_produce_request_v0, _encode_produce_request_v0, _encode_produce_request_v0, _encode_produce_request_v3,
+        _encode_produce_request_v3, _encode_produce_request_v3, _encode_produce_request_v3, _encode_produce_request_v3,
+        _encode_produce_request_v3, _encode_produce_request_v9, _encode_produce_request_v9, _encode_produce_request_v9,
+        _encode_produce_request_v9, _encode_produce_request_v13,
     ),
 )

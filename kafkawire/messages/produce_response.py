@@ -29,19 +29,18 @@ from kafkawire.wire.layout import (
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
     make_uuid,
     read_array,
     read_compact_array,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
-    read_rows,
     read_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -464,56 +463,67 @@ pack_iix = packer("iix")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_produce_response_v0(b: Buffer, p: int) -> tuple[PartitionProduceResponse, int]:
-    index, error_code, base_offset = unpack_ihq(b, p)
-    return PartitionProduceResponse(index, error_code, base_offset), p + 14
+def _decode_items_partition_produce_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[PartitionProduceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        index, error_code, base_offset = unpack_ihq(b, p)
+        values.append(PartitionProduceResponse(index, error_code, base_offset))
+        p += 14
+    return tuple(values), p
 
 
-def _encode_partition_produce_response_v0(o: PartitionProduceResponse, out: Append) -> None:
-    if o.__class__ is not PartitionProduceResponse:
-        raise TypeError
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    out(pack_ihq(o.index, o.error_code, o.base_offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_produce_response_v0(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceResponse:
+            raise TypeError
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        out(pack_ihq(o.index, o.error_code, o.base_offset))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_partition_produce_response_v0 = Rows(
-    PartitionProduceResponse, _decode_partition_produce_response_v0, "ihq", False,
+_rows_partition_produce_response_v0 = rows(
+    PartitionProduceResponse, _decode_items_partition_produce_response_v0, "ihq", False,
 )
 
 
-def _decode_topic_produce_response_v0(b: Buffer, p: int) -> tuple[TopicProduceResponse, int]:
-    name, p = read_string(b, p)
-    partition_responses, p = read_rows(_rows_partition_produce_response_v0, b, p)
-    return TopicProduceResponse(name, partition_responses=partition_responses), p
+def _decode_items_topic_produce_response_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_responses, p = read_array(_rows_partition_produce_response_v0, 14, b, p)
+        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
+    return tuple(values), p
 
 
-def _encode_topic_produce_response_v0(o: TopicProduceResponse, out: Append) -> None:
-    if o.__class__ is not TopicProduceResponse:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_partition_produce_response_v0, o.partition_responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_produce_response_v0(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceResponse:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_partition_produce_response_v0, o.partition_responses, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_produce_response_v0(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_topic_produce_response_v0, 6, b, p)
+    responses, p = read_array(_decode_items_topic_produce_response_v0, 6, b, p)
     return ProduceResponse(responses), p
 
 
 def _encode_produce_response_v0(o: ProduceResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
-    write_array(_encode_topic_produce_response_v0, o.responses, out)
+    write_array(_encode_items_topic_produce_response_v0, o.responses, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
 def _decode_produce_response_v1(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_topic_produce_response_v0, 6, b, p)
+    responses, p = read_array(_decode_items_topic_produce_response_v0, 6, b, p)
     throttle_time_ms = unpack_i(b, p)[0]
     return ProduceResponse(responses, throttle_time_ms), p + 4
 
@@ -521,49 +531,60 @@ def _decode_produce_response_v1(b: Buffer, p: int) -> tuple[ProduceResponse, int
 def _encode_produce_response_v1(o: ProduceResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
-    write_array(_encode_topic_produce_response_v0, o.responses, out)
+    write_array(_encode_items_topic_produce_response_v0, o.responses, out)
     out(pack_i(o.throttle_time_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_produce_response_v2(b: Buffer, p: int) -> tuple[PartitionProduceResponse, int]:
-    index, error_code, base_offset, log_append_time_ms = unpack_ihqq(b, p)
-    return PartitionProduceResponse(index, error_code, base_offset, log_append_time_ms), p + 22
+def _decode_items_partition_produce_response_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[PartitionProduceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        index, error_code, base_offset, log_append_time_ms = unpack_ihqq(b, p)
+        values.append(PartitionProduceResponse(index, error_code, base_offset, log_append_time_ms))
+        p += 22
+    return tuple(values), p
 
 
-def _encode_partition_produce_response_v2(o: PartitionProduceResponse, out: Append) -> None:
-    if o.__class__ is not PartitionProduceResponse:
-        raise TypeError
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    out(pack_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_produce_response_v2(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceResponse:
+            raise TypeError
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        out(pack_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_partition_produce_response_v2 = Rows(
-    PartitionProduceResponse, _decode_partition_produce_response_v2, "ihqq", False,
+_rows_partition_produce_response_v2 = rows(
+    PartitionProduceResponse, _decode_items_partition_produce_response_v2, "ihqq", False,
 )
 
 
-def _decode_topic_produce_response_v2(b: Buffer, p: int) -> tuple[TopicProduceResponse, int]:
-    name, p = read_string(b, p)
-    partition_responses, p = read_rows(_rows_partition_produce_response_v2, b, p)
-    return TopicProduceResponse(name, partition_responses=partition_responses), p
+def _decode_items_topic_produce_response_v2(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_responses, p = read_array(_rows_partition_produce_response_v2, 22, b, p)
+        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
+    return tuple(values), p
 
 
-def _encode_topic_produce_response_v2(o: TopicProduceResponse, out: Append) -> None:
-    if o.__class__ is not TopicProduceResponse:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_partition_produce_response_v2, o.partition_responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_produce_response_v2(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceResponse:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_partition_produce_response_v2, o.partition_responses, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_produce_response_v2(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_topic_produce_response_v2, 6, b, p)
+    responses, p = read_array(_decode_items_topic_produce_response_v2, 6, b, p)
     throttle_time_ms = unpack_i(b, p)[0]
     return ProduceResponse(responses, throttle_time_ms), p + 4
 
@@ -571,49 +592,60 @@ def _decode_produce_response_v2(b: Buffer, p: int) -> tuple[ProduceResponse, int
 def _encode_produce_response_v2(o: ProduceResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
-    write_array(_encode_topic_produce_response_v2, o.responses, out)
+    write_array(_encode_items_topic_produce_response_v2, o.responses, out)
     out(pack_i(o.throttle_time_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_produce_response_v5(b: Buffer, p: int) -> tuple[PartitionProduceResponse, int]:
-    index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-    return PartitionProduceResponse(index, error_code, base_offset, log_append_time_ms, log_start_offset), p + 30
+def _decode_items_partition_produce_response_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[PartitionProduceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
+        values.append(PartitionProduceResponse(index, error_code, base_offset, log_append_time_ms, log_start_offset))
+        p += 30
+    return tuple(values), p
 
 
-def _encode_partition_produce_response_v5(o: PartitionProduceResponse, out: Append) -> None:
-    if o.__class__ is not PartitionProduceResponse:
-        raise TypeError
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_produce_response_v5(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceResponse:
+            raise TypeError
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_partition_produce_response_v5 = Rows(
-    PartitionProduceResponse, _decode_partition_produce_response_v5, "ihqqq", False,
+_rows_partition_produce_response_v5 = rows(
+    PartitionProduceResponse, _decode_items_partition_produce_response_v5, "ihqqq", False,
 )
 
 
-def _decode_topic_produce_response_v5(b: Buffer, p: int) -> tuple[TopicProduceResponse, int]:
-    name, p = read_string(b, p)
-    partition_responses, p = read_rows(_rows_partition_produce_response_v5, b, p)
-    return TopicProduceResponse(name, partition_responses=partition_responses), p
+def _decode_items_topic_produce_response_v5(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_responses, p = read_array(_rows_partition_produce_response_v5, 30, b, p)
+        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
+    return tuple(values), p
 
 
-def _encode_topic_produce_response_v5(o: TopicProduceResponse, out: Append) -> None:
-    if o.__class__ is not TopicProduceResponse:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_partition_produce_response_v5, o.partition_responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_produce_response_v5(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceResponse:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_partition_produce_response_v5, o.partition_responses, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_produce_response_v5(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_topic_produce_response_v5, 6, b, p)
+    responses, p = read_array(_decode_items_topic_produce_response_v5, 6, b, p)
     throttle_time_ms = unpack_i(b, p)[0]
     return ProduceResponse(responses, throttle_time_ms), p + 4
 
@@ -621,65 +653,81 @@ def _decode_produce_response_v5(b: Buffer, p: int) -> tuple[ProduceResponse, int
 def _encode_produce_response_v5(o: ProduceResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
-    write_array(_encode_topic_produce_response_v5, o.responses, out)
+    write_array(_encode_items_topic_produce_response_v5, o.responses, out)
     out(pack_i(o.throttle_time_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_batch_index_and_error_message_v8(b: Buffer, p: int) -> tuple[BatchIndexAndErrorMessage, int]:
-    batch_index = unpack_i(b, p)[0]
-    batch_index_error_message, p = read_nullable_string(b, p + 4)
-    return BatchIndexAndErrorMessage(batch_index, batch_index_error_message), p
+def _decode_items_batch_index_and_error_message_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[BatchIndexAndErrorMessage, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        batch_index = unpack_i(b, p)[0]
+        batch_index_error_message, p = read_nullable_string(b, p + 4)
+        values.append(BatchIndexAndErrorMessage(batch_index, batch_index_error_message))
+    return tuple(values), p
 
 
-def _encode_batch_index_and_error_message_v8(o: BatchIndexAndErrorMessage, out: Append) -> None:
-    if o.__class__ is not BatchIndexAndErrorMessage:
-        raise TypeError
-    out(pack_i(o.batch_index))
-    write_nullable_string(o.batch_index_error_message, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_batch_index_and_error_message_v8(values: tuple[BatchIndexAndErrorMessage, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not BatchIndexAndErrorMessage:
+            raise TypeError
+        out(pack_i(o.batch_index))
+        write_nullable_string(o.batch_index_error_message, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_produce_response_v8(b: Buffer, p: int) -> tuple[PartitionProduceResponse, int]:
-    index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-    record_errors, p = read_array(_decode_batch_index_and_error_message_v8, 6, b, p + 30)
-    error_message, p = read_nullable_string(b, p)
-    return PartitionProduceResponse(
-        index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-    ), p
+def _decode_items_partition_produce_response_v8(b: Buffer, p: int, n: int) -> tuple[
+    tuple[PartitionProduceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
+        record_errors, p = read_array(_decode_items_batch_index_and_error_message_v8, 6, b, p + 30)
+        error_message, p = read_nullable_string(b, p)
+        values.append(PartitionProduceResponse(
+            index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+        ))
+    return tuple(values), p
 
 
-def _encode_partition_produce_response_v8(o: PartitionProduceResponse, out: Append) -> None:
-    if o.__class__ is not PartitionProduceResponse:
-        raise TypeError
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-    write_array(_encode_batch_index_and_error_message_v8, o.record_errors, out)
-    write_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_produce_response_v8(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceResponse:
+            raise TypeError
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
+        write_array(_encode_items_batch_index_and_error_message_v8, o.record_errors, out)
+        write_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_topic_produce_response_v8(b: Buffer, p: int) -> tuple[TopicProduceResponse, int]:
-    name, p = read_string(b, p)
-    partition_responses, p = read_array(_decode_partition_produce_response_v8, 36, b, p)
-    return TopicProduceResponse(name, partition_responses=partition_responses), p
+def _decode_items_topic_produce_response_v8(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_responses, p = read_array(_decode_items_partition_produce_response_v8, 36, b, p)
+        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
+    return tuple(values), p
 
 
-def _encode_topic_produce_response_v8(o: TopicProduceResponse, out: Append) -> None:
-    if o.__class__ is not TopicProduceResponse:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_partition_produce_response_v8, o.partition_responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_produce_response_v8(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceResponse:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_partition_produce_response_v8, o.partition_responses, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_produce_response_v8(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_topic_produce_response_v8, 6, b, p)
+    responses, p = read_array(_decode_items_topic_produce_response_v8, 6, b, p)
     throttle_time_ms = unpack_i(b, p)[0]
     return ProduceResponse(responses, throttle_time_ms), p + 4
 
@@ -687,59 +735,75 @@ def _decode_produce_response_v8(b: Buffer, p: int) -> tuple[ProduceResponse, int
 def _encode_produce_response_v8(o: ProduceResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
-    write_array(_encode_topic_produce_response_v8, o.responses, out)
+    write_array(_encode_items_topic_produce_response_v8, o.responses, out)
     out(pack_i(o.throttle_time_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_batch_index_and_error_message_v9(b: Buffer, p: int) -> tuple[BatchIndexAndErrorMessage, int]:
-    batch_index = unpack_i(b, p)[0]
-    batch_index_error_message, p = read_compact_nullable_string(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return BatchIndexAndErrorMessage(batch_index, batch_index_error_message, **tagged), p
-    return BatchIndexAndErrorMessage(batch_index, batch_index_error_message), p + 1
+def _decode_items_batch_index_and_error_message_v9(b: Buffer, p: int, n: int) -> tuple[
+    tuple[BatchIndexAndErrorMessage, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        batch_index = unpack_i(b, p)[0]
+        batch_index_error_message, p = read_compact_nullable_string(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(BatchIndexAndErrorMessage(batch_index, batch_index_error_message, **tagged))
+        else:
+            values.append(BatchIndexAndErrorMessage(batch_index, batch_index_error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_batch_index_and_error_message_v9(o: BatchIndexAndErrorMessage, out: Append) -> None:
-    if o.__class__ is not BatchIndexAndErrorMessage:
-        raise TypeError
-    out(pack_i(o.batch_index))
-    write_compact_nullable_string(o.batch_index_error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_batch_index_and_error_message_v9(values: tuple[BatchIndexAndErrorMessage, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not BatchIndexAndErrorMessage:
+            raise TypeError
+        out(pack_i(o.batch_index))
+        write_compact_nullable_string(o.batch_index_error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_partition_produce_response_v9(b: Buffer, p: int) -> tuple[PartitionProduceResponse, int]:
-    index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-    record_errors, p = read_compact_array(_decode_batch_index_and_error_message_v9, 6, b, p + 30)
-    error_message, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_PARTITION_PRODUCE_RESPONSE_V9, b, p)
-        return PartitionProduceResponse(
-            index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-            **tagged,
-        ), p
-    return PartitionProduceResponse(
-        index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-    ), p + 1
+def _decode_items_partition_produce_response_v9(b: Buffer, p: int, n: int) -> tuple[
+    tuple[PartitionProduceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
+        record_errors, p = read_compact_array(_decode_items_batch_index_and_error_message_v9, 6, b, p + 30)
+        error_message, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags(_TAGS_PARTITION_PRODUCE_RESPONSE_V9, b, p)
+            values.append(PartitionProduceResponse(
+                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                **tagged,
+            ))
+        else:
+            values.append(PartitionProduceResponse(
+                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_produce_response_v9(o: PartitionProduceResponse, out: Append) -> None:
-    if o.__class__ is not PartitionProduceResponse:
-        raise TypeError
-    if o.current_leader != LeaderIdAndEpoch():
-        raise ValueError("current_leader")
-    out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-    write_compact_array(_encode_batch_index_and_error_message_v9, o.record_errors, out)
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), _TAGS_PARTITION_PRODUCE_RESPONSE_V9, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_produce_response_v9(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceResponse:
+            raise TypeError
+        if o.current_leader != LeaderIdAndEpoch():
+            raise ValueError("current_leader")
+        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
+        write_compact_array(_encode_items_batch_index_and_error_message_v9, o.record_errors, out)
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), _TAGS_PARTITION_PRODUCE_RESPONSE_V9, o, out)
+        else:
+            out(NO_TAGS)
 
 
 _TAGS_PARTITION_PRODUCE_RESPONSE_V9: ReadTags = {
@@ -747,28 +811,34 @@ _TAGS_PARTITION_PRODUCE_RESPONSE_V9: ReadTags = {
 }
 
 
-def _decode_topic_produce_response_v9(b: Buffer, p: int) -> tuple[TopicProduceResponse, int]:
-    name, p = read_compact_string(b, p)
-    partition_responses, p = read_compact_array(_decode_partition_produce_response_v9, 33, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicProduceResponse(name, partition_responses=partition_responses, **tagged), p
-    return TopicProduceResponse(name, partition_responses=partition_responses), p + 1
+def _decode_items_topic_produce_response_v9(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_responses, p = read_compact_array(_decode_items_partition_produce_response_v9, 33, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicProduceResponse(name, partition_responses=partition_responses, **tagged))
+        else:
+            values.append(TopicProduceResponse(name, partition_responses=partition_responses))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_produce_response_v9(o: TopicProduceResponse, out: Append) -> None:
-    if o.__class__ is not TopicProduceResponse:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_produce_response_v9, o.partition_responses, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_produce_response_v9(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceResponse:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_produce_response_v9, o.partition_responses, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_produce_response_v9(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_compact_array(_decode_topic_produce_response_v9, 3, b, p)
+    responses, p = read_compact_array(_decode_items_topic_produce_response_v9, 3, b, p)
     throttle_time_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags(_TAGS_PRODUCE_RESPONSE_V9, b, p + 4)
@@ -779,7 +849,7 @@ def _decode_produce_response_v9(b: Buffer, p: int) -> tuple[ProduceResponse, int
 def _encode_produce_response_v9(o: ProduceResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
-    write_compact_array(_encode_topic_produce_response_v9, o.responses, out)
+    write_compact_array(_encode_items_topic_produce_response_v9, o.responses, out)
     if o.unknown_tagged_fields != ():
         out(pack_i(o.throttle_time_ms))
         write_tags((), _TAGS_PRODUCE_RESPONSE_V9, o, out)
@@ -810,28 +880,36 @@ def _encode_leader_id_and_epoch_v10(o: LeaderIdAndEpoch, out: Append) -> None:
         out(pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _decode_partition_produce_response_v10(b: Buffer, p: int) -> tuple[PartitionProduceResponse, int]:
-    index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-    record_errors, p = read_compact_array(_decode_batch_index_and_error_message_v9, 6, b, p + 30)
-    error_message, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_PARTITION_PRODUCE_RESPONSE_V10, b, p)
-        return PartitionProduceResponse(
-            index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-            **tagged,
-        ), p
-    return PartitionProduceResponse(
-        index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-    ), p + 1
+def _decode_items_partition_produce_response_v10(b: Buffer, p: int, n: int) -> tuple[
+    tuple[PartitionProduceResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
+        record_errors, p = read_compact_array(_decode_items_batch_index_and_error_message_v9, 6, b, p + 30)
+        error_message, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags(_TAGS_PARTITION_PRODUCE_RESPONSE_V10, b, p)
+            values.append(PartitionProduceResponse(
+                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                **tagged,
+            ))
+        else:
+            values.append(PartitionProduceResponse(
+                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_produce_response_v10(o: PartitionProduceResponse, out: Append) -> None:
-    if o.__class__ is not PartitionProduceResponse:
-        raise TypeError
-    out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-    write_compact_array(_encode_batch_index_and_error_message_v9, o.record_errors, out)
-    write_compact_nullable_string(o.error_message, out)
-    write_tags(_TAGGED_PARTITION_PRODUCE_RESPONSE_V10, _TAGS_PARTITION_PRODUCE_RESPONSE_V10, o, out)
+def _encode_items_partition_produce_response_v10(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionProduceResponse:
+            raise TypeError
+        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
+        write_compact_array(_encode_items_batch_index_and_error_message_v9, o.record_errors, out)
+        write_compact_nullable_string(o.error_message, out)
+        write_tags(_TAGGED_PARTITION_PRODUCE_RESPONSE_V10, _TAGS_PARTITION_PRODUCE_RESPONSE_V10, o, out)
 
 
 _TAGS_PARTITION_PRODUCE_RESPONSE_V10: ReadTags = {
@@ -842,52 +920,64 @@ _TAGGED_PARTITION_PRODUCE_RESPONSE_V10: WriteTags = (
 )
 
 
-def _decode_topic_produce_response_v10(b: Buffer, p: int) -> tuple[TopicProduceResponse, int]:
-    name, p = read_compact_string(b, p)
-    partition_responses, p = read_compact_array(_decode_partition_produce_response_v10, 33, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicProduceResponse(name, partition_responses=partition_responses, **tagged), p
-    return TopicProduceResponse(name, partition_responses=partition_responses), p + 1
+def _decode_items_topic_produce_response_v10(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_responses, p = read_compact_array(_decode_items_partition_produce_response_v10, 33, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicProduceResponse(name, partition_responses=partition_responses, **tagged))
+        else:
+            values.append(TopicProduceResponse(name, partition_responses=partition_responses))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_produce_response_v10(o: TopicProduceResponse, out: Append) -> None:
-    if o.__class__ is not TopicProduceResponse:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_produce_response_v10, o.partition_responses, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_produce_response_v10(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceResponse:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_produce_response_v10, o.partition_responses, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_node_endpoint_v10(b: Buffer, p: int) -> tuple[NodeEndpoint, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_compact_nullable_string(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return NodeEndpoint(node_id, host, port, rack, **tagged), p
-    return NodeEndpoint(node_id, host, port, rack), p + 1
+def _decode_items_node_endpoint_v10(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_compact_nullable_string(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(NodeEndpoint(node_id, host, port, rack, **tagged))
+        else:
+            values.append(NodeEndpoint(node_id, host, port, rack))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_node_endpoint_v10(o: NodeEndpoint, out: Append) -> None:
-    if o.__class__ is not NodeEndpoint:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    out(pack_i(o.port))
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_node_endpoint_v10(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not NodeEndpoint:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        out(pack_i(o.port))
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_produce_response_v10(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_compact_array(_decode_topic_produce_response_v10, 3, b, p)
+    responses, p = read_compact_array(_decode_items_topic_produce_response_v10, 3, b, p)
     throttle_time_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags(_TAGS_PRODUCE_RESPONSE_V10, b, p + 4)
@@ -896,41 +986,47 @@ def _decode_produce_response_v10(b: Buffer, p: int) -> tuple[ProduceResponse, in
 
 
 def _encode_produce_response_v10(o: ProduceResponse, out: Append) -> None:
-    write_compact_array(_encode_topic_produce_response_v10, o.responses, out)
+    write_compact_array(_encode_items_topic_produce_response_v10, o.responses, out)
     out(pack_i(o.throttle_time_ms))
     write_tags(_TAGGED_PRODUCE_RESPONSE_V10, _TAGS_PRODUCE_RESPONSE_V10, o, out)
 
 
 _TAGS_PRODUCE_RESPONSE_V10: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_node_endpoint_v10, 11)),
+    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v10, 11)),
 }
 _TAGGED_PRODUCE_RESPONSE_V10: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_node_endpoint_v10)),
+    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v10)),
 )
 
 
-def _decode_topic_produce_response_v13(b: Buffer, p: int) -> tuple[TopicProduceResponse, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partition_responses, p = read_compact_array(_decode_partition_produce_response_v10, 33, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicProduceResponse(topic_id=topic_id, partition_responses=partition_responses, **tagged), p
-    return TopicProduceResponse(topic_id=topic_id, partition_responses=partition_responses), p + 1
+def _decode_items_topic_produce_response_v13(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partition_responses, p = read_compact_array(_decode_items_partition_produce_response_v10, 33, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicProduceResponse(topic_id=topic_id, partition_responses=partition_responses, **tagged))
+        else:
+            values.append(TopicProduceResponse(topic_id=topic_id, partition_responses=partition_responses))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_produce_response_v13(o: TopicProduceResponse, out: Append) -> None:
-    if o.__class__ is not TopicProduceResponse:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_produce_response_v10, o.partition_responses, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_produce_response_v13(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicProduceResponse:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_produce_response_v10, o.partition_responses, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_produce_response_v13(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_compact_array(_decode_topic_produce_response_v13, 18, b, p)
+    responses, p = read_compact_array(_decode_items_topic_produce_response_v13, 18, b, p)
     throttle_time_ms = unpack_i(b, p)[0]
     if b[p + 4]:
         tagged, p = read_tags(_TAGS_PRODUCE_RESPONSE_V13, b, p + 4)
@@ -939,16 +1035,16 @@ def _decode_produce_response_v13(b: Buffer, p: int) -> tuple[ProduceResponse, in
 
 
 def _encode_produce_response_v13(o: ProduceResponse, out: Append) -> None:
-    write_compact_array(_encode_topic_produce_response_v13, o.responses, out)
+    write_compact_array(_encode_items_topic_produce_response_v13, o.responses, out)
     out(pack_i(o.throttle_time_ms))
     write_tags(_TAGGED_PRODUCE_RESPONSE_V13, _TAGS_PRODUCE_RESPONSE_V13, o, out)
 
 
 _TAGS_PRODUCE_RESPONSE_V13: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_node_endpoint_v10, 11)),
+    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v10, 11)),
 }
 _TAGGED_PRODUCE_RESPONSE_V13: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_node_endpoint_v10)),
+    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v10)),
 )
 
 
@@ -960,57 +1056,17 @@ ProduceResponse.codec = Codec(
         ProduceResponse,
     ),
     decoders=(
-        _decode_partition_produce_response_v0,
-        _decode_topic_produce_response_v0,
-        _decode_produce_response_v0,
-        _decode_produce_response_v1,
-        _decode_partition_produce_response_v2,
-        _decode_topic_produce_response_v2,
-        _decode_produce_response_v2,
-        _decode_partition_produce_response_v5,
-        _decode_topic_produce_response_v5,
-        _decode_produce_response_v5,
-        _decode_batch_index_and_error_message_v8,
-        _decode_partition_produce_response_v8,
-        _decode_topic_produce_response_v8,
-        _decode_produce_response_v8,
-        _decode_batch_index_and_error_message_v9,
-        _decode_partition_produce_response_v9,
-        _decode_topic_produce_response_v9,
-        _decode_produce_response_v9,
-        _decode_leader_id_and_epoch_v10,
-        _decode_partition_produce_response_v10,
-        _decode_topic_produce_response_v10,
-        _decode_node_endpoint_v10,
-        _decode_produce_response_v10,
-        _decode_topic_produce_response_v13,
-        _decode_produce_response_v13,
+        _decode_produce_response_v0, _decode_produce_response_v1, _decode_produce_response_v2,
+        _decode_produce_response_v2, _decode_produce_response_v2, _decode_produce_response_v5,
+        _decode_produce_response_v5, _decode_produce_response_v5, _decode_produce_response_v8,
+        _decode_produce_response_v9, _decode_produce_response_v10, _decode_produce_response_v10,
+        _decode_produce_response_v10, _decode_produce_response_v13,
     ),
     encoders=(
-        _encode_partition_produce_response_v0,
-        _encode_topic_produce_response_v0,
-        _encode_produce_response_v0,
-        _encode_produce_response_v1,
-        _encode_partition_produce_response_v2,
-        _encode_topic_produce_response_v2,
-        _encode_produce_response_v2,
-        _encode_partition_produce_response_v5,
-        _encode_topic_produce_response_v5,
-        _encode_produce_response_v5,
-        _encode_batch_index_and_error_message_v8,
-        _encode_partition_produce_response_v8,
-        _encode_topic_produce_response_v8,
-        _encode_produce_response_v8,
-        _encode_batch_index_and_error_message_v9,
-        _encode_partition_produce_response_v9,
-        _encode_topic_produce_response_v9,
-        _encode_produce_response_v9,
-        _encode_leader_id_and_epoch_v10,
-        _encode_partition_produce_response_v10,
-        _encode_topic_produce_response_v10,
-        _encode_node_endpoint_v10,
-        _encode_produce_response_v10,
-        _encode_topic_produce_response_v13,
-        _encode_produce_response_v13,
+        _encode_produce_response_v0, _encode_produce_response_v1, _encode_produce_response_v2,
+        _encode_produce_response_v2, _encode_produce_response_v2, _encode_produce_response_v5,
+        _encode_produce_response_v5, _encode_produce_response_v5, _encode_produce_response_v8,
+        _encode_produce_response_v9, _encode_produce_response_v10, _encode_produce_response_v10,
+        _encode_produce_response_v10, _encode_produce_response_v13,
     ),
 )

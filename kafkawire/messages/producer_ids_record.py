@@ -80,10 +80,6 @@ ProducerIdsRecord.codec = Codec(
     ProducerIdsRecord,
     TABLE,
     classes=(ProducerIdsRecord,),
-    decoders=(
-        _decode_producer_ids_record_v0,
-    ),
-    encoders=(
-        _encode_producer_ids_record_v0,
-    ),
+    decoders=(_decode_producer_ids_record_v0,),
+    encoders=(_encode_producer_ids_record_v0,),
 )

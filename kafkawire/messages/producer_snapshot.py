@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, INT16, INT32, INT64, STRUCT, UINT32, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, read_rows, unpacker
+from kafkawire.wire.read import read_array, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import Append, packer, write_array
 
@@ -101,40 +102,45 @@ unpack_I, pack_I = unpacker("I"), packer("I")
 unpack_qhiqiqiq, pack_qhiqiqiq = unpacker("qhiqiqiq"), packer("qhiqiqiq")
 
 
-def _decode_producer_entry_v1(b: Buffer, p: int) -> tuple[ProducerEntry, int]:
-    (
-        producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch,
-        current_txn_first_offset,
-    ) = unpack_qhiqiqiq(b, p)
-    return ProducerEntry(
-        producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch,
-        current_txn_first_offset,
-    ), p + 46
+def _decode_items_producer_entry_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ProducerEntry, ...], int]:
+    values = []
+    for _ in range(n):
+        (
+            producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch,
+            current_txn_first_offset,
+        ) = unpack_qhiqiqiq(b, p)
+        values.append(ProducerEntry(
+            producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch,
+            current_txn_first_offset,
+        ))
+        p += 46
+    return tuple(values), p
 
 
-def _encode_producer_entry_v1(o: ProducerEntry, out: Append) -> None:
-    if o.__class__ is not ProducerEntry:
-        raise TypeError
-    out(pack_qhiqiqiq(
-        o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch,
-        o.current_txn_first_offset,
-    ))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_producer_entry_v1(values: tuple[ProducerEntry, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ProducerEntry:
+            raise TypeError
+        out(pack_qhiqiqiq(
+            o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch,
+            o.current_txn_first_offset,
+        ))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_producer_entry_v1 = Rows(ProducerEntry, _decode_producer_entry_v1, "qhiqiqiq", False)
+_rows_producer_entry_v1 = rows(ProducerEntry, _decode_items_producer_entry_v1, "qhiqiqiq", False)
 
 
 def _decode_producer_snapshot_v1(b: Buffer, p: int) -> tuple[ProducerSnapshot, int]:
     crc = unpack_I(b, p)[0]
-    producer_entries, p = read_rows(_rows_producer_entry_v1, b, p + 4)
+    producer_entries, p = read_array(_rows_producer_entry_v1, 46, b, p + 4)
     return ProducerSnapshot(crc, producer_entries), p
 
 
 def _encode_producer_snapshot_v1(o: ProducerSnapshot, out: Append) -> None:
     out(pack_I(o.crc))
-    write_array(_encode_producer_entry_v1, o.producer_entries, out)
+    write_array(_encode_items_producer_entry_v1, o.producer_entries, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -143,12 +149,6 @@ ProducerSnapshot.codec = Codec(
     ProducerSnapshot,
     TABLE,
     classes=(ProducerEntry, ProducerSnapshot),
-    decoders=(
-        _decode_producer_entry_v1,
-        _decode_producer_snapshot_v1,
-    ),
-    encoders=(
-        _encode_producer_entry_v1,
-        _encode_producer_snapshot_v1,
-    ),
+    decoders=(_decode_producer_snapshot_v1,),
+    encoders=(_encode_producer_snapshot_v1,),
 )

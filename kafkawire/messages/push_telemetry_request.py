@@ -90,10 +90,6 @@ PushTelemetryRequest.codec = Codec(
     PushTelemetryRequest,
     TABLE,
     classes=(PushTelemetryRequest,),
-    decoders=(
-        _decode_push_telemetry_request_v0,
-    ),
-    encoders=(
-        _encode_push_telemetry_request_v0,
-    ),
+    decoders=(_decode_push_telemetry_request_v0,),
+    encoders=(_encode_push_telemetry_request_v0,),
 )

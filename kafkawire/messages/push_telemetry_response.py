@@ -78,10 +78,6 @@ PushTelemetryResponse.codec = Codec(
     PushTelemetryResponse,
     TABLE,
     classes=(PushTelemetryResponse,),
-    decoders=(
-        _decode_push_telemetry_response_v0,
-    ),
-    encoders=(
-        _encode_push_telemetry_response_v0,
-    ),
+    decoders=(_decode_push_telemetry_response_v0,),
+    encoders=(_encode_push_telemetry_response_v0,),
 )

@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, INT64, NULLABLE, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, make_uuid, read_compact_nullable_rows, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import make_uuid, read_compact_nullable_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_nullable_array, write_compact_string, write_tags
 
@@ -112,31 +113,37 @@ unpack_iiiu, pack_iiiu = unpacker("iii16s"), packer("iii16s")
 pack_iiiux = packer("iii16sx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_voter_v0(b: Buffer, p: int) -> tuple[Voter, int]:
-    voter_id = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return Voter(voter_id, **tagged), p
-    return Voter(voter_id), p + 5
+def _decode_items_voter_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Voter, ...], int]:
+    values = []
+    for _ in range(n):
+        voter_id = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(Voter(voter_id, **tagged))
+        else:
+            values.append(Voter(voter_id))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_voter_v0(o: Voter, out: Append) -> None:
-    if o.__class__ is not Voter:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.voter_id))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.voter_id))
+def _encode_items_voter_v0(values: tuple[Voter, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Voter:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.voter_id))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.voter_id))
 
 
-_rows_voter_v0 = Rows(Voter, _decode_voter_v0, "i", True)
+_rows_voter_v0 = rows(Voter, _decode_items_voter_v0, "i", True)
 
 
 def _decode_quorum_state_data_v0(b: Buffer, p: int) -> tuple[QuorumStateData, int]:
     cluster_id, p = read_compact_string(b, p)
     leader_id, leader_epoch, voted_id, applied_offset = unpack_iiiq(b, p)
-    current_voters, p = read_compact_nullable_rows(_rows_voter_v0, b, p + 20)
+    current_voters, p = read_compact_nullable_array(_rows_voter_v0, 5, b, p + 20)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return QuorumStateData(
@@ -153,7 +160,7 @@ def _encode_quorum_state_data_v0(o: QuorumStateData, out: Append) -> None:
         raise ValueError("voted_directory_id")
     write_compact_string(o.cluster_id, out)
     out(pack_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset))
-    write_compact_nullable_array(_encode_voter_v0, o.current_voters, out)
+    write_compact_nullable_array(_encode_items_voter_v0, o.current_voters, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -192,14 +199,6 @@ QuorumStateData.codec = Codec(
     QuorumStateData,
     TABLE,
     classes=(Voter, QuorumStateData),
-    decoders=(
-        _decode_voter_v0,
-        _decode_quorum_state_data_v0,
-        _decode_quorum_state_data_v1,
-    ),
-    encoders=(
-        _encode_voter_v0,
-        _encode_quorum_state_data_v0,
-        _encode_quorum_state_data_v1,
-    ),
+    decoders=(_decode_quorum_state_data_v0, _decode_quorum_state_data_v1),
+    encoders=(_encode_quorum_state_data_v0, _encode_quorum_state_data_v1),
 )

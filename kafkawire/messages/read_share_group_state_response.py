@@ -26,16 +26,9 @@ from kafkawire.wire.layout import (
     Table,
 )
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    make_uuid,
-    read_compact_array,
-    read_compact_nullable_string,
-    read_compact_rows,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_nullable_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_nullable_string, write_tags
 
@@ -166,75 +159,95 @@ pack_qqbhx = packer("qqbhx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_state_batch_v0(b: Buffer, p: int) -> tuple[StateBatch, int]:
-    first_offset, last_offset, delivery_state, delivery_count = unpack_qqbh(b, p)
-    if b[p + 19]:
-        tagged, p = read_tags({}, b, p + 19)
-        return StateBatch(first_offset, last_offset, delivery_state, delivery_count, **tagged), p
-    return StateBatch(first_offset, last_offset, delivery_state, delivery_count), p + 20
+def _decode_items_state_batch_v0(b: Buffer, p: int, n: int) -> tuple[tuple[StateBatch, ...], int]:
+    values = []
+    for _ in range(n):
+        first_offset, last_offset, delivery_state, delivery_count = unpack_qqbh(b, p)
+        if b[p + 19]:
+            tagged, p = read_tags({}, b, p + 19)
+            values.append(StateBatch(first_offset, last_offset, delivery_state, delivery_count, **tagged))
+        else:
+            values.append(StateBatch(first_offset, last_offset, delivery_state, delivery_count))
+            p += 20
+    return tuple(values), p
 
 
-def _encode_state_batch_v0(o: StateBatch, out: Append) -> None:
-    if o.__class__ is not StateBatch:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+def _encode_items_state_batch_v0(values: tuple[StateBatch, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StateBatch:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
 
 
-_rows_state_batch_v0 = Rows(StateBatch, _decode_state_batch_v0, "qqbh", True)
+_rows_state_batch_v0 = rows(StateBatch, _decode_items_state_batch_v0, "qqbh", True)
 
 
-def _decode_partition_result_v0(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    state_epoch, start_offset = unpack_iq(b, p)
-    state_batches, p = read_compact_rows(_rows_state_batch_v0, b, p + 12)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionResult(
-            partition, error_code, error_message, state_epoch, start_offset, state_batches, **tagged,
-        ), p
-    return PartitionResult(partition, error_code, error_message, state_epoch, start_offset, state_batches), p + 1
+def _decode_items_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        state_epoch, start_offset = unpack_iq(b, p)
+        state_batches, p = read_compact_array(_rows_state_batch_v0, 20, b, p + 12)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionResult(
+                partition, error_code, error_message, state_epoch, start_offset, state_batches, **tagged,
+            ))
+        else:
+            values.append(PartitionResult(
+                partition, error_code, error_message, state_epoch, start_offset, state_batches,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_result_v0(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_iq(o.state_epoch, o.start_offset))
-    write_compact_array(_encode_state_batch_v0, o.state_batches, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_result_v0(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_iq(o.state_epoch, o.start_offset))
+        write_compact_array(_encode_items_state_batch_v0, o.state_batches, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_read_state_result_v0(b: Buffer, p: int) -> tuple[ReadStateResult, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_result_v0, 21, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReadStateResult(topic_id, partitions, **tagged), p
-    return ReadStateResult(topic_id, partitions), p + 1
+def _decode_items_read_state_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ReadStateResult, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_result_v0, 21, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReadStateResult(topic_id, partitions, **tagged))
+        else:
+            values.append(ReadStateResult(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_read_state_result_v0(o: ReadStateResult, out: Append) -> None:
-    if o.__class__ is not ReadStateResult:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_result_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_read_state_result_v0(values: tuple[ReadStateResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReadStateResult:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_result_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_read_share_group_state_response_v0(b: Buffer, p: int) -> tuple[ReadShareGroupStateResponse, int]:
-    results, p = read_compact_array(_decode_read_state_result_v0, 18, b, p)
+    results, p = read_compact_array(_decode_items_read_state_result_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ReadShareGroupStateResponse(results, **tagged), p
@@ -242,7 +255,7 @@ def _decode_read_share_group_state_response_v0(b: Buffer, p: int) -> tuple[ReadS
 
 
 def _encode_read_share_group_state_response_v0(o: ReadShareGroupStateResponse, out: Append) -> None:
-    write_compact_array(_encode_read_state_result_v0, o.results, out)
+    write_compact_array(_encode_items_read_state_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -253,16 +266,6 @@ ReadShareGroupStateResponse.codec = Codec(
     ReadShareGroupStateResponse,
     TABLE,
     classes=(StateBatch, PartitionResult, ReadStateResult, ReadShareGroupStateResponse),
-    decoders=(
-        _decode_state_batch_v0,
-        _decode_partition_result_v0,
-        _decode_read_state_result_v0,
-        _decode_read_share_group_state_response_v0,
-    ),
-    encoders=(
-        _encode_state_batch_v0,
-        _encode_partition_result_v0,
-        _encode_read_state_result_v0,
-        _encode_read_share_group_state_response_v0,
-    ),
+    decoders=(_decode_read_share_group_state_response_v0,),
+    encoders=(_encode_read_share_group_state_response_v0,),
 )

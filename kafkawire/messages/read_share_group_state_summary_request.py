@@ -12,16 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    make_uuid,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
 
@@ -115,52 +108,64 @@ pack_iix = packer("iix")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition, leader_epoch = unpack_ii(b, p)
-    if b[p + 8]:
-        tagged, p = read_tags({}, b, p + 8)
-        return PartitionData(partition, leader_epoch, **tagged), p
-    return PartitionData(partition, leader_epoch), p + 9
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, leader_epoch = unpack_ii(b, p)
+        if b[p + 8]:
+            tagged, p = read_tags({}, b, p + 8)
+            values.append(PartitionData(partition, leader_epoch, **tagged))
+        else:
+            values.append(PartitionData(partition, leader_epoch))
+            p += 9
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ii(o.partition, o.leader_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iix(o.partition, o.leader_epoch))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ii(o.partition, o.leader_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iix(o.partition, o.leader_epoch))
 
 
-_rows_partition_data_v0 = Rows(PartitionData, _decode_partition_data_v0, "ii", True)
+_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "ii", True)
 
 
-def _decode_read_state_summary_data_v0(b: Buffer, p: int) -> tuple[ReadStateSummaryData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_partition_data_v0, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReadStateSummaryData(topic_id, partitions, **tagged), p
-    return ReadStateSummaryData(topic_id, partitions), p + 1
+def _decode_items_read_state_summary_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ReadStateSummaryData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_partition_data_v0, 9, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReadStateSummaryData(topic_id, partitions, **tagged))
+        else:
+            values.append(ReadStateSummaryData(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_read_state_summary_data_v0(o: ReadStateSummaryData, out: Append) -> None:
-    if o.__class__ is not ReadStateSummaryData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_read_state_summary_data_v0(values: tuple[ReadStateSummaryData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReadStateSummaryData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_read_share_group_state_summary_request_v0(b: Buffer, p: int) -> tuple[
     ReadShareGroupStateSummaryRequest, int,
 ]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_read_state_summary_data_v0, 18, b, p)
+    topics, p = read_compact_array(_decode_items_read_state_summary_data_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ReadShareGroupStateSummaryRequest(group_id, topics, **tagged), p
@@ -169,7 +174,7 @@ def _decode_read_share_group_state_summary_request_v0(b: Buffer, p: int) -> tupl
 
 def _encode_read_share_group_state_summary_request_v0(o: ReadShareGroupStateSummaryRequest, out: Append) -> None:
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_read_state_summary_data_v0, o.topics, out)
+    write_compact_array(_encode_items_read_state_summary_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -181,13 +186,9 @@ ReadShareGroupStateSummaryRequest.codec = Codec(
     TABLE,
     classes=(PartitionData, ReadStateSummaryData, ReadShareGroupStateSummaryRequest),
     decoders=(
-        _decode_partition_data_v0,
-        _decode_read_state_summary_data_v0,
-        _decode_read_share_group_state_summary_request_v0,
+        _decode_read_share_group_state_summary_request_v0, _decode_read_share_group_state_summary_request_v0,
     ),
     encoders=(
-        _encode_partition_data_v0,
-        _encode_read_state_summary_data_v0,
-        _encode_read_share_group_state_summary_request_v0,
+        _encode_read_share_group_state_summary_request_v0, _encode_read_share_group_state_summary_request_v0,
     ),
 )

@@ -151,54 +151,70 @@ pack_iiqix = packer("iiqix")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_partition_result_v0(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    state_epoch, leader_epoch, start_offset = unpack_iiq(b, p)
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return PartitionResult(
-            partition, error_code, error_message, state_epoch, leader_epoch, start_offset, **tagged,
-        ), p
-    return PartitionResult(partition, error_code, error_message, state_epoch, leader_epoch, start_offset), p + 17
+def _decode_items_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        state_epoch, leader_epoch, start_offset = unpack_iiq(b, p)
+        if b[p + 16]:
+            tagged, p = read_tags({}, b, p + 16)
+            values.append(PartitionResult(
+                partition, error_code, error_message, state_epoch, leader_epoch, start_offset, **tagged,
+            ))
+        else:
+            values.append(PartitionResult(
+                partition, error_code, error_message, state_epoch, leader_epoch, start_offset,
+            ))
+            p += 17
+    return tuple(values), p
 
 
-def _encode_partition_result_v0(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_iiq(o.state_epoch, o.leader_epoch, o.start_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiqx(o.state_epoch, o.leader_epoch, o.start_offset))
+def _encode_items_partition_result_v0(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_iiq(o.state_epoch, o.leader_epoch, o.start_offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiqx(o.state_epoch, o.leader_epoch, o.start_offset))
 
 
-def _decode_read_state_summary_result_v0(b: Buffer, p: int) -> tuple[ReadStateSummaryResult, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_result_v0, 24, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReadStateSummaryResult(topic_id, partitions, **tagged), p
-    return ReadStateSummaryResult(topic_id, partitions), p + 1
+def _decode_items_read_state_summary_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ReadStateSummaryResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_result_v0, 24, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReadStateSummaryResult(topic_id, partitions, **tagged))
+        else:
+            values.append(ReadStateSummaryResult(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_read_state_summary_result_v0(o: ReadStateSummaryResult, out: Append) -> None:
-    if o.__class__ is not ReadStateSummaryResult:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_result_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_read_state_summary_result_v0(values: tuple[ReadStateSummaryResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReadStateSummaryResult:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_result_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_read_share_group_state_summary_response_v0(b: Buffer, p: int) -> tuple[
     ReadShareGroupStateSummaryResponse, int,
 ]:
-    results, p = read_compact_array(_decode_read_state_summary_result_v0, 18, b, p)
+    results, p = read_compact_array(_decode_items_read_state_summary_result_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ReadShareGroupStateSummaryResponse(results, **tagged), p
@@ -206,64 +222,78 @@ def _decode_read_share_group_state_summary_response_v0(b: Buffer, p: int) -> tup
 
 
 def _encode_read_share_group_state_summary_response_v0(o: ReadShareGroupStateSummaryResponse, out: Append) -> None:
-    write_compact_array(_encode_read_state_summary_result_v0, o.results, out)
+    write_compact_array(_encode_items_read_state_summary_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_partition_result_v1(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    state_epoch, leader_epoch, start_offset, delivery_complete_count = unpack_iiqi(b, p)
-    if b[p + 20]:
-        tagged, p = read_tags({}, b, p + 20)
-        return PartitionResult(
-            partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
-            **tagged,
-        ), p
-    return PartitionResult(
-        partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
-    ), p + 21
+def _decode_items_partition_result_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        state_epoch, leader_epoch, start_offset, delivery_complete_count = unpack_iiqi(b, p)
+        if b[p + 20]:
+            tagged, p = read_tags({}, b, p + 20)
+            values.append(PartitionResult(
+                partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
+                **tagged,
+            ))
+        else:
+            values.append(PartitionResult(
+                partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
+            ))
+            p += 21
+    return tuple(values), p
 
 
-def _encode_partition_result_v1(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_iiqi(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiqix(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
+def _encode_items_partition_result_v1(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_iiqi(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiqix(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
 
 
-def _decode_read_state_summary_result_v1(b: Buffer, p: int) -> tuple[ReadStateSummaryResult, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_result_v1, 28, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReadStateSummaryResult(topic_id, partitions, **tagged), p
-    return ReadStateSummaryResult(topic_id, partitions), p + 1
+def _decode_items_read_state_summary_result_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ReadStateSummaryResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_result_v1, 28, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ReadStateSummaryResult(topic_id, partitions, **tagged))
+        else:
+            values.append(ReadStateSummaryResult(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_read_state_summary_result_v1(o: ReadStateSummaryResult, out: Append) -> None:
-    if o.__class__ is not ReadStateSummaryResult:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_result_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_read_state_summary_result_v1(values: tuple[ReadStateSummaryResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ReadStateSummaryResult:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_result_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_read_share_group_state_summary_response_v1(b: Buffer, p: int) -> tuple[
     ReadShareGroupStateSummaryResponse, int,
 ]:
-    results, p = read_compact_array(_decode_read_state_summary_result_v1, 18, b, p)
+    results, p = read_compact_array(_decode_items_read_state_summary_result_v1, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ReadShareGroupStateSummaryResponse(results, **tagged), p
@@ -271,7 +301,7 @@ def _decode_read_share_group_state_summary_response_v1(b: Buffer, p: int) -> tup
 
 
 def _encode_read_share_group_state_summary_response_v1(o: ReadShareGroupStateSummaryResponse, out: Append) -> None:
-    write_compact_array(_encode_read_state_summary_result_v1, o.results, out)
+    write_compact_array(_encode_items_read_state_summary_result_v1, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -283,19 +313,9 @@ ReadShareGroupStateSummaryResponse.codec = Codec(
     TABLE,
     classes=(PartitionResult, ReadStateSummaryResult, ReadShareGroupStateSummaryResponse),
     decoders=(
-        _decode_partition_result_v0,
-        _decode_read_state_summary_result_v0,
-        _decode_read_share_group_state_summary_response_v0,
-        _decode_partition_result_v1,
-        _decode_read_state_summary_result_v1,
-        _decode_read_share_group_state_summary_response_v1,
+        _decode_read_share_group_state_summary_response_v0, _decode_read_share_group_state_summary_response_v1,
     ),
     encoders=(
-        _encode_partition_result_v0,
-        _encode_read_state_summary_result_v0,
-        _encode_read_share_group_state_summary_response_v0,
-        _encode_partition_result_v1,
-        _encode_read_state_summary_result_v1,
-        _encode_read_share_group_state_summary_response_v1,
+        _encode_read_share_group_state_summary_response_v0, _encode_read_share_group_state_summary_response_v1,
     ),
 )

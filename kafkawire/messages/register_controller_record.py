@@ -123,53 +123,65 @@ pack_hhx = packer("hhx")  # with the count of tagged fields behind it: 0
 unpack_iut, pack_iut = unpacker("i16s?"), packer("i16s?")
 
 
-def _decode_controller_endpoint_v0(b: Buffer, p: int) -> tuple[ControllerEndpoint, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port, security_protocol = unpack_Hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return ControllerEndpoint(name, host, port, security_protocol, **tagged), p
-    return ControllerEndpoint(name, host, port, security_protocol), p + 5
+def _decode_items_controller_endpoint_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ControllerEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port, security_protocol = unpack_Hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(ControllerEndpoint(name, host, port, security_protocol, **tagged))
+        else:
+            values.append(ControllerEndpoint(name, host, port, security_protocol))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_controller_endpoint_v0(o: ControllerEndpoint, out: Append) -> None:
-    if o.__class__ is not ControllerEndpoint:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_Hh(o.port, o.security_protocol))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hhx(o.port, o.security_protocol))
+def _encode_items_controller_endpoint_v0(values: tuple[ControllerEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ControllerEndpoint:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_Hh(o.port, o.security_protocol))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hhx(o.port, o.security_protocol))
 
 
-def _decode_controller_feature_v0(b: Buffer, p: int) -> tuple[ControllerFeature, int]:
-    name, p = read_compact_string(b, p)
-    min_supported_version, max_supported_version = unpack_hh(b, p)
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return ControllerFeature(name, min_supported_version, max_supported_version, **tagged), p
-    return ControllerFeature(name, min_supported_version, max_supported_version), p + 5
+def _decode_items_controller_feature_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ControllerFeature, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        min_supported_version, max_supported_version = unpack_hh(b, p)
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(ControllerFeature(name, min_supported_version, max_supported_version, **tagged))
+        else:
+            values.append(ControllerFeature(name, min_supported_version, max_supported_version))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_controller_feature_v0(o: ControllerFeature, out: Append) -> None:
-    if o.__class__ is not ControllerFeature:
-        raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_hh(o.min_supported_version, o.max_supported_version))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hhx(o.min_supported_version, o.max_supported_version))
+def _encode_items_controller_feature_v0(values: tuple[ControllerFeature, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ControllerFeature:
+            raise TypeError
+        write_compact_string(o.name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_hh(o.min_supported_version, o.max_supported_version))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
 def _decode_register_controller_record_v0(b: Buffer, p: int) -> tuple[RegisterControllerRecord, int]:
     controller_id, incarnation_id, zk_migration_ready = unpack_iut(b, p)
     incarnation_id = make_uuid(incarnation_id)
-    end_points, p = read_compact_array(_decode_controller_endpoint_v0, 7, b, p + 21)
-    features, p = read_compact_array(_decode_controller_feature_v0, 6, b, p)
+    end_points, p = read_compact_array(_decode_items_controller_endpoint_v0, 7, b, p + 21)
+    features, p = read_compact_array(_decode_items_controller_feature_v0, 6, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return RegisterControllerRecord(
@@ -180,8 +192,8 @@ def _decode_register_controller_record_v0(b: Buffer, p: int) -> tuple[RegisterCo
 
 def _encode_register_controller_record_v0(o: RegisterControllerRecord, out: Append) -> None:
     out(pack_iut(o.controller_id, o.incarnation_id.bytes, BOOLS[o.zk_migration_ready]))
-    write_compact_array(_encode_controller_endpoint_v0, o.end_points, out)
-    write_compact_array(_encode_controller_feature_v0, o.features, out)
+    write_compact_array(_encode_items_controller_endpoint_v0, o.end_points, out)
+    write_compact_array(_encode_items_controller_feature_v0, o.features, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -192,14 +204,6 @@ RegisterControllerRecord.codec = Codec(
     RegisterControllerRecord,
     TABLE,
     classes=(ControllerEndpoint, ControllerFeature, RegisterControllerRecord),
-    decoders=(
-        _decode_controller_endpoint_v0,
-        _decode_controller_feature_v0,
-        _decode_register_controller_record_v0,
-    ),
-    encoders=(
-        _encode_controller_endpoint_v0,
-        _encode_controller_feature_v0,
-        _encode_register_controller_record_v0,
-    ),
+    decoders=(_decode_register_controller_record_v0,),
+    encoders=(_encode_register_controller_record_v0,),
 )

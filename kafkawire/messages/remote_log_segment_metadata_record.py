@@ -30,16 +30,16 @@ from kafkawire.wire.layout import (
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
     make_uuid,
     read_bool,
+    read_compact_array,
     read_compact_nullable_bytes,
-    read_compact_rows,
     read_compact_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     Append,
@@ -259,31 +259,41 @@ def _encode_remote_log_segment_id_entry_v0(o: RemoteLogSegmentIdEntry, out: Appe
         out(pack_ux(o.id.bytes))
 
 
-def _decode_segment_leader_epoch_entry_v0(b: Buffer, p: int) -> tuple[SegmentLeaderEpochEntry, int]:
-    leader_epoch, offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return SegmentLeaderEpochEntry(leader_epoch, offset, **tagged), p
-    return SegmentLeaderEpochEntry(leader_epoch, offset), p + 13
+def _decode_items_segment_leader_epoch_entry_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[SegmentLeaderEpochEntry, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        leader_epoch, offset = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(SegmentLeaderEpochEntry(leader_epoch, offset, **tagged))
+        else:
+            values.append(SegmentLeaderEpochEntry(leader_epoch, offset))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_segment_leader_epoch_entry_v0(o: SegmentLeaderEpochEntry, out: Append) -> None:
-    if o.__class__ is not SegmentLeaderEpochEntry:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.leader_epoch, o.offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.leader_epoch, o.offset))
+def _encode_items_segment_leader_epoch_entry_v0(values: tuple[SegmentLeaderEpochEntry, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not SegmentLeaderEpochEntry:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.leader_epoch, o.offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.leader_epoch, o.offset))
 
 
-_rows_segment_leader_epoch_entry_v0 = Rows(SegmentLeaderEpochEntry, _decode_segment_leader_epoch_entry_v0, "iq", True)
+_rows_segment_leader_epoch_entry_v0 = rows(
+    SegmentLeaderEpochEntry, _decode_items_segment_leader_epoch_entry_v0, "iq", True,
+)
 
 
 def _decode_remote_log_segment_metadata_record_v0(b: Buffer, p: int) -> tuple[RemoteLogSegmentMetadataRecord, int]:
     remote_log_segment_id, p = _decode_remote_log_segment_id_entry_v0(b, p)
     start_offset, end_offset, broker_id, max_timestamp_ms, event_timestamp_ms = unpack_qqiqq(b, p)
-    segment_leader_epochs, p = read_compact_rows(_rows_segment_leader_epoch_entry_v0, b, p + 36)
+    segment_leader_epochs, p = read_compact_array(_rows_segment_leader_epoch_entry_v0, 13, b, p + 36)
     segment_size_in_bytes = unpack_i(b, p)[0]
     custom_metadata, p = read_compact_nullable_bytes(b, p + 4)
     remote_log_segment_state = unpack_b(b, p)[0]
@@ -302,7 +312,7 @@ def _decode_remote_log_segment_metadata_record_v0(b: Buffer, p: int) -> tuple[Re
 def _encode_remote_log_segment_metadata_record_v0(o: RemoteLogSegmentMetadataRecord, out: Append) -> None:
     _encode_remote_log_segment_id_entry_v0(o.remote_log_segment_id, out)
     out(pack_qqiqq(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms))
-    write_compact_array(_encode_segment_leader_epoch_entry_v0, o.segment_leader_epochs, out)
+    write_compact_array(_encode_items_segment_leader_epoch_entry_v0, o.segment_leader_epochs, out)
     out(pack_i(o.segment_size_in_bytes))
     write_compact_nullable_bytes(o.custom_metadata, out)
     out(pack_b(o.remote_log_segment_state))
@@ -323,16 +333,6 @@ RemoteLogSegmentMetadataRecord.codec = Codec(
     classes=(
         TopicIdPartitionEntry, RemoteLogSegmentIdEntry, SegmentLeaderEpochEntry, RemoteLogSegmentMetadataRecord,
     ),
-    decoders=(
-        _decode_topic_id_partition_entry_v0,
-        _decode_remote_log_segment_id_entry_v0,
-        _decode_segment_leader_epoch_entry_v0,
-        _decode_remote_log_segment_metadata_record_v0,
-    ),
-    encoders=(
-        _encode_topic_id_partition_entry_v0,
-        _encode_remote_log_segment_id_entry_v0,
-        _encode_segment_leader_epoch_entry_v0,
-        _encode_remote_log_segment_metadata_record_v0,
-    ),
+    decoders=(_decode_remote_log_segment_metadata_record_v0,),
+    encoders=(_encode_remote_log_segment_metadata_record_v0,),
 )

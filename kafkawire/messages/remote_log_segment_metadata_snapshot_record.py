@@ -29,15 +29,15 @@ from kafkawire.wire.layout import (
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
     make_uuid,
     read_bool,
+    read_compact_array,
     read_compact_nullable_bytes,
-    read_compact_rows,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     Append,
@@ -146,25 +146,35 @@ pack_iqx = packer("iqx")  # with the count of tagged fields behind it: 0
 unpack_uqqiqq, pack_uqqiqq = unpacker("16sqqiqq"), packer("16sqqiqq")
 
 
-def _decode_segment_leader_epoch_entry_v0(b: Buffer, p: int) -> tuple[SegmentLeaderEpochEntry, int]:
-    leader_epoch, offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return SegmentLeaderEpochEntry(leader_epoch, offset, **tagged), p
-    return SegmentLeaderEpochEntry(leader_epoch, offset), p + 13
+def _decode_items_segment_leader_epoch_entry_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[SegmentLeaderEpochEntry, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        leader_epoch, offset = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(SegmentLeaderEpochEntry(leader_epoch, offset, **tagged))
+        else:
+            values.append(SegmentLeaderEpochEntry(leader_epoch, offset))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_segment_leader_epoch_entry_v0(o: SegmentLeaderEpochEntry, out: Append) -> None:
-    if o.__class__ is not SegmentLeaderEpochEntry:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.leader_epoch, o.offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.leader_epoch, o.offset))
+def _encode_items_segment_leader_epoch_entry_v0(values: tuple[SegmentLeaderEpochEntry, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not SegmentLeaderEpochEntry:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.leader_epoch, o.offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.leader_epoch, o.offset))
 
 
-_rows_segment_leader_epoch_entry_v0 = Rows(SegmentLeaderEpochEntry, _decode_segment_leader_epoch_entry_v0, "iq", True)
+_rows_segment_leader_epoch_entry_v0 = rows(
+    SegmentLeaderEpochEntry, _decode_items_segment_leader_epoch_entry_v0, "iq", True,
+)
 
 
 def _decode_remote_log_segment_metadata_snapshot_record_v0(b: Buffer, p: int) -> tuple[
@@ -172,7 +182,7 @@ def _decode_remote_log_segment_metadata_snapshot_record_v0(b: Buffer, p: int) ->
 ]:
     segment_id, start_offset, end_offset, broker_id, max_timestamp_ms, event_timestamp_ms = unpack_uqqiqq(b, p)
     segment_id = make_uuid(segment_id)
-    segment_leader_epochs, p = read_compact_rows(_rows_segment_leader_epoch_entry_v0, b, p + 52)
+    segment_leader_epochs, p = read_compact_array(_rows_segment_leader_epoch_entry_v0, 13, b, p + 52)
     segment_size_in_bytes = unpack_i(b, p)[0]
     custom_metadata, p = read_compact_nullable_bytes(b, p + 4)
     remote_log_segment_state = unpack_b(b, p)[0]
@@ -194,7 +204,7 @@ def _encode_remote_log_segment_metadata_snapshot_record_v0(
     out(pack_uqqiqq(
         o.segment_id.bytes, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms,
     ))
-    write_compact_array(_encode_segment_leader_epoch_entry_v0, o.segment_leader_epochs, out)
+    write_compact_array(_encode_items_segment_leader_epoch_entry_v0, o.segment_leader_epochs, out)
     out(pack_i(o.segment_size_in_bytes))
     write_compact_nullable_bytes(o.custom_metadata, out)
     out(pack_b(o.remote_log_segment_state))
@@ -216,12 +226,6 @@ RemoteLogSegmentMetadataSnapshotRecord.codec = Codec(
     RemoteLogSegmentMetadataSnapshotRecord,
     TABLE,
     classes=(SegmentLeaderEpochEntry, RemoteLogSegmentMetadataSnapshotRecord),
-    decoders=(
-        _decode_segment_leader_epoch_entry_v0,
-        _decode_remote_log_segment_metadata_snapshot_record_v0,
-    ),
-    encoders=(
-        _encode_segment_leader_epoch_entry_v0,
-        _encode_remote_log_segment_metadata_snapshot_record_v0,
-    ),
+    decoders=(_decode_remote_log_segment_metadata_snapshot_record_v0,),
+    encoders=(_encode_remote_log_segment_metadata_snapshot_record_v0,),
 )

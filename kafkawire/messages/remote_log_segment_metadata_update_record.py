@@ -207,14 +207,6 @@ RemoteLogSegmentMetadataUpdateRecord.codec = Codec(
     RemoteLogSegmentMetadataUpdateRecord,
     TABLE,
     classes=(TopicIdPartitionEntry, RemoteLogSegmentIdEntry, RemoteLogSegmentMetadataUpdateRecord),
-    decoders=(
-        _decode_topic_id_partition_entry_v0,
-        _decode_remote_log_segment_id_entry_v0,
-        _decode_remote_log_segment_metadata_update_record_v0,
-    ),
-    encoders=(
-        _encode_topic_id_partition_entry_v0,
-        _encode_remote_log_segment_id_entry_v0,
-        _encode_remote_log_segment_metadata_update_record_v0,
-    ),
+    decoders=(_decode_remote_log_segment_metadata_update_record_v0,),
+    encoders=(_encode_remote_log_segment_metadata_update_record_v0,),
 )

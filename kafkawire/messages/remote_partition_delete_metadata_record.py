@@ -146,12 +146,6 @@ RemotePartitionDeleteMetadataRecord.codec = Codec(
     RemotePartitionDeleteMetadataRecord,
     TABLE,
     classes=(TopicIdPartitionEntry, RemotePartitionDeleteMetadataRecord),
-    decoders=(
-        _decode_topic_id_partition_entry_v0,
-        _decode_remote_partition_delete_metadata_record_v0,
-    ),
-    encoders=(
-        _encode_topic_id_partition_entry_v0,
-        _encode_remote_partition_delete_metadata_record_v0,
-    ),
+    decoders=(_decode_remote_partition_delete_metadata_record_v0,),
+    encoders=(_encode_remote_partition_delete_metadata_record_v0,),
 )

@@ -77,10 +77,6 @@ RemoveAccessControlEntryRecord.codec = Codec(
     RemoveAccessControlEntryRecord,
     TABLE,
     classes=(RemoveAccessControlEntryRecord,),
-    decoders=(
-        _decode_remove_access_control_entry_record_v0,
-    ),
-    encoders=(
-        _encode_remove_access_control_entry_record_v0,
-    ),
+    decoders=(_decode_remove_access_control_entry_record_v0,),
+    encoders=(_encode_remove_access_control_entry_record_v0,),
 )

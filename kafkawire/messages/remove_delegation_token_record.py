@@ -73,10 +73,6 @@ RemoveDelegationTokenRecord.codec = Codec(
     RemoveDelegationTokenRecord,
     TABLE,
     classes=(RemoveDelegationTokenRecord,),
-    decoders=(
-        _decode_remove_delegation_token_record_v0,
-    ),
-    encoders=(
-        _encode_remove_delegation_token_record_v0,
-    ),
+    decoders=(_decode_remove_delegation_token_record_v0,),
+    encoders=(_encode_remove_delegation_token_record_v0,),
 )

@@ -85,10 +85,6 @@ RemoveRaftVoterRequest.codec = Codec(
     RemoveRaftVoterRequest,
     TABLE,
     classes=(RemoveRaftVoterRequest,),
-    decoders=(
-        _decode_remove_raft_voter_request_v0,
-    ),
-    encoders=(
-        _encode_remove_raft_voter_request_v0,
-    ),
+    decoders=(_decode_remove_raft_voter_request_v0,),
+    encoders=(_encode_remove_raft_voter_request_v0,),
 )

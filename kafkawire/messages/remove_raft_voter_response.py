@@ -89,10 +89,6 @@ RemoveRaftVoterResponse.codec = Codec(
     RemoveRaftVoterResponse,
     TABLE,
     classes=(RemoveRaftVoterResponse,),
-    decoders=(
-        _decode_remove_raft_voter_response_v0,
-    ),
-    encoders=(
-        _encode_remove_raft_voter_response_v0,
-    ),
+    decoders=(_decode_remove_raft_voter_response_v0,),
+    encoders=(_encode_remove_raft_voter_response_v0,),
 )

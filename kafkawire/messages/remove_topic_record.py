@@ -77,10 +77,6 @@ RemoveTopicRecord.codec = Codec(
     RemoveTopicRecord,
     TABLE,
     classes=(RemoveTopicRecord,),
-    decoders=(
-        _decode_remove_topic_record_v0,
-    ),
-    encoders=(
-        _encode_remove_topic_record_v0,
-    ),
+    decoders=(_decode_remove_topic_record_v0,),
+    encoders=(_encode_remove_topic_record_v0,),
 )

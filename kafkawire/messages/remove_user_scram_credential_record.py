@@ -80,10 +80,6 @@ RemoveUserScramCredentialRecord.codec = Codec(
     RemoveUserScramCredentialRecord,
     TABLE,
     classes=(RemoveUserScramCredentialRecord,),
-    decoders=(
-        _decode_remove_user_scram_credential_record_v0,
-    ),
-    encoders=(
-        _encode_remove_user_scram_credential_record_v0,
-    ),
+    decoders=(_decode_remove_user_scram_credential_record_v0,),
+    encoders=(_encode_remove_user_scram_credential_record_v0,),
 )

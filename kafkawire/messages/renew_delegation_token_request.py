@@ -102,11 +102,11 @@ RenewDelegationTokenRequest.codec = Codec(
     TABLE,
     classes=(RenewDelegationTokenRequest,),
     decoders=(
-        _decode_renew_delegation_token_request_v0,
+        _decode_renew_delegation_token_request_v0, _decode_renew_delegation_token_request_v0,
         _decode_renew_delegation_token_request_v2,
     ),
     encoders=(
-        _encode_renew_delegation_token_request_v0,
+        _encode_renew_delegation_token_request_v0, _encode_renew_delegation_token_request_v0,
         _encode_renew_delegation_token_request_v2,
     ),
 )

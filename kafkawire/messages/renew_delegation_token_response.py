@@ -99,11 +99,11 @@ RenewDelegationTokenResponse.codec = Codec(
     TABLE,
     classes=(RenewDelegationTokenResponse,),
     decoders=(
-        _decode_renew_delegation_token_response_v0,
+        _decode_renew_delegation_token_response_v0, _decode_renew_delegation_token_response_v0,
         _decode_renew_delegation_token_response_v2,
     ),
     encoders=(
-        _encode_renew_delegation_token_response_v0,
+        _encode_renew_delegation_token_response_v0, _encode_renew_delegation_token_response_v0,
         _encode_renew_delegation_token_response_v2,
     ),
 )

@@ -128,14 +128,6 @@ RequestHeader.codec = Codec(
     RequestHeader,
     TABLE,
     classes=(RequestHeader,),
-    decoders=(
-        _decode_request_header_v0,
-        _decode_request_header_v1,
-        _decode_request_header_v2,
-    ),
-    encoders=(
-        _encode_request_header_v0,
-        _encode_request_header_v1,
-        _encode_request_header_v2,
-    ),
+    decoders=(_decode_request_header_v0, _decode_request_header_v1, _decode_request_header_v2),
+    encoders=(_encode_request_header_v0, _encode_request_header_v1, _encode_request_header_v2),
 )

@@ -93,12 +93,6 @@ ResponseHeader.codec = Codec(
     ResponseHeader,
     TABLE,
     classes=(ResponseHeader,),
-    decoders=(
-        _decode_response_header_v0,
-        _decode_response_header_v1,
-    ),
-    encoders=(
-        _encode_response_header_v0,
-        _encode_response_header_v1,
-    ),
+    decoders=(_decode_response_header_v0, _decode_response_header_v1),
+    encoders=(_encode_response_header_v0, _encode_response_header_v1),
 )

@@ -93,11 +93,11 @@ SaslAuthenticateRequest.codec = Codec(
     TABLE,
     classes=(SaslAuthenticateRequest,),
     decoders=(
-        _decode_sasl_authenticate_request_v0,
+        _decode_sasl_authenticate_request_v0, _decode_sasl_authenticate_request_v0,
         _decode_sasl_authenticate_request_v2,
     ),
     encoders=(
-        _encode_sasl_authenticate_request_v0,
+        _encode_sasl_authenticate_request_v0, _encode_sasl_authenticate_request_v0,
         _encode_sasl_authenticate_request_v2,
     ),
 )

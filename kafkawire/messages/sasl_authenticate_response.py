@@ -151,13 +151,11 @@ SaslAuthenticateResponse.codec = Codec(
     TABLE,
     classes=(SaslAuthenticateResponse,),
     decoders=(
-        _decode_sasl_authenticate_response_v0,
-        _decode_sasl_authenticate_response_v1,
+        _decode_sasl_authenticate_response_v0, _decode_sasl_authenticate_response_v1,
         _decode_sasl_authenticate_response_v2,
     ),
     encoders=(
-        _encode_sasl_authenticate_response_v0,
-        _encode_sasl_authenticate_response_v1,
+        _encode_sasl_authenticate_response_v0, _encode_sasl_authenticate_response_v1,
         _encode_sasl_authenticate_response_v2,
     ),
 )

@@ -68,10 +68,6 @@ SaslHandshakeRequest.codec = Codec(
     SaslHandshakeRequest,
     TABLE,
     classes=(SaslHandshakeRequest,),
-    decoders=(
-        _decode_sasl_handshake_request_v0,
-    ),
-    encoders=(
-        _encode_sasl_handshake_request_v0,
-    ),
+    decoders=(_decode_sasl_handshake_request_v0, _decode_sasl_handshake_request_v0),
+    encoders=(_encode_sasl_handshake_request_v0, _encode_sasl_handshake_request_v0),
 )

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, INT16, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_array, read_string, unpacker
+from kafkawire.wire.read import read_strings, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_array, write_string
+from kafkawire.wire.write import Append, packer, write_strings
 
 
 class SaslHandshakeResponse(Message, frozen=True):
@@ -58,13 +58,13 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 
 def _decode_sasl_handshake_response_v0(b: Buffer, p: int) -> tuple[SaslHandshakeResponse, int]:
     error_code = unpack_h(b, p)[0]
-    mechanisms, p = read_array(read_string, 2, b, p + 2)
+    mechanisms, p = read_strings(b, p + 2)
     return SaslHandshakeResponse(error_code, mechanisms), p
 
 
 def _encode_sasl_handshake_response_v0(o: SaslHandshakeResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_array(write_string, o.mechanisms, out)
+    write_strings(o.mechanisms, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -73,10 +73,6 @@ SaslHandshakeResponse.codec = Codec(
     SaslHandshakeResponse,
     TABLE,
     classes=(SaslHandshakeResponse,),
-    decoders=(
-        _decode_sasl_handshake_response_v0,
-    ),
-    encoders=(
-        _encode_sasl_handshake_response_v0,
-    ),
+    decoders=(_decode_sasl_handshake_response_v0, _decode_sasl_handshake_response_v0),
+    encoders=(_encode_sasl_handshake_response_v0, _encode_sasl_handshake_response_v0),
 )

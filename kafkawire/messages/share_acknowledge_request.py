@@ -35,14 +35,15 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
+    write_compact_int8s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_tags,
 )
 
@@ -196,71 +197,95 @@ unpack_qq, pack_qq = unpacker("qq"), packer("qq")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_acknowledgement_batch_v0(b: Buffer, p: int) -> tuple[AcknowledgementBatch, int]:
-    first_offset, last_offset = unpack_qq(b, p)
-    acknowledge_types, p = read_compact_int8s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AcknowledgementBatch(first_offset, last_offset, acknowledge_types, **tagged), p
-    return AcknowledgementBatch(first_offset, last_offset, acknowledge_types), p + 1
+def _decode_items_acknowledgement_batch_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AcknowledgementBatch, ...], int]:
+    values = []
+    for _ in range(n):
+        first_offset, last_offset = unpack_qq(b, p)
+        acknowledge_types, p = read_compact_int8s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AcknowledgementBatch(first_offset, last_offset, acknowledge_types, **tagged))
+        else:
+            values.append(AcknowledgementBatch(first_offset, last_offset, acknowledge_types))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_acknowledgement_batch_v0(o: AcknowledgementBatch, out: Append) -> None:
-    if o.__class__ is not AcknowledgementBatch:
-        raise TypeError
-    out(pack_qq(o.first_offset, o.last_offset))
-    write_compact_numbers("b", o.acknowledge_types, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_acknowledgement_batch_v0(values: tuple[AcknowledgementBatch, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AcknowledgementBatch:
+            raise TypeError
+        out(pack_qq(o.first_offset, o.last_offset))
+        write_compact_int8s(o.acknowledge_types, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_acknowledge_partition_v0(b: Buffer, p: int) -> tuple[AcknowledgePartition, int]:
-    partition_index = unpack_i(b, p)[0]
-    acknowledgement_batches, p = read_compact_array(_decode_acknowledgement_batch_v0, 18, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AcknowledgePartition(partition_index, acknowledgement_batches, **tagged), p
-    return AcknowledgePartition(partition_index, acknowledgement_batches), p + 1
+_rows_acknowledgement_batch_v0 = shaped(
+    lambda rows, e1: [AcknowledgementBatch(r[0], r[1], r[2:e1]) for r in rows], _decode_items_acknowledgement_batch_v0,
+    "qq [b ", True,
+)
 
 
-def _encode_acknowledge_partition_v0(o: AcknowledgePartition, out: Append) -> None:
-    if o.__class__ is not AcknowledgePartition:
-        raise TypeError
-    out(pack_i(o.partition_index))
-    write_compact_array(_encode_acknowledgement_batch_v0, o.acknowledgement_batches, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_acknowledge_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AcknowledgePartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        acknowledgement_batches, p = read_compact_array(_rows_acknowledgement_batch_v0, 18, b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AcknowledgePartition(partition_index, acknowledgement_batches, **tagged))
+        else:
+            values.append(AcknowledgePartition(partition_index, acknowledgement_batches))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_acknowledge_topic_v0(b: Buffer, p: int) -> tuple[AcknowledgeTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_acknowledge_partition_v0, 6, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AcknowledgeTopic(topic_id, partitions, **tagged), p
-    return AcknowledgeTopic(topic_id, partitions), p + 1
+def _encode_items_acknowledge_partition_v0(values: tuple[AcknowledgePartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AcknowledgePartition:
+            raise TypeError
+        out(pack_i(o.partition_index))
+        write_compact_array(_encode_items_acknowledgement_batch_v0, o.acknowledgement_batches, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_acknowledge_topic_v0(o: AcknowledgeTopic, out: Append) -> None:
-    if o.__class__ is not AcknowledgeTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_acknowledge_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_acknowledge_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AcknowledgeTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_acknowledge_partition_v0, 6, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AcknowledgeTopic(topic_id, partitions, **tagged))
+        else:
+            values.append(AcknowledgeTopic(topic_id, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_acknowledge_topic_v0(values: tuple[AcknowledgeTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AcknowledgeTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_acknowledge_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_share_acknowledge_request_v0(b: Buffer, p: int) -> tuple[ShareAcknowledgeRequest, int]:
     group_id, p = read_compact_nullable_string(b, p)
     member_id, p = read_compact_nullable_string(b, p)
     share_session_epoch = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_acknowledge_topic_v0, 18, b, p + 4)
+    topics, p = read_compact_array(_decode_items_acknowledge_topic_v0, 18, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareAcknowledgeRequest(group_id, member_id, share_session_epoch, topics=topics, **tagged), p
@@ -273,7 +298,7 @@ def _encode_share_acknowledge_request_v0(o: ShareAcknowledgeRequest, out: Append
     write_compact_nullable_string(o.group_id, out)
     write_compact_nullable_string(o.member_id, out)
     out(pack_i(o.share_session_epoch))
-    write_compact_array(_encode_acknowledge_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_acknowledge_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -284,7 +309,7 @@ def _decode_share_acknowledge_request_v2(b: Buffer, p: int) -> tuple[ShareAcknow
     group_id, p = read_compact_nullable_string(b, p)
     member_id, p = read_compact_nullable_string(b, p)
     share_session_epoch, is_renew_ack = unpack_it(b, p)
-    topics, p = read_compact_array(_decode_acknowledge_topic_v0, 18, b, p + 5)
+    topics, p = read_compact_array(_decode_items_acknowledge_topic_v0, 18, b, p + 5)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareAcknowledgeRequest(group_id, member_id, share_session_epoch, is_renew_ack, topics, **tagged), p
@@ -295,7 +320,7 @@ def _encode_share_acknowledge_request_v2(o: ShareAcknowledgeRequest, out: Append
     write_compact_nullable_string(o.group_id, out)
     write_compact_nullable_string(o.member_id, out)
     out(pack_it(o.share_session_epoch, BOOLS[o.is_renew_ack]))
-    write_compact_array(_encode_acknowledge_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_acknowledge_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -307,17 +332,11 @@ ShareAcknowledgeRequest.codec = Codec(
     TABLE,
     classes=(AcknowledgementBatch, AcknowledgePartition, AcknowledgeTopic, ShareAcknowledgeRequest),
     decoders=(
-        _decode_acknowledgement_batch_v0,
-        _decode_acknowledge_partition_v0,
-        _decode_acknowledge_topic_v0,
-        _decode_share_acknowledge_request_v0,
+        _decode_share_acknowledge_request_v0, _decode_share_acknowledge_request_v0,
         _decode_share_acknowledge_request_v2,
     ),
     encoders=(
-        _encode_acknowledgement_batch_v0,
-        _encode_acknowledge_partition_v0,
-        _encode_acknowledge_topic_v0,
-        _encode_share_acknowledge_request_v0,
+        _encode_share_acknowledge_request_v0, _encode_share_acknowledge_request_v0,
         _encode_share_acknowledge_request_v2,
     ),
 )

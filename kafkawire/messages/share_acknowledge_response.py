@@ -240,77 +240,99 @@ def _encode_leader_id_and_epoch_v0(o: LeaderIdAndEpoch, out: Append) -> None:
         out(pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    current_leader, p = _decode_leader_id_and_epoch_v0(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(partition_index, error_code, error_message, current_leader, **tagged), p
-    return PartitionData(partition_index, error_code, error_message, current_leader), p + 1
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        current_leader, p = _decode_leader_id_and_epoch_v0(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(partition_index, error_code, error_message, current_leader, **tagged))
+        else:
+            values.append(PartitionData(partition_index, error_code, error_message, current_leader))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    _encode_leader_id_and_epoch_v0(o.current_leader, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        _encode_leader_id_and_epoch_v0(o.current_leader, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_share_acknowledge_topic_response_v0(b: Buffer, p: int) -> tuple[ShareAcknowledgeTopicResponse, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v0, 17, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ShareAcknowledgeTopicResponse(topic_id, partitions, **tagged), p
-    return ShareAcknowledgeTopicResponse(topic_id, partitions), p + 1
+def _decode_items_share_acknowledge_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ShareAcknowledgeTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_data_v0, 17, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ShareAcknowledgeTopicResponse(topic_id, partitions, **tagged))
+        else:
+            values.append(ShareAcknowledgeTopicResponse(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_share_acknowledge_topic_response_v0(o: ShareAcknowledgeTopicResponse, out: Append) -> None:
-    if o.__class__ is not ShareAcknowledgeTopicResponse:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_share_acknowledge_topic_response_v0(
+    values: tuple[ShareAcknowledgeTopicResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ShareAcknowledgeTopicResponse:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_node_endpoint_v0(b: Buffer, p: int) -> tuple[NodeEndpoint, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_compact_nullable_string(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return NodeEndpoint(node_id, host, port, rack, **tagged), p
-    return NodeEndpoint(node_id, host, port, rack), p + 1
+def _decode_items_node_endpoint_v0(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_compact_nullable_string(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(NodeEndpoint(node_id, host, port, rack, **tagged))
+        else:
+            values.append(NodeEndpoint(node_id, host, port, rack))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_node_endpoint_v0(o: NodeEndpoint, out: Append) -> None:
-    if o.__class__ is not NodeEndpoint:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    out(pack_i(o.port))
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_node_endpoint_v0(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not NodeEndpoint:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        out(pack_i(o.port))
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_share_acknowledge_response_v0(b: Buffer, p: int) -> tuple[ShareAcknowledgeResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    responses, p = read_compact_array(_decode_share_acknowledge_topic_response_v0, 18, b, p)
-    node_endpoints, p = read_compact_array(_decode_node_endpoint_v0, 11, b, p)
+    responses, p = read_compact_array(_decode_items_share_acknowledge_topic_response_v0, 18, b, p)
+    node_endpoints, p = read_compact_array(_decode_items_node_endpoint_v0, 11, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareAcknowledgeResponse(
@@ -324,8 +346,8 @@ def _decode_share_acknowledge_response_v0(b: Buffer, p: int) -> tuple[ShareAckno
 def _encode_share_acknowledge_response_v0(o: ShareAcknowledgeResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_share_acknowledge_topic_response_v0, o.responses, out)
-    write_compact_array(_encode_node_endpoint_v0, o.node_endpoints, out)
+    write_compact_array(_encode_items_share_acknowledge_topic_response_v0, o.responses, out)
+    write_compact_array(_encode_items_node_endpoint_v0, o.node_endpoints, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -336,8 +358,8 @@ def _decode_share_acknowledge_response_v2(b: Buffer, p: int) -> tuple[ShareAckno
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
     acquisition_lock_timeout_ms = unpack_i(b, p)[0]
-    responses, p = read_compact_array(_decode_share_acknowledge_topic_response_v0, 18, b, p + 4)
-    node_endpoints, p = read_compact_array(_decode_node_endpoint_v0, 11, b, p)
+    responses, p = read_compact_array(_decode_items_share_acknowledge_topic_response_v0, 18, b, p + 4)
+    node_endpoints, p = read_compact_array(_decode_items_node_endpoint_v0, 11, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareAcknowledgeResponse(
@@ -353,8 +375,8 @@ def _encode_share_acknowledge_response_v2(o: ShareAcknowledgeResponse, out: Appe
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
     out(pack_i(o.acquisition_lock_timeout_ms))
-    write_compact_array(_encode_share_acknowledge_topic_response_v0, o.responses, out)
-    write_compact_array(_encode_node_endpoint_v0, o.node_endpoints, out)
+    write_compact_array(_encode_items_share_acknowledge_topic_response_v0, o.responses, out)
+    write_compact_array(_encode_items_node_endpoint_v0, o.node_endpoints, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -368,19 +390,11 @@ ShareAcknowledgeResponse.codec = Codec(
         LeaderIdAndEpoch, PartitionData, ShareAcknowledgeTopicResponse, NodeEndpoint, ShareAcknowledgeResponse,
     ),
     decoders=(
-        _decode_leader_id_and_epoch_v0,
-        _decode_partition_data_v0,
-        _decode_share_acknowledge_topic_response_v0,
-        _decode_node_endpoint_v0,
-        _decode_share_acknowledge_response_v0,
+        _decode_share_acknowledge_response_v0, _decode_share_acknowledge_response_v0,
         _decode_share_acknowledge_response_v2,
     ),
     encoders=(
-        _encode_leader_id_and_epoch_v0,
-        _encode_partition_data_v0,
-        _encode_share_acknowledge_topic_response_v0,
-        _encode_node_endpoint_v0,
-        _encode_share_acknowledge_response_v0,
+        _encode_share_acknowledge_response_v0, _encode_share_acknowledge_response_v0,
         _encode_share_acknowledge_response_v2,
     ),
 )

@@ -36,14 +36,16 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
+    write_compact_int8s,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_tags,
 )
 
@@ -267,92 +269,128 @@ unpack_qq, pack_qq = unpacker("qq"), packer("qq")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_acknowledgement_batch_v0(b: Buffer, p: int) -> tuple[AcknowledgementBatch, int]:
-    first_offset, last_offset = unpack_qq(b, p)
-    acknowledge_types, p = read_compact_int8s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AcknowledgementBatch(first_offset, last_offset, acknowledge_types, **tagged), p
-    return AcknowledgementBatch(first_offset, last_offset, acknowledge_types), p + 1
+def _decode_items_acknowledgement_batch_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AcknowledgementBatch, ...], int]:
+    values = []
+    for _ in range(n):
+        first_offset, last_offset = unpack_qq(b, p)
+        acknowledge_types, p = read_compact_int8s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(AcknowledgementBatch(first_offset, last_offset, acknowledge_types, **tagged))
+        else:
+            values.append(AcknowledgementBatch(first_offset, last_offset, acknowledge_types))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_acknowledgement_batch_v0(o: AcknowledgementBatch, out: Append) -> None:
-    if o.__class__ is not AcknowledgementBatch:
-        raise TypeError
-    out(pack_qq(o.first_offset, o.last_offset))
-    write_compact_numbers("b", o.acknowledge_types, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_acknowledgement_batch_v0(values: tuple[AcknowledgementBatch, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AcknowledgementBatch:
+            raise TypeError
+        out(pack_qq(o.first_offset, o.last_offset))
+        write_compact_int8s(o.acknowledge_types, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_fetch_partition_v0(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    partition_index, partition_max_bytes = unpack_ii(b, p)
-    acknowledgement_batches, p = read_compact_array(_decode_acknowledgement_batch_v0, 18, b, p + 8)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchPartition(partition_index, partition_max_bytes, acknowledgement_batches, **tagged), p
-    return FetchPartition(partition_index, partition_max_bytes, acknowledgement_batches), p + 1
+_rows_acknowledgement_batch_v0 = shaped(
+    lambda rows, e1: [AcknowledgementBatch(r[0], r[1], r[2:e1]) for r in rows], _decode_items_acknowledgement_batch_v0,
+    "qq [b ", True,
+)
 
 
-def _encode_fetch_partition_v0(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    out(pack_ii(o.partition_index, o.partition_max_bytes))
-    write_compact_array(_encode_acknowledgement_batch_v0, o.acknowledgement_batches, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_fetch_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, partition_max_bytes = unpack_ii(b, p)
+        acknowledgement_batches, p = read_compact_array(_rows_acknowledgement_batch_v0, 18, b, p + 8)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchPartition(partition_index, partition_max_bytes, acknowledgement_batches, **tagged))
+        else:
+            values.append(FetchPartition(partition_index, partition_max_bytes, acknowledgement_batches))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_fetch_topic_v0(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_fetch_partition_v0, 10, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchTopic(topic_id, partitions, **tagged), p
-    return FetchTopic(topic_id, partitions), p + 1
+def _encode_items_fetch_partition_v0(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        out(pack_ii(o.partition_index, o.partition_max_bytes))
+        write_compact_array(_encode_items_acknowledgement_batch_v0, o.acknowledgement_batches, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_fetch_topic_v0(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_fetch_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_fetch_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_fetch_partition_v0, 10, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchTopic(topic_id, partitions, **tagged))
+        else:
+            values.append(FetchTopic(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_forgotten_topic_v0(b: Buffer, p: int) -> tuple[ForgottenTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_int32s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ForgottenTopic(topic_id, partitions, **tagged), p
-    return ForgottenTopic(topic_id, partitions), p + 1
+def _encode_items_fetch_topic_v0(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_fetch_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_forgotten_topic_v0(o: ForgottenTopic, out: Append) -> None:
-    if o.__class__ is not ForgottenTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_forgotten_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ForgottenTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_int32s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ForgottenTopic(topic_id, partitions, **tagged))
+        else:
+            values.append(ForgottenTopic(topic_id, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_forgotten_topic_v0(values: tuple[ForgottenTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ForgottenTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
+
+
+_rows_forgotten_topic_v0 = shaped(
+    lambda rows, e1: [ForgottenTopic(make_uuid(r[0]), r[1:e1]) for r in rows], _decode_items_forgotten_topic_v0,
+    "16s [i ", True,
+)
 
 
 def _decode_share_fetch_request_v0(b: Buffer, p: int) -> tuple[ShareFetchRequest, int]:
     group_id, p = read_compact_nullable_string(b, p)
     member_id, p = read_compact_nullable_string(b, p)
     share_session_epoch, max_wait_ms, min_bytes, max_bytes = unpack_iiii(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v0, 18, b, p + 16)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v0, 18, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v0, 18, b, p + 16)
+    forgotten_topics_data, p = read_compact_array(_rows_forgotten_topic_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareFetchRequest(
@@ -375,62 +413,74 @@ def _encode_share_fetch_request_v0(o: ShareFetchRequest, out: Append) -> None:
     write_compact_nullable_string(o.group_id, out)
     write_compact_nullable_string(o.member_id, out)
     out(pack_iiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes))
-    write_compact_array(_encode_fetch_topic_v0, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v0, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v0, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v0, o.forgotten_topics_data, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_fetch_partition_v1(b: Buffer, p: int) -> tuple[FetchPartition, int]:
-    partition_index = unpack_i(b, p)[0]
-    acknowledgement_batches, p = read_compact_array(_decode_acknowledgement_batch_v0, 18, b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchPartition(partition_index, acknowledgement_batches=acknowledgement_batches, **tagged), p
-    return FetchPartition(partition_index, acknowledgement_batches=acknowledgement_batches), p + 1
+def _decode_items_fetch_partition_v1(b: Buffer, p: int, n: int) -> tuple[tuple[FetchPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        acknowledgement_batches, p = read_compact_array(_rows_acknowledgement_batch_v0, 18, b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchPartition(partition_index, acknowledgement_batches=acknowledgement_batches, **tagged))
+        else:
+            values.append(FetchPartition(partition_index, acknowledgement_batches=acknowledgement_batches))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetch_partition_v1(o: FetchPartition, out: Append) -> None:
-    if o.__class__ is not FetchPartition:
-        raise TypeError
-    if o.partition_max_bytes != 0:
-        raise ValueError("partition_max_bytes")
-    out(pack_i(o.partition_index))
-    write_compact_array(_encode_acknowledgement_batch_v0, o.acknowledgement_batches, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetch_partition_v1(values: tuple[FetchPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchPartition:
+            raise TypeError
+        if o.partition_max_bytes != 0:
+            raise ValueError("partition_max_bytes")
+        out(pack_i(o.partition_index))
+        write_compact_array(_encode_items_acknowledgement_batch_v0, o.acknowledgement_batches, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_fetch_topic_v1(b: Buffer, p: int) -> tuple[FetchTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_fetch_partition_v1, 6, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return FetchTopic(topic_id, partitions, **tagged), p
-    return FetchTopic(topic_id, partitions), p + 1
+def _decode_items_fetch_topic_v1(b: Buffer, p: int, n: int) -> tuple[tuple[FetchTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_fetch_partition_v1, 6, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(FetchTopic(topic_id, partitions, **tagged))
+        else:
+            values.append(FetchTopic(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_fetch_topic_v1(o: FetchTopic, out: Append) -> None:
-    if o.__class__ is not FetchTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_fetch_partition_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_fetch_topic_v1(values: tuple[FetchTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FetchTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_fetch_partition_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_share_fetch_request_v1(b: Buffer, p: int) -> tuple[ShareFetchRequest, int]:
     group_id, p = read_compact_nullable_string(b, p)
     member_id, p = read_compact_nullable_string(b, p)
     share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size = unpack_iiiiii(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v1, 18, b, p + 24)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v0, 18, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v1, 18, b, p + 24)
+    forgotten_topics_data, p = read_compact_array(_rows_forgotten_topic_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareFetchRequest(
@@ -449,8 +499,8 @@ def _encode_share_fetch_request_v1(o: ShareFetchRequest, out: Append) -> None:
     write_compact_nullable_string(o.group_id, out)
     write_compact_nullable_string(o.member_id, out)
     out(pack_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size))
-    write_compact_array(_encode_fetch_topic_v1, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v0, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v1, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v0, o.forgotten_topics_data, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -464,8 +514,8 @@ def _decode_share_fetch_request_v2(b: Buffer, p: int) -> tuple[ShareFetchRequest
         share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode,
         is_renew_ack,
     ) = unpack_iiiiiibt(b, p)
-    topics, p = read_compact_array(_decode_fetch_topic_v1, 18, b, p + 26)
-    forgotten_topics_data, p = read_compact_array(_decode_forgotten_topic_v0, 18, b, p)
+    topics, p = read_compact_array(_decode_items_fetch_topic_v1, 18, b, p + 26)
+    forgotten_topics_data, p = read_compact_array(_rows_forgotten_topic_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareFetchRequest(
@@ -485,8 +535,8 @@ def _encode_share_fetch_request_v2(o: ShareFetchRequest, out: Append) -> None:
         o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size,
         o.share_acquire_mode, BOOLS[o.is_renew_ack],
     ))
-    write_compact_array(_encode_fetch_topic_v1, o.topics, out)
-    write_compact_array(_encode_forgotten_topic_v0, o.forgotten_topics_data, out)
+    write_compact_array(_encode_items_fetch_topic_v1, o.topics, out)
+    write_compact_array(_encode_items_forgotten_topic_v0, o.forgotten_topics_data, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -497,26 +547,6 @@ ShareFetchRequest.codec = Codec(
     ShareFetchRequest,
     TABLE,
     classes=(AcknowledgementBatch, FetchPartition, FetchTopic, ForgottenTopic, ShareFetchRequest),
-    decoders=(
-        _decode_acknowledgement_batch_v0,
-        _decode_fetch_partition_v0,
-        _decode_fetch_topic_v0,
-        _decode_forgotten_topic_v0,
-        _decode_share_fetch_request_v0,
-        _decode_fetch_partition_v1,
-        _decode_fetch_topic_v1,
-        _decode_share_fetch_request_v1,
-        _decode_share_fetch_request_v2,
-    ),
-    encoders=(
-        _encode_acknowledgement_batch_v0,
-        _encode_fetch_partition_v0,
-        _encode_fetch_topic_v0,
-        _encode_forgotten_topic_v0,
-        _encode_share_fetch_request_v0,
-        _encode_fetch_partition_v1,
-        _encode_fetch_topic_v1,
-        _encode_share_fetch_request_v1,
-        _encode_share_fetch_request_v2,
-    ),
+    decoders=(_decode_share_fetch_request_v0, _decode_share_fetch_request_v1, _decode_share_fetch_request_v2),
+    encoders=(_encode_share_fetch_request_v0, _encode_share_fetch_request_v1, _encode_share_fetch_request_v2),
 )

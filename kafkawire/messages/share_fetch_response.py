@@ -27,18 +27,17 @@ from kafkawire.wire.layout import (
 )
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
-    Rows,
     make_uuid,
     read_compact_array,
     read_compact_bytes,
     read_compact_nullable_bytes,
     read_compact_nullable_string,
-    read_compact_rows,
     read_compact_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -325,112 +324,140 @@ def _encode_leader_id_and_epoch_v0(o: LeaderIdAndEpoch, out: Append) -> None:
         out(pack_iix(o.leader_id, o.leader_epoch))
 
 
-def _decode_acquired_records_v0(b: Buffer, p: int) -> tuple[AcquiredRecords, int]:
-    first_offset, last_offset, delivery_count = unpack_qqh(b, p)
-    if b[p + 18]:
-        tagged, p = read_tags({}, b, p + 18)
-        return AcquiredRecords(first_offset, last_offset, delivery_count, **tagged), p
-    return AcquiredRecords(first_offset, last_offset, delivery_count), p + 19
+def _decode_items_acquired_records_v0(b: Buffer, p: int, n: int) -> tuple[tuple[AcquiredRecords, ...], int]:
+    values = []
+    for _ in range(n):
+        first_offset, last_offset, delivery_count = unpack_qqh(b, p)
+        if b[p + 18]:
+            tagged, p = read_tags({}, b, p + 18)
+            values.append(AcquiredRecords(first_offset, last_offset, delivery_count, **tagged))
+        else:
+            values.append(AcquiredRecords(first_offset, last_offset, delivery_count))
+            p += 19
+    return tuple(values), p
 
 
-def _encode_acquired_records_v0(o: AcquiredRecords, out: Append) -> None:
-    if o.__class__ is not AcquiredRecords:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qqh(o.first_offset, o.last_offset, o.delivery_count))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqhx(o.first_offset, o.last_offset, o.delivery_count))
+def _encode_items_acquired_records_v0(values: tuple[AcquiredRecords, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not AcquiredRecords:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_qqh(o.first_offset, o.last_offset, o.delivery_count))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qqhx(o.first_offset, o.last_offset, o.delivery_count))
 
 
-_rows_acquired_records_v0 = Rows(AcquiredRecords, _decode_acquired_records_v0, "qqh", True)
+_rows_acquired_records_v0 = rows(AcquiredRecords, _decode_items_acquired_records_v0, "qqh", True)
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    acknowledge_error_code = unpack_h(b, p)[0]
-    acknowledge_error_message, p = read_compact_nullable_string(b, p + 2)
-    current_leader, p = _decode_leader_id_and_epoch_v0(b, p)
-    records, p = read_compact_nullable_bytes(b, p)
-    acquired_records, p = read_compact_rows(_rows_acquired_records_v0, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message,
-            current_leader, records, acquired_records, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message, current_leader,
-        records, acquired_records,
-    ), p + 1
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        acknowledge_error_code = unpack_h(b, p)[0]
+        acknowledge_error_message, p = read_compact_nullable_string(b, p + 2)
+        current_leader, p = _decode_leader_id_and_epoch_v0(b, p)
+        records, p = read_compact_nullable_bytes(b, p)
+        acquired_records, p = read_compact_array(_rows_acquired_records_v0, 19, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message,
+                current_leader, records, acquired_records, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message,
+                current_leader, records, acquired_records,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_h(o.acknowledge_error_code))
-    write_compact_nullable_string(o.acknowledge_error_message, out)
-    _encode_leader_id_and_epoch_v0(o.current_leader, out)
-    write_compact_nullable_bytes(o.records, out)
-    write_compact_array(_encode_acquired_records_v0, o.acquired_records, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_h(o.acknowledge_error_code))
+        write_compact_nullable_string(o.acknowledge_error_message, out)
+        _encode_leader_id_and_epoch_v0(o.current_leader, out)
+        write_compact_nullable_bytes(o.records, out)
+        write_compact_array(_encode_items_acquired_records_v0, o.acquired_records, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_share_fetchable_topic_response_v0(b: Buffer, p: int) -> tuple[ShareFetchableTopicResponse, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v0, 22, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ShareFetchableTopicResponse(topic_id, partitions, **tagged), p
-    return ShareFetchableTopicResponse(topic_id, partitions), p + 1
+def _decode_items_share_fetchable_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ShareFetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_data_v0, 22, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ShareFetchableTopicResponse(topic_id, partitions, **tagged))
+        else:
+            values.append(ShareFetchableTopicResponse(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_share_fetchable_topic_response_v0(o: ShareFetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not ShareFetchableTopicResponse:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_share_fetchable_topic_response_v0(
+    values: tuple[ShareFetchableTopicResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ShareFetchableTopicResponse:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_node_endpoint_v0(b: Buffer, p: int) -> tuple[NodeEndpoint, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_i(b, p)[0]
-    rack, p = read_compact_nullable_string(b, p + 4)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return NodeEndpoint(node_id, host, port, rack, **tagged), p
-    return NodeEndpoint(node_id, host, port, rack), p + 1
+def _decode_items_node_endpoint_v0(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_i(b, p)[0]
+        rack, p = read_compact_nullable_string(b, p + 4)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(NodeEndpoint(node_id, host, port, rack, **tagged))
+        else:
+            values.append(NodeEndpoint(node_id, host, port, rack))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_node_endpoint_v0(o: NodeEndpoint, out: Append) -> None:
-    if o.__class__ is not NodeEndpoint:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    out(pack_i(o.port))
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_node_endpoint_v0(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not NodeEndpoint:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        out(pack_i(o.port))
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_share_fetch_response_v0(b: Buffer, p: int) -> tuple[ShareFetchResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    responses, p = read_compact_array(_decode_share_fetchable_topic_response_v0, 18, b, p)
-    node_endpoints, p = read_compact_array(_decode_node_endpoint_v0, 11, b, p)
+    responses, p = read_compact_array(_decode_items_share_fetchable_topic_response_v0, 18, b, p)
+    node_endpoints, p = read_compact_array(_decode_items_node_endpoint_v0, 11, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareFetchResponse(
@@ -446,76 +473,92 @@ def _encode_share_fetch_response_v0(o: ShareFetchResponse, out: Append) -> None:
         raise ValueError("acquisition_lock_timeout_ms")
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_share_fetchable_topic_response_v0, o.responses, out)
-    write_compact_array(_encode_node_endpoint_v0, o.node_endpoints, out)
+    write_compact_array(_encode_items_share_fetchable_topic_response_v0, o.responses, out)
+    write_compact_array(_encode_items_node_endpoint_v0, o.node_endpoints, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    error_message, p = read_compact_nullable_string(b, p + 6)
-    acknowledge_error_code = unpack_h(b, p)[0]
-    acknowledge_error_message, p = read_compact_nullable_string(b, p + 2)
-    current_leader, p = _decode_leader_id_and_epoch_v0(b, p)
-    records, p = read_compact_bytes(b, p)
-    acquired_records, p = read_compact_rows(_rows_acquired_records_v0, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message,
-            current_leader, records, acquired_records, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message, current_leader,
-        records, acquired_records,
-    ), p + 1
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        error_message, p = read_compact_nullable_string(b, p + 6)
+        acknowledge_error_code = unpack_h(b, p)[0]
+        acknowledge_error_message, p = read_compact_nullable_string(b, p + 2)
+        current_leader, p = _decode_leader_id_and_epoch_v0(b, p)
+        records, p = read_compact_bytes(b, p)
+        acquired_records, p = read_compact_array(_rows_acquired_records_v0, 19, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message,
+                current_leader, records, acquired_records, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, error_code, error_message, acknowledge_error_code, acknowledge_error_message,
+                current_leader, records, acquired_records,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    out(pack_h(o.acknowledge_error_code))
-    write_compact_nullable_string(o.acknowledge_error_message, out)
-    _encode_leader_id_and_epoch_v0(o.current_leader, out)
-    write_compact_bytes(o.records, out)
-    write_compact_array(_encode_acquired_records_v0, o.acquired_records, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        out(pack_h(o.acknowledge_error_code))
+        write_compact_nullable_string(o.acknowledge_error_message, out)
+        _encode_leader_id_and_epoch_v0(o.current_leader, out)
+        write_compact_bytes(o.records, out)
+        write_compact_array(_encode_items_acquired_records_v0, o.acquired_records, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_share_fetchable_topic_response_v1(b: Buffer, p: int) -> tuple[ShareFetchableTopicResponse, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v1, 22, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ShareFetchableTopicResponse(topic_id, partitions, **tagged), p
-    return ShareFetchableTopicResponse(topic_id, partitions), p + 1
+def _decode_items_share_fetchable_topic_response_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[ShareFetchableTopicResponse, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_data_v1, 22, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(ShareFetchableTopicResponse(topic_id, partitions, **tagged))
+        else:
+            values.append(ShareFetchableTopicResponse(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_share_fetchable_topic_response_v1(o: ShareFetchableTopicResponse, out: Append) -> None:
-    if o.__class__ is not ShareFetchableTopicResponse:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_share_fetchable_topic_response_v1(
+    values: tuple[ShareFetchableTopicResponse, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not ShareFetchableTopicResponse:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_share_fetch_response_v1(b: Buffer, p: int) -> tuple[ShareFetchResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
     acquisition_lock_timeout_ms = unpack_i(b, p)[0]
-    responses, p = read_compact_array(_decode_share_fetchable_topic_response_v1, 18, b, p + 4)
-    node_endpoints, p = read_compact_array(_decode_node_endpoint_v0, 11, b, p)
+    responses, p = read_compact_array(_decode_items_share_fetchable_topic_response_v1, 18, b, p + 4)
+    node_endpoints, p = read_compact_array(_decode_items_node_endpoint_v0, 11, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareFetchResponse(
@@ -531,8 +574,8 @@ def _encode_share_fetch_response_v1(o: ShareFetchResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
     out(pack_i(o.acquisition_lock_timeout_ms))
-    write_compact_array(_encode_share_fetchable_topic_response_v1, o.responses, out)
-    write_compact_array(_encode_node_endpoint_v0, o.node_endpoints, out)
+    write_compact_array(_encode_items_share_fetchable_topic_response_v1, o.responses, out)
+    write_compact_array(_encode_items_node_endpoint_v0, o.node_endpoints, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -546,26 +589,6 @@ ShareFetchResponse.codec = Codec(
         LeaderIdAndEpoch, AcquiredRecords, PartitionData, ShareFetchableTopicResponse, NodeEndpoint,
         ShareFetchResponse,
     ),
-    decoders=(
-        _decode_leader_id_and_epoch_v0,
-        _decode_acquired_records_v0,
-        _decode_partition_data_v0,
-        _decode_share_fetchable_topic_response_v0,
-        _decode_node_endpoint_v0,
-        _decode_share_fetch_response_v0,
-        _decode_partition_data_v1,
-        _decode_share_fetchable_topic_response_v1,
-        _decode_share_fetch_response_v1,
-    ),
-    encoders=(
-        _encode_leader_id_and_epoch_v0,
-        _encode_acquired_records_v0,
-        _encode_partition_data_v0,
-        _encode_share_fetchable_topic_response_v0,
-        _encode_node_endpoint_v0,
-        _encode_share_fetch_response_v0,
-        _encode_partition_data_v1,
-        _encode_share_fetchable_topic_response_v1,
-        _encode_share_fetch_response_v1,
-    ),
+    decoders=(_decode_share_fetch_response_v0, _decode_share_fetch_response_v1, _decode_share_fetch_response_v1),
+    encoders=(_encode_share_fetch_response_v0, _encode_share_fetch_response_v1, _encode_share_fetch_response_v1),
 )

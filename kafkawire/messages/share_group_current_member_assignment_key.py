@@ -73,10 +73,6 @@ ShareGroupCurrentMemberAssignmentKey.codec = Codec(
     ShareGroupCurrentMemberAssignmentKey,
     TABLE,
     classes=(ShareGroupCurrentMemberAssignmentKey,),
-    decoders=(
-        _decode_share_group_current_member_assignment_key_v0,
-    ),
-    encoders=(
-        _encode_share_group_current_member_assignment_key_v0,
-    ),
+    decoders=(_decode_share_group_current_member_assignment_key_v0,),
+    encoders=(_encode_share_group_current_member_assignment_key_v0,),
 )

@@ -14,8 +14,9 @@ from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT32, STRUCT, UUID, Lay
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_int32s, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_numbers, write_tags
+from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_int32s, write_tags
 
 
 class TopicPartitions(Struct, frozen=True):
@@ -93,31 +94,43 @@ unpack_iib, pack_iib = unpacker("iib"), packer("iib")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_topic_partitions_v0(b: Buffer, p: int) -> tuple[TopicPartitions, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_int32s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartitions(topic_id, partitions, **tagged), p
-    return TopicPartitions(topic_id, partitions), p + 1
+def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_int32s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartitions(topic_id, partitions, **tagged))
+        else:
+            values.append(TopicPartitions(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partitions_v0(o: TopicPartitions, out: Append) -> None:
-    if o.__class__ is not TopicPartitions:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitions:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
+
+
+_rows_topic_partitions_v0 = shaped(
+    lambda rows, e1: [TopicPartitions(make_uuid(r[0]), r[1:e1]) for r in rows], _decode_items_topic_partitions_v0,
+    "16s [i ", True,
+)
 
 
 def _decode_share_group_current_member_assignment_value_v0(b: Buffer, p: int) -> tuple[
     ShareGroupCurrentMemberAssignmentValue, int,
 ]:
     member_epoch, previous_member_epoch, state = unpack_iib(b, p)
-    assigned_partitions, p = read_compact_array(_decode_topic_partitions_v0, 18, b, p + 9)
+    assigned_partitions, p = read_compact_array(_rows_topic_partitions_v0, 18, b, p + 9)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareGroupCurrentMemberAssignmentValue(
@@ -132,7 +145,7 @@ def _encode_share_group_current_member_assignment_value_v0(
     o: ShareGroupCurrentMemberAssignmentValue, out: Append,
 ) -> None:
     out(pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
-    write_compact_array(_encode_topic_partitions_v0, o.assigned_partitions, out)
+    write_compact_array(_encode_items_topic_partitions_v0, o.assigned_partitions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -143,12 +156,6 @@ ShareGroupCurrentMemberAssignmentValue.codec = Codec(
     ShareGroupCurrentMemberAssignmentValue,
     TABLE,
     classes=(TopicPartitions, ShareGroupCurrentMemberAssignmentValue),
-    decoders=(
-        _decode_topic_partitions_v0,
-        _decode_share_group_current_member_assignment_value_v0,
-    ),
-    encoders=(
-        _encode_topic_partitions_v0,
-        _encode_share_group_current_member_assignment_value_v0,
-    ),
+    decoders=(_decode_share_group_current_member_assignment_value_v0,),
+    encoders=(_encode_share_group_current_member_assignment_value_v0,),
 )

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_strings, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import Append, packer, write_compact_strings, write_tags
 
 
 class ShareGroupDescribeRequest(Message, frozen=True):
@@ -60,7 +60,7 @@ pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
 def _decode_share_group_describe_request_v0(b: Buffer, p: int) -> tuple[ShareGroupDescribeRequest, int]:
-    group_ids, p = read_compact_array(read_compact_string, 1, b, p)
+    group_ids, p = read_compact_strings(b, p)
     include_authorized_operations = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -69,7 +69,7 @@ def _decode_share_group_describe_request_v0(b: Buffer, p: int) -> tuple[ShareGro
 
 
 def _encode_share_group_describe_request_v0(o: ShareGroupDescribeRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.group_ids, out)
+    write_compact_strings(o.group_ids, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.include_authorized_operations]))
         write_tags((), {}, o, out)
@@ -81,10 +81,6 @@ ShareGroupDescribeRequest.codec = Codec(
     ShareGroupDescribeRequest,
     TABLE,
     classes=(ShareGroupDescribeRequest,),
-    decoders=(
-        _decode_share_group_describe_request_v0,
-    ),
-    encoders=(
-        _encode_share_group_describe_request_v0,
-    ),
+    decoders=(_decode_share_group_describe_request_v0, _decode_share_group_describe_request_v0),
+    encoders=(_encode_share_group_describe_request_v0, _encode_share_group_describe_request_v0),
 )

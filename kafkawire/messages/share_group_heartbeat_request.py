@@ -12,8 +12,8 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, COMPACT, INT32, NULLABLE, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
 from kafkawire.wire.read import (
-    read_compact_nullable_array,
     read_compact_nullable_string,
+    read_compact_nullable_strings,
     read_compact_string,
     read_tags,
     unpacker,
@@ -24,8 +24,8 @@ from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
-    write_compact_nullable_array,
     write_compact_nullable_string,
+    write_compact_nullable_strings,
     write_compact_string,
     write_tags,
 )
@@ -93,7 +93,7 @@ def _decode_share_group_heartbeat_request_v0(b: Buffer, p: int) -> tuple[ShareGr
     member_id, p = read_compact_string(b, p)
     member_epoch = unpack_i(b, p)[0]
     rack_id, p = read_compact_nullable_string(b, p + 4)
-    subscribed_topic_names, p = read_compact_nullable_array(read_compact_string, 1, b, p)
+    subscribed_topic_names, p = read_compact_nullable_strings(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareGroupHeartbeatRequest(
@@ -107,7 +107,7 @@ def _encode_share_group_heartbeat_request_v0(o: ShareGroupHeartbeatRequest, out:
     write_compact_string(o.member_id, out)
     out(pack_i(o.member_epoch))
     write_compact_nullable_string(o.rack_id, out)
-    write_compact_nullable_array(write_compact_string, o.subscribed_topic_names, out)
+    write_compact_nullable_strings(o.subscribed_topic_names, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -118,10 +118,6 @@ ShareGroupHeartbeatRequest.codec = Codec(
     ShareGroupHeartbeatRequest,
     TABLE,
     classes=(ShareGroupHeartbeatRequest,),
-    decoders=(
-        _decode_share_group_heartbeat_request_v0,
-    ),
-    encoders=(
-        _encode_share_group_heartbeat_request_v0,
-    ),
+    decoders=(_decode_share_group_heartbeat_request_v0, _decode_share_group_heartbeat_request_v0),
+    encoders=(_encode_share_group_heartbeat_request_v0, _encode_share_group_heartbeat_request_v0),
 )

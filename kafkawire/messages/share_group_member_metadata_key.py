@@ -71,10 +71,6 @@ ShareGroupMemberMetadataKey.codec = Codec(
     ShareGroupMemberMetadataKey,
     TABLE,
     classes=(ShareGroupMemberMetadataKey,),
-    decoders=(
-        _decode_share_group_member_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_share_group_member_metadata_key_v0,
-    ),
+    decoders=(_decode_share_group_member_metadata_key_v0,),
+    encoders=(_encode_share_group_member_metadata_key_v0,),
 )

@@ -11,15 +11,15 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, NULLABLE, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_nullable_string, read_compact_string, read_tags
+from kafkawire.wire.read import read_compact_nullable_string, read_compact_string, read_compact_strings, read_tags
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
-    write_compact_array,
     write_compact_nullable_string,
     write_compact_string,
+    write_compact_strings,
     write_tags,
 )
 
@@ -73,7 +73,7 @@ def _decode_share_group_member_metadata_value_v0(b: Buffer, p: int) -> tuple[Sha
     rack_id, p = read_compact_nullable_string(b, p)
     client_id, p = read_compact_string(b, p)
     client_host, p = read_compact_string(b, p)
-    subscribed_topic_names, p = read_compact_array(read_compact_string, 1, b, p)
+    subscribed_topic_names, p = read_compact_strings(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareGroupMemberMetadataValue(rack_id, client_id, client_host, subscribed_topic_names, **tagged), p
@@ -84,7 +84,7 @@ def _encode_share_group_member_metadata_value_v0(o: ShareGroupMemberMetadataValu
     write_compact_nullable_string(o.rack_id, out)
     write_compact_string(o.client_id, out)
     write_compact_string(o.client_host, out)
-    write_compact_array(write_compact_string, o.subscribed_topic_names, out)
+    write_compact_strings(o.subscribed_topic_names, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -95,10 +95,6 @@ ShareGroupMemberMetadataValue.codec = Codec(
     ShareGroupMemberMetadataValue,
     TABLE,
     classes=(ShareGroupMemberMetadataValue,),
-    decoders=(
-        _decode_share_group_member_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_share_group_member_metadata_value_v0,
-    ),
+    decoders=(_decode_share_group_member_metadata_value_v0,),
+    encoders=(_encode_share_group_member_metadata_value_v0,),
 )

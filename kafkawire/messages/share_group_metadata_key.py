@@ -67,10 +67,6 @@ ShareGroupMetadataKey.codec = Codec(
     ShareGroupMetadataKey,
     TABLE,
     classes=(ShareGroupMetadataKey,),
-    decoders=(
-        _decode_share_group_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_share_group_metadata_key_v0,
-    ),
+    decoders=(_decode_share_group_metadata_key_v0,),
+    encoders=(_encode_share_group_metadata_key_v0,),
 )

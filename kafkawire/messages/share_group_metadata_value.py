@@ -78,10 +78,6 @@ ShareGroupMetadataValue.codec = Codec(
     ShareGroupMetadataValue,
     TABLE,
     classes=(ShareGroupMetadataValue,),
-    decoders=(
-        _decode_share_group_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_share_group_metadata_value_v0,
-    ),
+    decoders=(_decode_share_group_metadata_value_v0,),
+    encoders=(_encode_share_group_metadata_value_v0,),
 )

@@ -66,10 +66,6 @@ ShareGroupPartitionMetadataKey.codec = Codec(
     ShareGroupPartitionMetadataKey,
     TABLE,
     classes=(ShareGroupPartitionMetadataKey,),
-    decoders=(
-        _decode_share_group_partition_metadata_key_v9,
-    ),
-    encoders=(
-        _encode_share_group_partition_metadata_key_v9,
-    ),
+    decoders=(_decode_share_group_partition_metadata_key_v9,),
+    encoders=(_encode_share_group_partition_metadata_key_v9,),
 )

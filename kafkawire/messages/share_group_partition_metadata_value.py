@@ -27,7 +27,7 @@ from kafkawire.wire.write import (
     Append,
     packer,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
     write_tags,
 )
@@ -127,51 +127,63 @@ TABLE = Table(
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_topic_partitions_info_v0(b: Buffer, p: int) -> tuple[TopicPartitionsInfo, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    topic_name, p = read_compact_string(b, p + 16)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartitionsInfo(topic_id, topic_name, partitions, **tagged), p
-    return TopicPartitionsInfo(topic_id, topic_name, partitions), p + 1
+def _decode_items_topic_partitions_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitionsInfo, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        topic_name, p = read_compact_string(b, p + 16)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartitionsInfo(topic_id, topic_name, partitions, **tagged))
+        else:
+            values.append(TopicPartitionsInfo(topic_id, topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partitions_info_v0(o: TopicPartitionsInfo, out: Append) -> None:
-    if o.__class__ is not TopicPartitionsInfo:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_string(o.topic_name, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partitions_info_v0(values: tuple[TopicPartitionsInfo, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitionsInfo:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_string(o.topic_name, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_info_v0(b: Buffer, p: int) -> tuple[TopicInfo, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    topic_name, p = read_compact_string(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicInfo(topic_id, topic_name, **tagged), p
-    return TopicInfo(topic_id, topic_name), p + 1
+def _decode_items_topic_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicInfo, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        topic_name, p = read_compact_string(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicInfo(topic_id, topic_name, **tagged))
+        else:
+            values.append(TopicInfo(topic_id, topic_name))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_info_v0(o: TopicInfo, out: Append) -> None:
-    if o.__class__ is not TopicInfo:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_string(o.topic_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_info_v0(values: tuple[TopicInfo, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicInfo:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_string(o.topic_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_share_group_partition_metadata_value_v0(b: Buffer, p: int) -> tuple[ShareGroupPartitionMetadataValue, int]:
-    initialized_topics, p = read_compact_array(_decode_topic_partitions_info_v0, 19, b, p)
-    deleting_topics, p = read_compact_array(_decode_topic_info_v0, 18, b, p)
+    initialized_topics, p = read_compact_array(_decode_items_topic_partitions_info_v0, 19, b, p)
+    deleting_topics, p = read_compact_array(_decode_items_topic_info_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareGroupPartitionMetadataValue(initialized_topics, deleting_topics, **tagged), p
@@ -179,8 +191,8 @@ def _decode_share_group_partition_metadata_value_v0(b: Buffer, p: int) -> tuple[
 
 
 def _encode_share_group_partition_metadata_value_v0(o: ShareGroupPartitionMetadataValue, out: Append) -> None:
-    write_compact_array(_encode_topic_partitions_info_v0, o.initialized_topics, out)
-    write_compact_array(_encode_topic_info_v0, o.deleting_topics, out)
+    write_compact_array(_encode_items_topic_partitions_info_v0, o.initialized_topics, out)
+    write_compact_array(_encode_items_topic_info_v0, o.deleting_topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -191,14 +203,6 @@ ShareGroupPartitionMetadataValue.codec = Codec(
     ShareGroupPartitionMetadataValue,
     TABLE,
     classes=(TopicPartitionsInfo, TopicInfo, ShareGroupPartitionMetadataValue),
-    decoders=(
-        _decode_topic_partitions_info_v0,
-        _decode_topic_info_v0,
-        _decode_share_group_partition_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_topic_partitions_info_v0,
-        _encode_topic_info_v0,
-        _encode_share_group_partition_metadata_value_v0,
-    ),
+    decoders=(_decode_share_group_partition_metadata_value_v0,),
+    encoders=(_encode_share_group_partition_metadata_value_v0,),
 )

@@ -69,10 +69,6 @@ ShareGroupStatePartitionMetadataKey.codec = Codec(
     ShareGroupStatePartitionMetadataKey,
     TABLE,
     classes=(ShareGroupStatePartitionMetadataKey,),
-    decoders=(
-        _decode_share_group_state_partition_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_share_group_state_partition_metadata_key_v0,
-    ),
+    decoders=(_decode_share_group_state_partition_metadata_key_v0,),
+    encoders=(_encode_share_group_state_partition_metadata_key_v0,),
 )

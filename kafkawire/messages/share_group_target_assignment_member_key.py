@@ -73,10 +73,6 @@ ShareGroupTargetAssignmentMemberKey.codec = Codec(
     ShareGroupTargetAssignmentMemberKey,
     TABLE,
     classes=(ShareGroupTargetAssignmentMemberKey,),
-    decoders=(
-        _decode_share_group_target_assignment_member_key_v0,
-    ),
-    encoders=(
-        _encode_share_group_target_assignment_member_key_v0,
-    ),
+    decoders=(_decode_share_group_target_assignment_member_key_v0,),
+    encoders=(_encode_share_group_target_assignment_member_key_v0,),
 )

@@ -14,8 +14,9 @@ from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRUCT, UUID, Layout, O
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_int32s, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_numbers, write_tags
+from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_int32s, write_tags
 
 
 class TopicPartition(Struct, frozen=True):
@@ -86,30 +87,42 @@ TABLE = Table(
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_topic_partition_v0(b: Buffer, p: int) -> tuple[TopicPartition, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_int32s(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartition(topic_id, partitions, **tagged), p
-    return TopicPartition(topic_id, partitions), p + 1
+def _decode_items_topic_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_int32s(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartition(topic_id, partitions, **tagged))
+        else:
+            values.append(TopicPartition(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partition_v0(o: TopicPartition, out: Append) -> None:
-    if o.__class__ is not TopicPartition:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partition_v0(values: tuple[TopicPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartition:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
+
+
+_rows_topic_partition_v0 = shaped(
+    lambda rows, e1: [TopicPartition(make_uuid(r[0]), r[1:e1]) for r in rows], _decode_items_topic_partition_v0,
+    "16s [i ", True,
+)
 
 
 def _decode_share_group_target_assignment_member_value_v0(b: Buffer, p: int) -> tuple[
     ShareGroupTargetAssignmentMemberValue, int,
 ]:
-    topic_partitions, p = read_compact_array(_decode_topic_partition_v0, 18, b, p)
+    topic_partitions, p = read_compact_array(_rows_topic_partition_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ShareGroupTargetAssignmentMemberValue(topic_partitions, **tagged), p
@@ -119,7 +132,7 @@ def _decode_share_group_target_assignment_member_value_v0(b: Buffer, p: int) -> 
 def _encode_share_group_target_assignment_member_value_v0(
     o: ShareGroupTargetAssignmentMemberValue, out: Append,
 ) -> None:
-    write_compact_array(_encode_topic_partition_v0, o.topic_partitions, out)
+    write_compact_array(_encode_items_topic_partition_v0, o.topic_partitions, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -130,12 +143,6 @@ ShareGroupTargetAssignmentMemberValue.codec = Codec(
     ShareGroupTargetAssignmentMemberValue,
     TABLE,
     classes=(TopicPartition, ShareGroupTargetAssignmentMemberValue),
-    decoders=(
-        _decode_topic_partition_v0,
-        _decode_share_group_target_assignment_member_value_v0,
-    ),
-    encoders=(
-        _encode_topic_partition_v0,
-        _encode_share_group_target_assignment_member_value_v0,
-    ),
+    decoders=(_decode_share_group_target_assignment_member_value_v0,),
+    encoders=(_encode_share_group_target_assignment_member_value_v0,),
 )

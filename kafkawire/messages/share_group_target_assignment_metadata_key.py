@@ -71,10 +71,6 @@ ShareGroupTargetAssignmentMetadataKey.codec = Codec(
     ShareGroupTargetAssignmentMetadataKey,
     TABLE,
     classes=(ShareGroupTargetAssignmentMetadataKey,),
-    decoders=(
-        _decode_share_group_target_assignment_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_share_group_target_assignment_metadata_key_v0,
-    ),
+    decoders=(_decode_share_group_target_assignment_metadata_key_v0,),
+    encoders=(_encode_share_group_target_assignment_metadata_key_v0,),
 )

@@ -99,10 +99,6 @@ ShareGroupTargetAssignmentMetadataValue.codec = Codec(
     ShareGroupTargetAssignmentMetadataValue,
     TABLE,
     classes=(ShareGroupTargetAssignmentMetadataValue,),
-    decoders=(
-        _decode_share_group_target_assignment_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_share_group_target_assignment_metadata_value_v0,
-    ),
+    decoders=(_decode_share_group_target_assignment_metadata_value_v0,),
+    encoders=(_encode_share_group_target_assignment_metadata_value_v0,),
 )

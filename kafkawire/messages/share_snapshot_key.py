@@ -77,10 +77,6 @@ ShareSnapshotKey.codec = Codec(
     ShareSnapshotKey,
     TABLE,
     classes=(ShareSnapshotKey,),
-    decoders=(
-        _decode_share_snapshot_key_v0,
-    ),
-    encoders=(
-        _encode_share_snapshot_key_v0,
-    ),
+    decoders=(_decode_share_snapshot_key_v0,),
+    encoders=(_encode_share_snapshot_key_v0,),
 )

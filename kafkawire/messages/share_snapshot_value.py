@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT16, INT32, INT64, STRUCT, Layout, Op, Table, Tag
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import ReadTags, Rows, read_compact_rows, read_int32, read_tags, unpacker
+from kafkawire.wire.read import ReadTags, read_compact_array, read_int32, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import Append, WriteTags, packer, write_compact_array, write_int32, write_tags
 
@@ -110,30 +111,36 @@ unpack_qqbh, pack_qqbh = unpacker("qqbh"), packer("qqbh")
 pack_qqbhx = packer("qqbhx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_state_batch_v0(b: Buffer, p: int) -> tuple[StateBatch, int]:
-    first_offset, last_offset, delivery_state, delivery_count = unpack_qqbh(b, p)
-    if b[p + 19]:
-        tagged, p = read_tags({}, b, p + 19)
-        return StateBatch(first_offset, last_offset, delivery_state, delivery_count, **tagged), p
-    return StateBatch(first_offset, last_offset, delivery_state, delivery_count), p + 20
+def _decode_items_state_batch_v0(b: Buffer, p: int, n: int) -> tuple[tuple[StateBatch, ...], int]:
+    values = []
+    for _ in range(n):
+        first_offset, last_offset, delivery_state, delivery_count = unpack_qqbh(b, p)
+        if b[p + 19]:
+            tagged, p = read_tags({}, b, p + 19)
+            values.append(StateBatch(first_offset, last_offset, delivery_state, delivery_count, **tagged))
+        else:
+            values.append(StateBatch(first_offset, last_offset, delivery_state, delivery_count))
+            p += 20
+    return tuple(values), p
 
 
-def _encode_state_batch_v0(o: StateBatch, out: Append) -> None:
-    if o.__class__ is not StateBatch:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+def _encode_items_state_batch_v0(values: tuple[StateBatch, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StateBatch:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
 
 
-_rows_state_batch_v0 = Rows(StateBatch, _decode_state_batch_v0, "qqbh", True)
+_rows_state_batch_v0 = rows(StateBatch, _decode_items_state_batch_v0, "qqbh", True)
 
 
 def _decode_share_snapshot_value_v0(b: Buffer, p: int) -> tuple[ShareSnapshotValue, int]:
     snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp = unpack_iiiqqq(b, p)
-    state_batches, p = read_compact_rows(_rows_state_batch_v0, b, p + 36)
+    state_batches, p = read_compact_array(_rows_state_batch_v0, 20, b, p + 36)
     if b[p]:
         tagged, p = read_tags(_TAGS_SHARE_SNAPSHOT_VALUE_V0, b, p)
         return ShareSnapshotValue(
@@ -150,7 +157,7 @@ def _encode_share_snapshot_value_v0(o: ShareSnapshotValue, out: Append) -> None:
     out(pack_iiiqqq(
         o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp,
     ))
-    write_compact_array(_encode_state_batch_v0, o.state_batches, out)
+    write_compact_array(_encode_items_state_batch_v0, o.state_batches, out)
     write_tags(_TAGGED_SHARE_SNAPSHOT_VALUE_V0, _TAGS_SHARE_SNAPSHOT_VALUE_V0, o, out)
 
 
@@ -166,12 +173,6 @@ ShareSnapshotValue.codec = Codec(
     ShareSnapshotValue,
     TABLE,
     classes=(StateBatch, ShareSnapshotValue),
-    decoders=(
-        _decode_state_batch_v0,
-        _decode_share_snapshot_value_v0,
-    ),
-    encoders=(
-        _encode_state_batch_v0,
-        _encode_share_snapshot_value_v0,
-    ),
+    decoders=(_decode_share_snapshot_value_v0,),
+    encoders=(_encode_share_snapshot_value_v0,),
 )

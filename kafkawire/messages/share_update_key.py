@@ -77,10 +77,6 @@ ShareUpdateKey.codec = Codec(
     ShareUpdateKey,
     TABLE,
     classes=(ShareUpdateKey,),
-    decoders=(
-        _decode_share_update_key_v0,
-    ),
-    encoders=(
-        _encode_share_update_key_v0,
-    ),
+    decoders=(_decode_share_update_key_v0,),
+    encoders=(_encode_share_update_key_v0,),
 )

@@ -75,10 +75,6 @@ SnapshotFooterRecord.codec = Codec(
     SnapshotFooterRecord,
     TABLE,
     classes=(SnapshotFooterRecord,),
-    decoders=(
-        _decode_snapshot_footer_record_v0,
-    ),
-    encoders=(
-        _encode_snapshot_footer_record_v0,
-    ),
+    decoders=(_decode_snapshot_footer_record_v0,),
+    encoders=(_encode_snapshot_footer_record_v0,),
 )

@@ -77,10 +77,6 @@ SnapshotHeaderRecord.codec = Codec(
     SnapshotHeaderRecord,
     TABLE,
     classes=(SnapshotHeaderRecord,),
-    decoders=(
-        _decode_snapshot_header_record_v0,
-    ),
-    encoders=(
-        _encode_snapshot_header_record_v0,
-    ),
+    decoders=(_decode_snapshot_header_record_v0,),
+    encoders=(_encode_snapshot_header_record_v0,),
 )

@@ -12,11 +12,9 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
-    Rows,
     read_array,
     read_compact_array,
     read_compact_int32s,
-    read_compact_rows,
     read_compact_string,
     read_int32s,
     read_string,
@@ -24,6 +22,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -31,9 +30,9 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
-    write_numbers,
+    write_int32s,
     write_string,
     write_tags,
 )
@@ -255,24 +254,31 @@ pack_iitx = packer("ii?x")  # with the count of tagged fields behind it: 0
 unpack_itiq, pack_itiq = unpacker("i?iq"), packer("i?iq")
 
 
-def _decode_stop_replica_partition_v0_v0(b: Buffer, p: int) -> tuple[StopReplicaPartitionV0, int]:
-    topic_name, p = read_string(b, p)
-    partition_index = unpack_i(b, p)[0]
-    return StopReplicaPartitionV0(topic_name, partition_index), p + 4
+def _decode_items_stop_replica_partition_v0_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[StopReplicaPartitionV0, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index = unpack_i(b, p)[0]
+        values.append(StopReplicaPartitionV0(topic_name, partition_index))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_stop_replica_partition_v0_v0(o: StopReplicaPartitionV0, out: Append) -> None:
-    if o.__class__ is not StopReplicaPartitionV0:
-        raise TypeError
-    write_string(o.topic_name, out)
-    out(pack_i(o.partition_index))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_stop_replica_partition_v0_v0(values: tuple[StopReplicaPartitionV0, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StopReplicaPartitionV0:
+            raise TypeError
+        write_string(o.topic_name, out)
+        out(pack_i(o.partition_index))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_stop_replica_request_v0(b: Buffer, p: int) -> tuple[StopReplicaRequest, int]:
     controller_id, controller_epoch, delete_partitions = unpack_iit(b, p)
-    ungrouped_partitions, p = read_array(_decode_stop_replica_partition_v0_v0, 6, b, p + 9)
+    ungrouped_partitions, p = read_array(_decode_items_stop_replica_partition_v0_v0, 6, b, p + 9)
     return StopReplicaRequest(
         controller_id, controller_epoch=controller_epoch, delete_partitions=delete_partitions,
         ungrouped_partitions=ungrouped_partitions,
@@ -287,29 +293,33 @@ def _encode_stop_replica_request_v0(o: StopReplicaRequest, out: Append) -> None:
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_iit(o.controller_id, o.controller_epoch, BOOLS[o.delete_partitions]))
-    write_array(_encode_stop_replica_partition_v0_v0, o.ungrouped_partitions, out)
+    write_array(_encode_items_stop_replica_partition_v0_v0, o.ungrouped_partitions, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_stop_replica_topic_v1_v1(b: Buffer, p: int) -> tuple[StopReplicaTopicV1, int]:
-    name, p = read_string(b, p)
-    partition_indexes, p = read_int32s(b, p)
-    return StopReplicaTopicV1(name, partition_indexes), p
+def _decode_items_stop_replica_topic_v1_v1(b: Buffer, p: int, n: int) -> tuple[tuple[StopReplicaTopicV1, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_indexes, p = read_int32s(b, p)
+        values.append(StopReplicaTopicV1(name, partition_indexes))
+    return tuple(values), p
 
 
-def _encode_stop_replica_topic_v1_v1(o: StopReplicaTopicV1, out: Append) -> None:
-    if o.__class__ is not StopReplicaTopicV1:
-        raise TypeError
-    write_string(o.name, out)
-    write_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_stop_replica_topic_v1_v1(values: tuple[StopReplicaTopicV1, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StopReplicaTopicV1:
+            raise TypeError
+        write_string(o.name, out)
+        write_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_stop_replica_request_v1(b: Buffer, p: int) -> tuple[StopReplicaRequest, int]:
     controller_id, controller_epoch, broker_epoch, delete_partitions = unpack_iiqt(b, p)
-    topics, p = read_array(_decode_stop_replica_topic_v1_v1, 6, b, p + 17)
+    topics, p = read_array(_decode_items_stop_replica_topic_v1_v1, 6, b, p + 17)
     return StopReplicaRequest(
         controller_id, controller_epoch=controller_epoch, broker_epoch=broker_epoch,
         delete_partitions=delete_partitions, topics=topics,
@@ -324,34 +334,40 @@ def _encode_stop_replica_request_v1(o: StopReplicaRequest, out: Append) -> None:
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_iiqt(o.controller_id, o.controller_epoch, o.broker_epoch, BOOLS[o.delete_partitions]))
-    write_array(_encode_stop_replica_topic_v1_v1, o.topics, out)
+    write_array(_encode_items_stop_replica_topic_v1_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_stop_replica_topic_v1_v2(b: Buffer, p: int) -> tuple[StopReplicaTopicV1, int]:
-    name, p = read_compact_string(b, p)
-    partition_indexes, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return StopReplicaTopicV1(name, partition_indexes, **tagged), p
-    return StopReplicaTopicV1(name, partition_indexes), p + 1
+def _decode_items_stop_replica_topic_v1_v2(b: Buffer, p: int, n: int) -> tuple[tuple[StopReplicaTopicV1, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_indexes, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(StopReplicaTopicV1(name, partition_indexes, **tagged))
+        else:
+            values.append(StopReplicaTopicV1(name, partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_stop_replica_topic_v1_v2(o: StopReplicaTopicV1, out: Append) -> None:
-    if o.__class__ is not StopReplicaTopicV1:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_stop_replica_topic_v1_v2(values: tuple[StopReplicaTopicV1, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StopReplicaTopicV1:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_stop_replica_request_v2(b: Buffer, p: int) -> tuple[StopReplicaRequest, int]:
     controller_id, controller_epoch, broker_epoch, delete_partitions = unpack_iiqt(b, p)
-    topics, p = read_compact_array(_decode_stop_replica_topic_v1_v2, 3, b, p + 17)
+    topics, p = read_compact_array(_decode_items_stop_replica_topic_v1_v2, 3, b, p + 17)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StopReplicaRequest(
@@ -372,59 +388,75 @@ def _encode_stop_replica_request_v2(o: StopReplicaRequest, out: Append) -> None:
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_iiqt(o.controller_id, o.controller_epoch, o.broker_epoch, BOOLS[o.delete_partitions]))
-    write_compact_array(_encode_stop_replica_topic_v1_v2, o.topics, out)
+    write_compact_array(_encode_items_stop_replica_topic_v1_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_stop_replica_partition_state_v3(b: Buffer, p: int) -> tuple[StopReplicaPartitionState, int]:
-    partition_index, leader_epoch, delete_partition = unpack_iit(b, p)
-    if b[p + 9]:
-        tagged, p = read_tags({}, b, p + 9)
-        return StopReplicaPartitionState(partition_index, leader_epoch, delete_partition, **tagged), p
-    return StopReplicaPartitionState(partition_index, leader_epoch, delete_partition), p + 10
+def _decode_items_stop_replica_partition_state_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[StopReplicaPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, leader_epoch, delete_partition = unpack_iit(b, p)
+        if b[p + 9]:
+            tagged, p = read_tags({}, b, p + 9)
+            values.append(StopReplicaPartitionState(partition_index, leader_epoch, delete_partition, **tagged))
+        else:
+            values.append(StopReplicaPartitionState(partition_index, leader_epoch, delete_partition))
+            p += 10
+    return tuple(values), p
 
 
-def _encode_stop_replica_partition_state_v3(o: StopReplicaPartitionState, out: Append) -> None:
-    if o.__class__ is not StopReplicaPartitionState:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iit(o.partition_index, o.leader_epoch, BOOLS[o.delete_partition]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iitx(o.partition_index, o.leader_epoch, BOOLS[o.delete_partition]))
+def _encode_items_stop_replica_partition_state_v3(values: tuple[StopReplicaPartitionState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StopReplicaPartitionState:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iit(o.partition_index, o.leader_epoch, BOOLS[o.delete_partition]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iitx(o.partition_index, o.leader_epoch, BOOLS[o.delete_partition]))
 
 
-_rows_stop_replica_partition_state_v3 = Rows(
-    StopReplicaPartitionState, _decode_stop_replica_partition_state_v3, "ii?", True,
+_rows_stop_replica_partition_state_v3 = rows(
+    StopReplicaPartitionState, _decode_items_stop_replica_partition_state_v3, "ii?", True,
 )
 
 
-def _decode_stop_replica_topic_state_v3(b: Buffer, p: int) -> tuple[StopReplicaTopicState, int]:
-    topic_name, p = read_compact_string(b, p)
-    partition_states, p = read_compact_rows(_rows_stop_replica_partition_state_v3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return StopReplicaTopicState(topic_name, partition_states, **tagged), p
-    return StopReplicaTopicState(topic_name, partition_states), p + 1
+def _decode_items_stop_replica_topic_state_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[StopReplicaTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partition_states, p = read_compact_array(_rows_stop_replica_partition_state_v3, 10, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(StopReplicaTopicState(topic_name, partition_states, **tagged))
+        else:
+            values.append(StopReplicaTopicState(topic_name, partition_states))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_stop_replica_topic_state_v3(o: StopReplicaTopicState, out: Append) -> None:
-    if o.__class__ is not StopReplicaTopicState:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_stop_replica_partition_state_v3, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_stop_replica_topic_state_v3(values: tuple[StopReplicaTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StopReplicaTopicState:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_stop_replica_partition_state_v3, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_stop_replica_request_v3(b: Buffer, p: int) -> tuple[StopReplicaRequest, int]:
     controller_id, controller_epoch, broker_epoch = unpack_iiq(b, p)
-    topic_states, p = read_compact_array(_decode_stop_replica_topic_state_v3, 3, b, p + 16)
+    topic_states, p = read_compact_array(_decode_items_stop_replica_topic_state_v3, 3, b, p + 16)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StopReplicaRequest(
@@ -446,7 +478,7 @@ def _encode_stop_replica_request_v3(o: StopReplicaRequest, out: Append) -> None:
     if o.topics != ():
         raise ValueError("topics")
     out(pack_iiq(o.controller_id, o.controller_epoch, o.broker_epoch))
-    write_compact_array(_encode_stop_replica_topic_state_v3, o.topic_states, out)
+    write_compact_array(_encode_items_stop_replica_topic_state_v3, o.topic_states, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -455,7 +487,7 @@ def _encode_stop_replica_request_v3(o: StopReplicaRequest, out: Append) -> None:
 
 def _decode_stop_replica_request_v4(b: Buffer, p: int) -> tuple[StopReplicaRequest, int]:
     controller_id, is_kraft_controller, controller_epoch, broker_epoch = unpack_itiq(b, p)
-    topic_states, p = read_compact_array(_decode_stop_replica_topic_state_v3, 3, b, p + 17)
+    topic_states, p = read_compact_array(_decode_items_stop_replica_topic_state_v3, 3, b, p + 17)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StopReplicaRequest(
@@ -474,7 +506,7 @@ def _encode_stop_replica_request_v4(o: StopReplicaRequest, out: Append) -> None:
     if o.topics != ():
         raise ValueError("topics")
     out(pack_itiq(o.controller_id, BOOLS[o.is_kraft_controller], o.controller_epoch, o.broker_epoch))
-    write_compact_array(_encode_stop_replica_topic_state_v3, o.topic_states, out)
+    write_compact_array(_encode_items_stop_replica_topic_state_v3, o.topic_states, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -489,27 +521,11 @@ StopReplicaRequest.codec = Codec(
         StopReplicaRequest,
     ),
     decoders=(
-        _decode_stop_replica_partition_v0_v0,
-        _decode_stop_replica_request_v0,
-        _decode_stop_replica_topic_v1_v1,
-        _decode_stop_replica_request_v1,
-        _decode_stop_replica_topic_v1_v2,
-        _decode_stop_replica_request_v2,
-        _decode_stop_replica_partition_state_v3,
-        _decode_stop_replica_topic_state_v3,
-        _decode_stop_replica_request_v3,
-        _decode_stop_replica_request_v4,
+        _decode_stop_replica_request_v0, _decode_stop_replica_request_v1, _decode_stop_replica_request_v2,
+        _decode_stop_replica_request_v3, _decode_stop_replica_request_v4,
     ),
     encoders=(
-        _encode_stop_replica_partition_v0_v0,
-        _encode_stop_replica_request_v0,
-        _encode_stop_replica_topic_v1_v1,
-        _encode_stop_replica_request_v1,
-        _encode_stop_replica_topic_v1_v2,
-        _encode_stop_replica_request_v2,
-        _encode_stop_replica_partition_state_v3,
-        _encode_stop_replica_topic_state_v3,
-        _encode_stop_replica_request_v3,
-        _encode_stop_replica_request_v4,
+        _encode_stop_replica_request_v0, _encode_stop_replica_request_v1, _encode_stop_replica_request_v2,
+        _encode_stop_replica_request_v3, _encode_stop_replica_request_v4,
     ),
 )

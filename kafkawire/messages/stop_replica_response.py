@@ -114,57 +114,72 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_stop_replica_partition_error_v0(b: Buffer, p: int) -> tuple[StopReplicaPartitionError, int]:
-    topic_name, p = read_string(b, p)
-    partition_index, error_code = unpack_ih(b, p)
-    return StopReplicaPartitionError(topic_name, partition_index, error_code), p + 6
+def _decode_items_stop_replica_partition_error_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[StopReplicaPartitionError, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index, error_code = unpack_ih(b, p)
+        values.append(StopReplicaPartitionError(topic_name, partition_index, error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_stop_replica_partition_error_v0(o: StopReplicaPartitionError, out: Append) -> None:
-    if o.__class__ is not StopReplicaPartitionError:
-        raise TypeError
-    write_string(o.topic_name, out)
-    out(pack_ih(o.partition_index, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_stop_replica_partition_error_v0(values: tuple[StopReplicaPartitionError, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StopReplicaPartitionError:
+            raise TypeError
+        write_string(o.topic_name, out)
+        out(pack_ih(o.partition_index, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_stop_replica_response_v0(b: Buffer, p: int) -> tuple[StopReplicaResponse, int]:
     error_code = unpack_h(b, p)[0]
-    partition_errors, p = read_array(_decode_stop_replica_partition_error_v0, 8, b, p + 2)
+    partition_errors, p = read_array(_decode_items_stop_replica_partition_error_v0, 8, b, p + 2)
     return StopReplicaResponse(error_code, partition_errors), p
 
 
 def _encode_stop_replica_response_v0(o: StopReplicaResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_array(_encode_stop_replica_partition_error_v0, o.partition_errors, out)
+    write_array(_encode_items_stop_replica_partition_error_v0, o.partition_errors, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_stop_replica_partition_error_v2(b: Buffer, p: int) -> tuple[StopReplicaPartitionError, int]:
-    topic_name, p = read_compact_string(b, p)
-    partition_index, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return StopReplicaPartitionError(topic_name, partition_index, error_code, **tagged), p
-    return StopReplicaPartitionError(topic_name, partition_index, error_code), p + 7
+def _decode_items_stop_replica_partition_error_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[StopReplicaPartitionError, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partition_index, error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(StopReplicaPartitionError(topic_name, partition_index, error_code, **tagged))
+        else:
+            values.append(StopReplicaPartitionError(topic_name, partition_index, error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_stop_replica_partition_error_v2(o: StopReplicaPartitionError, out: Append) -> None:
-    if o.__class__ is not StopReplicaPartitionError:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.error_code))
+def _encode_items_stop_replica_partition_error_v2(values: tuple[StopReplicaPartitionError, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StopReplicaPartitionError:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.error_code))
 
 
 def _decode_stop_replica_response_v2(b: Buffer, p: int) -> tuple[StopReplicaResponse, int]:
     error_code = unpack_h(b, p)[0]
-    partition_errors, p = read_compact_array(_decode_stop_replica_partition_error_v2, 8, b, p + 2)
+    partition_errors, p = read_compact_array(_decode_items_stop_replica_partition_error_v2, 8, b, p + 2)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StopReplicaResponse(error_code, partition_errors, **tagged), p
@@ -173,7 +188,7 @@ def _decode_stop_replica_response_v2(b: Buffer, p: int) -> tuple[StopReplicaResp
 
 def _encode_stop_replica_response_v2(o: StopReplicaResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_compact_array(_encode_stop_replica_partition_error_v2, o.partition_errors, out)
+    write_compact_array(_encode_items_stop_replica_partition_error_v2, o.partition_errors, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -185,15 +200,11 @@ StopReplicaResponse.codec = Codec(
     TABLE,
     classes=(StopReplicaPartitionError, StopReplicaResponse),
     decoders=(
-        _decode_stop_replica_partition_error_v0,
-        _decode_stop_replica_response_v0,
-        _decode_stop_replica_partition_error_v2,
-        _decode_stop_replica_response_v2,
+        _decode_stop_replica_response_v0, _decode_stop_replica_response_v0, _decode_stop_replica_response_v2,
+        _decode_stop_replica_response_v2, _decode_stop_replica_response_v2,
     ),
     encoders=(
-        _encode_stop_replica_partition_error_v0,
-        _encode_stop_replica_response_v0,
-        _encode_stop_replica_partition_error_v2,
-        _encode_stop_replica_response_v2,
+        _encode_stop_replica_response_v0, _encode_stop_replica_response_v0, _encode_stop_replica_response_v2,
+        _encode_stop_replica_response_v2, _encode_stop_replica_response_v2,
     ),
 )

@@ -75,10 +75,6 @@ StreamsGroupCurrentMemberAssignmentKey.codec = Codec(
     StreamsGroupCurrentMemberAssignmentKey,
     TABLE,
     classes=(StreamsGroupCurrentMemberAssignmentKey,),
-    decoders=(
-        _decode_streams_group_current_member_assignment_key_v0,
-    ),
-    encoders=(
-        _encode_streams_group_current_member_assignment_key_v0,
-    ),
+    decoders=(_decode_streams_group_current_member_assignment_key_v0,),
+    encoders=(_encode_streams_group_current_member_assignment_key_v0,),
 )

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_strings, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import Append, packer, write_compact_strings, write_tags
 
 
 class StreamsGroupDescribeRequest(Message, frozen=True):
@@ -72,7 +72,7 @@ pack_ttx = packer("??x")  # with the count of tagged fields behind it: 0
 
 
 def _decode_streams_group_describe_request_v0(b: Buffer, p: int) -> tuple[StreamsGroupDescribeRequest, int]:
-    group_ids, p = read_compact_array(read_compact_string, 1, b, p)
+    group_ids, p = read_compact_strings(b, p)
     include_authorized_operations = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -83,7 +83,7 @@ def _decode_streams_group_describe_request_v0(b: Buffer, p: int) -> tuple[Stream
 def _encode_streams_group_describe_request_v0(o: StreamsGroupDescribeRequest, out: Append) -> None:
     if o.include_topology_description:
         raise ValueError("include_topology_description")
-    write_compact_array(write_compact_string, o.group_ids, out)
+    write_compact_strings(o.group_ids, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.include_authorized_operations]))
         write_tags((), {}, o, out)
@@ -92,7 +92,7 @@ def _encode_streams_group_describe_request_v0(o: StreamsGroupDescribeRequest, ou
 
 
 def _decode_streams_group_describe_request_v1(b: Buffer, p: int) -> tuple[StreamsGroupDescribeRequest, int]:
-    group_ids, p = read_compact_array(read_compact_string, 1, b, p)
+    group_ids, p = read_compact_strings(b, p)
     include_authorized_operations, include_topology_description = unpack_tt(b, p)
     if b[p + 2]:
         tagged, p = read_tags({}, b, p + 2)
@@ -103,7 +103,7 @@ def _decode_streams_group_describe_request_v1(b: Buffer, p: int) -> tuple[Stream
 
 
 def _encode_streams_group_describe_request_v1(o: StreamsGroupDescribeRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.group_ids, out)
+    write_compact_strings(o.group_ids, out)
     if o.unknown_tagged_fields != ():
         out(pack_tt(BOOLS[o.include_authorized_operations], BOOLS[o.include_topology_description]))
         write_tags((), {}, o, out)
@@ -115,12 +115,6 @@ StreamsGroupDescribeRequest.codec = Codec(
     StreamsGroupDescribeRequest,
     TABLE,
     classes=(StreamsGroupDescribeRequest,),
-    decoders=(
-        _decode_streams_group_describe_request_v0,
-        _decode_streams_group_describe_request_v1,
-    ),
-    encoders=(
-        _encode_streams_group_describe_request_v0,
-        _encode_streams_group_describe_request_v1,
-    ),
+    decoders=(_decode_streams_group_describe_request_v0, _decode_streams_group_describe_request_v1),
+    encoders=(_encode_streams_group_describe_request_v0, _encode_streams_group_describe_request_v1),
 )

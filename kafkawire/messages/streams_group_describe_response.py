@@ -32,7 +32,9 @@ from kafkawire.wire.read import (
     read_compact_nullable_array,
     read_compact_nullable_string,
     read_compact_string,
+    read_compact_strings,
     read_nullable_struct,
+    read_one,
     read_tags,
     unpacker,
 )
@@ -43,11 +45,13 @@ from kafkawire.wire.write import (
     Append,
     packer,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_array,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
+    write_compact_strings,
     write_nullable_struct,
+    write_one,
     write_tags,
 )
 
@@ -626,82 +630,101 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_key_value_v0(b: Buffer, p: int) -> tuple[KeyValue, int]:
-    key, p = read_compact_string(b, p)
-    value, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return KeyValue(key, value, **tagged), p
-    return KeyValue(key, value), p + 1
+def _decode_items_key_value_v0(b: Buffer, p: int, n: int) -> tuple[tuple[KeyValue, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        value, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(KeyValue(key, value, **tagged))
+        else:
+            values.append(KeyValue(key, value))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_key_value_v0(o: KeyValue, out: Append) -> None:
-    if o.__class__ is not KeyValue:
-        raise TypeError
-    write_compact_string(o.key, out)
-    write_compact_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_key_value_v0(values: tuple[KeyValue, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not KeyValue:
+            raise TypeError
+        write_compact_string(o.key, out)
+        write_compact_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_info_v0(b: Buffer, p: int) -> tuple[TopicInfo, int]:
-    name, p = read_compact_string(b, p)
-    partitions, replication_factor = unpack_ih(b, p)
-    topic_configs, p = read_compact_array(_decode_key_value_v0, 3, b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicInfo(name, partitions, replication_factor, topic_configs, **tagged), p
-    return TopicInfo(name, partitions, replication_factor, topic_configs), p + 1
+def _decode_items_topic_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicInfo, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, replication_factor = unpack_ih(b, p)
+        topic_configs, p = read_compact_array(_decode_items_key_value_v0, 3, b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicInfo(name, partitions, replication_factor, topic_configs, **tagged))
+        else:
+            values.append(TopicInfo(name, partitions, replication_factor, topic_configs))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_info_v0(o: TopicInfo, out: Append) -> None:
-    if o.__class__ is not TopicInfo:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_ih(o.partitions, o.replication_factor))
-    write_compact_array(_encode_key_value_v0, o.topic_configs, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_info_v0(values: tuple[TopicInfo, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicInfo:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_ih(o.partitions, o.replication_factor))
+        write_compact_array(_encode_items_key_value_v0, o.topic_configs, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_subtopology_v0(b: Buffer, p: int) -> tuple[Subtopology, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    source_topics, p = read_compact_array(read_compact_string, 1, b, p)
-    repartition_sink_topics, p = read_compact_array(read_compact_string, 1, b, p)
-    state_changelog_topics, p = read_compact_array(_decode_topic_info_v0, 9, b, p)
-    repartition_source_topics, p = read_compact_array(_decode_topic_info_v0, 9, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Subtopology(
-            subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics, repartition_source_topics,
-            **tagged,
-        ), p
-    return Subtopology(
-        subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics, repartition_source_topics,
-    ), p + 1
+def _decode_items_subtopology_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Subtopology, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        source_topics, p = read_compact_strings(b, p)
+        repartition_sink_topics, p = read_compact_strings(b, p)
+        state_changelog_topics, p = read_compact_array(_decode_items_topic_info_v0, 9, b, p)
+        repartition_source_topics, p = read_compact_array(_decode_items_topic_info_v0, 9, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Subtopology(
+                subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics,
+                repartition_source_topics, **tagged,
+            ))
+        else:
+            values.append(Subtopology(
+                subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics,
+                repartition_source_topics,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_subtopology_v0(o: Subtopology, out: Append) -> None:
-    if o.__class__ is not Subtopology:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_array(write_compact_string, o.source_topics, out)
-    write_compact_array(write_compact_string, o.repartition_sink_topics, out)
-    write_compact_array(_encode_topic_info_v0, o.state_changelog_topics, out)
-    write_compact_array(_encode_topic_info_v0, o.repartition_source_topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_subtopology_v0(values: tuple[Subtopology, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Subtopology:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_strings(o.source_topics, out)
+        write_compact_strings(o.repartition_sink_topics, out)
+        write_compact_array(_encode_items_topic_info_v0, o.state_changelog_topics, out)
+        write_compact_array(_encode_items_topic_info_v0, o.repartition_source_topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_topology_v0(b: Buffer, p: int) -> tuple[Topology, int]:
     epoch = unpack_i(b, p)[0]
-    subtopologies, p = read_compact_nullable_array(_decode_subtopology_v0, 6, b, p + 4)
+    subtopologies, p = read_compact_nullable_array(_decode_items_subtopology_v0, 6, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return Topology(epoch, subtopologies, **tagged), p
@@ -712,7 +735,7 @@ def _encode_topology_v0(o: Topology, out: Append) -> None:
     if o.__class__ is not Topology:
         raise TypeError
     out(pack_i(o.epoch))
-    write_compact_nullable_array(_encode_subtopology_v0, o.subtopologies, out)
+    write_compact_nullable_array(_encode_items_subtopology_v0, o.subtopologies, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -739,50 +762,62 @@ def _encode_endpoint_v0(o: Endpoint, out: Append) -> None:
         out(pack_Hx(o.port))
 
 
-def _decode_task_offset_v0(b: Buffer, p: int) -> tuple[TaskOffset, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    partition, offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return TaskOffset(subtopology_id, partition, offset, **tagged), p
-    return TaskOffset(subtopology_id, partition, offset), p + 13
+def _decode_items_task_offset_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TaskOffset, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        partition, offset = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(TaskOffset(subtopology_id, partition, offset, **tagged))
+        else:
+            values.append(TaskOffset(subtopology_id, partition, offset))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_task_offset_v0(o: TaskOffset, out: Append) -> None:
-    if o.__class__ is not TaskOffset:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.partition, o.offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.partition, o.offset))
+def _encode_items_task_offset_v0(values: tuple[TaskOffset, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TaskOffset:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.partition, o.offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.partition, o.offset))
 
 
-def _decode_task_ids_v0(b: Buffer, p: int) -> tuple[TaskIds, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TaskIds(subtopology_id, partitions, **tagged), p
-    return TaskIds(subtopology_id, partitions), p + 1
+def _decode_items_task_ids_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TaskIds, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TaskIds(subtopology_id, partitions, **tagged))
+        else:
+            values.append(TaskIds(subtopology_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_task_ids_v0(o: TaskIds, out: Append) -> None:
-    if o.__class__ is not TaskIds:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_task_ids_v0(values: tuple[TaskIds, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TaskIds:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_assignment_v0(b: Buffer, p: int) -> tuple[Assignment, int]:
-    active_tasks, p = read_compact_array(_decode_task_ids_v0, 3, b, p)
-    standby_tasks, p = read_compact_array(_decode_task_ids_v0, 3, b, p)
-    warmup_tasks, p = read_compact_array(_decode_task_ids_v0, 3, b, p)
+    active_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
+    standby_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
+    warmup_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return Assignment(active_tasks, standby_tasks, warmup_tasks, **tagged), p
@@ -792,113 +827,125 @@ def _decode_assignment_v0(b: Buffer, p: int) -> tuple[Assignment, int]:
 def _encode_assignment_v0(o: Assignment, out: Append) -> None:
     if o.__class__ is not Assignment:
         raise TypeError
-    write_compact_array(_encode_task_ids_v0, o.active_tasks, out)
-    write_compact_array(_encode_task_ids_v0, o.standby_tasks, out)
-    write_compact_array(_encode_task_ids_v0, o.warmup_tasks, out)
+    write_compact_array(_encode_items_task_ids_v0, o.active_tasks, out)
+    write_compact_array(_encode_items_task_ids_v0, o.standby_tasks, out)
+    write_compact_array(_encode_items_task_ids_v0, o.warmup_tasks, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_member_v0(b: Buffer, p: int) -> tuple[Member, int]:
-    member_id, p = read_compact_string(b, p)
-    member_epoch = unpack_i(b, p)[0]
-    instance_id, p = read_compact_nullable_string(b, p + 4)
-    rack_id, p = read_compact_nullable_string(b, p)
-    client_id, p = read_compact_string(b, p)
-    client_host, p = read_compact_string(b, p)
-    topology_epoch = unpack_i(b, p)[0]
-    process_id, p = read_compact_string(b, p + 4)
-    user_endpoint, p = read_nullable_struct(_decode_endpoint_v0, b, p)
-    client_tags, p = read_compact_array(_decode_key_value_v0, 3, b, p)
-    task_offsets, p = read_compact_array(_decode_task_offset_v0, 14, b, p)
-    task_end_offsets, p = read_compact_array(_decode_task_offset_v0, 14, b, p)
-    assignment, p = _decode_assignment_v0(b, p)
-    target_assignment, p = _decode_assignment_v0(b, p)
-    is_classic = unpack_t(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return Member(
-            member_id, member_epoch, instance_id, rack_id, client_id, client_host, topology_epoch, process_id,
-            user_endpoint, client_tags, task_offsets, task_end_offsets, assignment, target_assignment, is_classic,
-            **tagged,
-        ), p
-    return Member(
-        member_id, member_epoch, instance_id, rack_id, client_id, client_host, topology_epoch, process_id,
-        user_endpoint, client_tags, task_offsets, task_end_offsets, assignment, target_assignment, is_classic,
-    ), p + 2
+def _decode_items_member_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Member, ...], int]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        member_epoch = unpack_i(b, p)[0]
+        instance_id, p = read_compact_nullable_string(b, p + 4)
+        rack_id, p = read_compact_nullable_string(b, p)
+        client_id, p = read_compact_string(b, p)
+        client_host, p = read_compact_string(b, p)
+        topology_epoch = unpack_i(b, p)[0]
+        process_id, p = read_compact_string(b, p + 4)
+        user_endpoint, p = read_nullable_struct(_decode_endpoint_v0, b, p)
+        client_tags, p = read_compact_array(_decode_items_key_value_v0, 3, b, p)
+        task_offsets, p = read_compact_array(_decode_items_task_offset_v0, 14, b, p)
+        task_end_offsets, p = read_compact_array(_decode_items_task_offset_v0, 14, b, p)
+        assignment, p = _decode_assignment_v0(b, p)
+        target_assignment, p = _decode_assignment_v0(b, p)
+        is_classic = unpack_t(b, p)[0]
+        if b[p + 1]:
+            tagged, p = read_tags({}, b, p + 1)
+            values.append(Member(
+                member_id, member_epoch, instance_id, rack_id, client_id, client_host, topology_epoch, process_id,
+                user_endpoint, client_tags, task_offsets, task_end_offsets, assignment, target_assignment, is_classic,
+                **tagged,
+            ))
+        else:
+            values.append(Member(
+                member_id, member_epoch, instance_id, rack_id, client_id, client_host, topology_epoch, process_id,
+                user_endpoint, client_tags, task_offsets, task_end_offsets, assignment, target_assignment, is_classic,
+            ))
+            p += 2
+    return tuple(values), p
 
 
-def _encode_member_v0(o: Member, out: Append) -> None:
-    if o.__class__ is not Member:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    out(pack_i(o.member_epoch))
-    write_compact_nullable_string(o.instance_id, out)
-    write_compact_nullable_string(o.rack_id, out)
-    write_compact_string(o.client_id, out)
-    write_compact_string(o.client_host, out)
-    out(pack_i(o.topology_epoch))
-    write_compact_string(o.process_id, out)
-    write_nullable_struct(_encode_endpoint_v0, o.user_endpoint, out)
-    write_compact_array(_encode_key_value_v0, o.client_tags, out)
-    write_compact_array(_encode_task_offset_v0, o.task_offsets, out)
-    write_compact_array(_encode_task_offset_v0, o.task_end_offsets, out)
-    _encode_assignment_v0(o.assignment, out)
-    _encode_assignment_v0(o.target_assignment, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_t(BOOLS[o.is_classic]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_tx(BOOLS[o.is_classic]))
+def _encode_items_member_v0(values: tuple[Member, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Member:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        out(pack_i(o.member_epoch))
+        write_compact_nullable_string(o.instance_id, out)
+        write_compact_nullable_string(o.rack_id, out)
+        write_compact_string(o.client_id, out)
+        write_compact_string(o.client_host, out)
+        out(pack_i(o.topology_epoch))
+        write_compact_string(o.process_id, out)
+        write_nullable_struct(_encode_endpoint_v0, o.user_endpoint, out)
+        write_compact_array(_encode_items_key_value_v0, o.client_tags, out)
+        write_compact_array(_encode_items_task_offset_v0, o.task_offsets, out)
+        write_compact_array(_encode_items_task_offset_v0, o.task_end_offsets, out)
+        _encode_assignment_v0(o.assignment, out)
+        _encode_assignment_v0(o.target_assignment, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_t(BOOLS[o.is_classic]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_tx(BOOLS[o.is_classic]))
 
 
-def _decode_described_group_v0(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    group_id, p = read_compact_string(b, p)
-    group_state, p = read_compact_string(b, p)
-    group_epoch, assignment_epoch = unpack_ii(b, p)
-    topology, p = read_nullable_struct(_decode_topology_v0, b, p + 8)
-    members, p = read_compact_array(_decode_member_v0, 28, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return DescribedGroup(
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
-            authorized_operations, **tagged,
-        ), p
-    return DescribedGroup(
-        error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
-        authorized_operations,
-    ), p + 5
+def _decode_items_described_group_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        group_id, p = read_compact_string(b, p)
+        group_state, p = read_compact_string(b, p)
+        group_epoch, assignment_epoch = unpack_ii(b, p)
+        topology, p = read_nullable_struct(_decode_topology_v0, b, p + 8)
+        members, p = read_compact_array(_decode_items_member_v0, 28, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
+                authorized_operations, **tagged,
+            ))
+        else:
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
+                authorized_operations,
+            ))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_described_group_v0(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    if o.topology_description is not None:
-        raise ValueError("topology_description")
-    if o.topology_description_status != 0:
-        raise ValueError("topology_description_status")
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.group_state, out)
-    out(pack_ii(o.group_epoch, o.assignment_epoch))
-    write_nullable_struct(_encode_topology_v0, o.topology, out)
-    write_compact_array(_encode_member_v0, o.members, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.authorized_operations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.authorized_operations))
+def _encode_items_described_group_v0(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        if o.topology_description is not None:
+            raise ValueError("topology_description")
+        if o.topology_description_status != 0:
+            raise ValueError("topology_description_status")
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.group_state, out)
+        out(pack_ii(o.group_epoch, o.assignment_epoch))
+        write_nullable_struct(_encode_topology_v0, o.topology, out)
+        write_compact_array(_encode_items_member_v0, o.members, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.authorized_operations))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.authorized_operations))
 
 
 def _decode_streams_group_describe_response_v0(b: Buffer, p: int) -> tuple[StreamsGroupDescribeResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_described_group_v0, 20, b, p + 4)
+    groups, p = read_compact_array(_decode_items_described_group_v0, 20, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StreamsGroupDescribeResponse(throttle_time_ms, groups, **tagged), p
@@ -907,84 +954,118 @@ def _decode_streams_group_describe_response_v0(b: Buffer, p: int) -> tuple[Strea
 
 def _encode_streams_group_describe_response_v0(o: StreamsGroupDescribeResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_described_group_v0, o.groups, out)
+    write_compact_array(_encode_items_described_group_v0, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_topology_description_node_v1(b: Buffer, p: int) -> tuple[TopologyDescriptionNode, int]:
-    name, p = read_compact_string(b, p)
-    node_type = unpack_b(b, p)[0]
-    source_topics, p = read_compact_array(read_compact_string, 1, b, p + 1)
-    sink_topic, p = read_compact_nullable_string(b, p)
-    stores, p = read_compact_array(read_compact_string, 1, b, p)
-    successors, p = read_compact_array(read_compact_string, 1, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopologyDescriptionNode(name, node_type, source_topics, sink_topic, stores, successors, **tagged), p
-    return TopologyDescriptionNode(name, node_type, source_topics, sink_topic, stores, successors), p + 1
+def _decode_items_topology_description_node_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TopologyDescriptionNode, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        node_type = unpack_b(b, p)[0]
+        source_topics, p = read_compact_strings(b, p + 1)
+        sink_topic, p = read_compact_nullable_string(b, p)
+        stores, p = read_compact_strings(b, p)
+        successors, p = read_compact_strings(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopologyDescriptionNode(
+                name, node_type, source_topics, sink_topic, stores, successors, **tagged,
+            ))
+        else:
+            values.append(TopologyDescriptionNode(name, node_type, source_topics, sink_topic, stores, successors))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topology_description_node_v1(o: TopologyDescriptionNode, out: Append) -> None:
-    if o.__class__ is not TopologyDescriptionNode:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_b(o.node_type))
-    write_compact_array(write_compact_string, o.source_topics, out)
-    write_compact_nullable_string(o.sink_topic, out)
-    write_compact_array(write_compact_string, o.stores, out)
-    write_compact_array(write_compact_string, o.successors, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topology_description_node_v1(values: tuple[TopologyDescriptionNode, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopologyDescriptionNode:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_b(o.node_type))
+        write_compact_strings(o.source_topics, out)
+        write_compact_nullable_string(o.sink_topic, out)
+        write_compact_strings(o.stores, out)
+        write_compact_strings(o.successors, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topology_description_subtopology_v1(b: Buffer, p: int) -> tuple[TopologyDescriptionSubtopology, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    nodes, p = read_compact_array(_decode_topology_description_node_v1, 7, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopologyDescriptionSubtopology(subtopology_id, nodes, **tagged), p
-    return TopologyDescriptionSubtopology(subtopology_id, nodes), p + 1
+_decode_topology_description_node_v1 = read_one(_decode_items_topology_description_node_v1)
+_encode_topology_description_node_v1 = write_one(_encode_items_topology_description_node_v1)
 
 
-def _encode_topology_description_subtopology_v1(o: TopologyDescriptionSubtopology, out: Append) -> None:
-    if o.__class__ is not TopologyDescriptionSubtopology:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_array(_encode_topology_description_node_v1, o.nodes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topology_description_subtopology_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TopologyDescriptionSubtopology, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        nodes, p = read_compact_array(_decode_items_topology_description_node_v1, 7, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopologyDescriptionSubtopology(subtopology_id, nodes, **tagged))
+        else:
+            values.append(TopologyDescriptionSubtopology(subtopology_id, nodes))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_topology_description_global_store_v1(b: Buffer, p: int) -> tuple[TopologyDescriptionGlobalStore, int]:
-    source, p = _decode_topology_description_node_v1(b, p)
-    processor, p = _decode_topology_description_node_v1(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopologyDescriptionGlobalStore(source, processor, **tagged), p
-    return TopologyDescriptionGlobalStore(source, processor), p + 1
+def _encode_items_topology_description_subtopology_v1(
+    values: tuple[TopologyDescriptionSubtopology, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TopologyDescriptionSubtopology:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_array(_encode_items_topology_description_node_v1, o.nodes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_topology_description_global_store_v1(o: TopologyDescriptionGlobalStore, out: Append) -> None:
-    if o.__class__ is not TopologyDescriptionGlobalStore:
-        raise TypeError
-    _encode_topology_description_node_v1(o.source, out)
-    _encode_topology_description_node_v1(o.processor, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topology_description_global_store_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TopologyDescriptionGlobalStore, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        source, p = _decode_topology_description_node_v1(b, p)
+        processor, p = _decode_topology_description_node_v1(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopologyDescriptionGlobalStore(source, processor, **tagged))
+        else:
+            values.append(TopologyDescriptionGlobalStore(source, processor))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topology_description_global_store_v1(
+    values: tuple[TopologyDescriptionGlobalStore, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TopologyDescriptionGlobalStore:
+            raise TypeError
+        _encode_topology_description_node_v1(o.source, out)
+        _encode_topology_description_node_v1(o.processor, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_topology_description_v1(b: Buffer, p: int) -> tuple[TopologyDescription, int]:
-    subtopologies, p = read_compact_array(_decode_topology_description_subtopology_v1, 3, b, p)
-    global_stores, p = read_compact_array(_decode_topology_description_global_store_v1, 15, b, p)
+    subtopologies, p = read_compact_array(_decode_items_topology_description_subtopology_v1, 3, b, p)
+    global_stores, p = read_compact_array(_decode_items_topology_description_global_store_v1, 15, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return TopologyDescription(subtopologies, global_stores, **tagged), p
@@ -994,61 +1075,67 @@ def _decode_topology_description_v1(b: Buffer, p: int) -> tuple[TopologyDescript
 def _encode_topology_description_v1(o: TopologyDescription, out: Append) -> None:
     if o.__class__ is not TopologyDescription:
         raise TypeError
-    write_compact_array(_encode_topology_description_subtopology_v1, o.subtopologies, out)
-    write_compact_array(_encode_topology_description_global_store_v1, o.global_stores, out)
+    write_compact_array(_encode_items_topology_description_subtopology_v1, o.subtopologies, out)
+    write_compact_array(_encode_items_topology_description_global_store_v1, o.global_stores, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_described_group_v1(b: Buffer, p: int) -> tuple[DescribedGroup, int]:
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    group_id, p = read_compact_string(b, p)
-    group_state, p = read_compact_string(b, p)
-    group_epoch, assignment_epoch = unpack_ii(b, p)
-    topology, p = read_nullable_struct(_decode_topology_v0, b, p + 8)
-    members, p = read_compact_array(_decode_member_v0, 28, b, p)
-    authorized_operations = unpack_i(b, p)[0]
-    topology_description, p = read_nullable_struct(_decode_topology_description_v1, b, p + 4)
-    topology_description_status = unpack_b(b, p)[0]
-    assignor_name, p = read_compact_nullable_string(b, p + 1)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribedGroup(
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
-            authorized_operations, topology_description, topology_description_status, assignor_name, **tagged,
-        ), p
-    return DescribedGroup(
-        error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
-        authorized_operations, topology_description, topology_description_status, assignor_name,
-    ), p + 1
+def _decode_items_described_group_v1(b: Buffer, p: int, n: int) -> tuple[tuple[DescribedGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        group_id, p = read_compact_string(b, p)
+        group_state, p = read_compact_string(b, p)
+        group_epoch, assignment_epoch = unpack_ii(b, p)
+        topology, p = read_nullable_struct(_decode_topology_v0, b, p + 8)
+        members, p = read_compact_array(_decode_items_member_v0, 28, b, p)
+        authorized_operations = unpack_i(b, p)[0]
+        topology_description, p = read_nullable_struct(_decode_topology_description_v1, b, p + 4)
+        topology_description_status = unpack_b(b, p)[0]
+        assignor_name, p = read_compact_nullable_string(b, p + 1)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
+                authorized_operations, topology_description, topology_description_status, assignor_name, **tagged,
+            ))
+        else:
+            values.append(DescribedGroup(
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
+                authorized_operations, topology_description, topology_description_status, assignor_name,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_described_group_v1(o: DescribedGroup, out: Append) -> None:
-    if o.__class__ is not DescribedGroup:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    write_compact_string(o.group_id, out)
-    write_compact_string(o.group_state, out)
-    out(pack_ii(o.group_epoch, o.assignment_epoch))
-    write_nullable_struct(_encode_topology_v0, o.topology, out)
-    write_compact_array(_encode_member_v0, o.members, out)
-    out(pack_i(o.authorized_operations))
-    write_nullable_struct(_encode_topology_description_v1, o.topology_description, out)
-    out(pack_b(o.topology_description_status))
-    write_compact_nullable_string(o.assignor_name, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_described_group_v1(values: tuple[DescribedGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not DescribedGroup:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        write_compact_string(o.group_id, out)
+        write_compact_string(o.group_state, out)
+        out(pack_ii(o.group_epoch, o.assignment_epoch))
+        write_nullable_struct(_encode_topology_v0, o.topology, out)
+        write_compact_array(_encode_items_member_v0, o.members, out)
+        out(pack_i(o.authorized_operations))
+        write_nullable_struct(_encode_topology_description_v1, o.topology_description, out)
+        out(pack_b(o.topology_description_status))
+        write_compact_nullable_string(o.assignor_name, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_streams_group_describe_response_v1(b: Buffer, p: int) -> tuple[StreamsGroupDescribeResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    groups, p = read_compact_array(_decode_described_group_v1, 23, b, p + 4)
+    groups, p = read_compact_array(_decode_items_described_group_v1, 23, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StreamsGroupDescribeResponse(throttle_time_ms, groups, **tagged), p
@@ -1057,7 +1144,7 @@ def _decode_streams_group_describe_response_v1(b: Buffer, p: int) -> tuple[Strea
 
 def _encode_streams_group_describe_response_v1(o: StreamsGroupDescribeResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_described_group_v1, o.groups, out)
+    write_compact_array(_encode_items_described_group_v1, o.groups, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -1072,42 +1159,6 @@ StreamsGroupDescribeResponse.codec = Codec(
         TopologyDescriptionNode, TopologyDescriptionSubtopology, TopologyDescriptionGlobalStore, TopologyDescription,
         DescribedGroup, StreamsGroupDescribeResponse,
     ),
-    decoders=(
-        _decode_key_value_v0,
-        _decode_topic_info_v0,
-        _decode_subtopology_v0,
-        _decode_topology_v0,
-        _decode_endpoint_v0,
-        _decode_task_offset_v0,
-        _decode_task_ids_v0,
-        _decode_assignment_v0,
-        _decode_member_v0,
-        _decode_described_group_v0,
-        _decode_streams_group_describe_response_v0,
-        _decode_topology_description_node_v1,
-        _decode_topology_description_subtopology_v1,
-        _decode_topology_description_global_store_v1,
-        _decode_topology_description_v1,
-        _decode_described_group_v1,
-        _decode_streams_group_describe_response_v1,
-    ),
-    encoders=(
-        _encode_key_value_v0,
-        _encode_topic_info_v0,
-        _encode_subtopology_v0,
-        _encode_topology_v0,
-        _encode_endpoint_v0,
-        _encode_task_offset_v0,
-        _encode_task_ids_v0,
-        _encode_assignment_v0,
-        _encode_member_v0,
-        _encode_described_group_v0,
-        _encode_streams_group_describe_response_v0,
-        _encode_topology_description_node_v1,
-        _encode_topology_description_subtopology_v1,
-        _encode_topology_description_global_store_v1,
-        _encode_topology_description_v1,
-        _encode_described_group_v1,
-        _encode_streams_group_describe_response_v1,
-    ),
+    decoders=(_decode_streams_group_describe_response_v0, _decode_streams_group_describe_response_v1),
+    encoders=(_encode_streams_group_describe_response_v0, _encode_streams_group_describe_response_v1),
 )

@@ -32,21 +32,25 @@ from kafkawire.wire.read import (
     read_compact_nullable_array,
     read_compact_nullable_string,
     read_compact_string,
+    read_compact_strings,
     read_nullable_struct,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
+    write_compact_int16s,
+    write_compact_int32s,
     write_compact_nullable_array,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
+    write_compact_strings,
     write_nullable_struct,
     write_tags,
 )
@@ -392,109 +396,139 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_key_value_v0(b: Buffer, p: int) -> tuple[KeyValue, int]:
-    key, p = read_compact_string(b, p)
-    value, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return KeyValue(key, value, **tagged), p
-    return KeyValue(key, value), p + 1
+def _decode_items_key_value_v0(b: Buffer, p: int, n: int) -> tuple[tuple[KeyValue, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        value, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(KeyValue(key, value, **tagged))
+        else:
+            values.append(KeyValue(key, value))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_key_value_v0(o: KeyValue, out: Append) -> None:
-    if o.__class__ is not KeyValue:
-        raise TypeError
-    write_compact_string(o.key, out)
-    write_compact_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_key_value_v0(values: tuple[KeyValue, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not KeyValue:
+            raise TypeError
+        write_compact_string(o.key, out)
+        write_compact_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_info_v0(b: Buffer, p: int) -> tuple[TopicInfo, int]:
-    name, p = read_compact_string(b, p)
-    partitions, replication_factor = unpack_ih(b, p)
-    topic_configs, p = read_compact_array(_decode_key_value_v0, 3, b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicInfo(name, partitions, replication_factor, topic_configs, **tagged), p
-    return TopicInfo(name, partitions, replication_factor, topic_configs), p + 1
+def _decode_items_topic_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicInfo, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, replication_factor = unpack_ih(b, p)
+        topic_configs, p = read_compact_array(_decode_items_key_value_v0, 3, b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicInfo(name, partitions, replication_factor, topic_configs, **tagged))
+        else:
+            values.append(TopicInfo(name, partitions, replication_factor, topic_configs))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_info_v0(o: TopicInfo, out: Append) -> None:
-    if o.__class__ is not TopicInfo:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_ih(o.partitions, o.replication_factor))
-    write_compact_array(_encode_key_value_v0, o.topic_configs, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_info_v0(values: tuple[TopicInfo, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicInfo:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_ih(o.partitions, o.replication_factor))
+        write_compact_array(_encode_items_key_value_v0, o.topic_configs, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_copartition_group_v0(b: Buffer, p: int) -> tuple[CopartitionGroup, int]:
-    source_topics, p = read_compact_int16s(b, p)
-    source_topic_regex, p = read_compact_int16s(b, p)
-    repartition_source_topics, p = read_compact_int16s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics, **tagged), p
-    return CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics), p + 1
+def _decode_items_copartition_group_v0(b: Buffer, p: int, n: int) -> tuple[tuple[CopartitionGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        source_topics, p = read_compact_int16s(b, p)
+        source_topic_regex, p = read_compact_int16s(b, p)
+        repartition_source_topics, p = read_compact_int16s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics, **tagged))
+        else:
+            values.append(CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_copartition_group_v0(o: CopartitionGroup, out: Append) -> None:
-    if o.__class__ is not CopartitionGroup:
-        raise TypeError
-    write_compact_numbers("h", o.source_topics, out)
-    write_compact_numbers("h", o.source_topic_regex, out)
-    write_compact_numbers("h", o.repartition_source_topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_copartition_group_v0(values: tuple[CopartitionGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CopartitionGroup:
+            raise TypeError
+        write_compact_int16s(o.source_topics, out)
+        write_compact_int16s(o.source_topic_regex, out)
+        write_compact_int16s(o.repartition_source_topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_subtopology_v0(b: Buffer, p: int) -> tuple[Subtopology, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    source_topics, p = read_compact_array(read_compact_string, 1, b, p)
-    source_topic_regex, p = read_compact_array(read_compact_string, 1, b, p)
-    state_changelog_topics, p = read_compact_array(_decode_topic_info_v0, 9, b, p)
-    repartition_sink_topics, p = read_compact_array(read_compact_string, 1, b, p)
-    repartition_source_topics, p = read_compact_array(_decode_topic_info_v0, 9, b, p)
-    copartition_groups, p = read_compact_array(_decode_copartition_group_v0, 4, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Subtopology(
-            subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
-            repartition_source_topics, copartition_groups, **tagged,
-        ), p
-    return Subtopology(
-        subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
-        repartition_source_topics, copartition_groups,
-    ), p + 1
+_rows_copartition_group_v0 = shaped(
+    lambda rows, e1, e2, e3: [CopartitionGroup(r[0:e1], r[e1:e2], r[e2:e3]) for r in rows],
+    _decode_items_copartition_group_v0, " [h  [h  [h ", True,
+)
 
 
-def _encode_subtopology_v0(o: Subtopology, out: Append) -> None:
-    if o.__class__ is not Subtopology:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_array(write_compact_string, o.source_topics, out)
-    write_compact_array(write_compact_string, o.source_topic_regex, out)
-    write_compact_array(_encode_topic_info_v0, o.state_changelog_topics, out)
-    write_compact_array(write_compact_string, o.repartition_sink_topics, out)
-    write_compact_array(_encode_topic_info_v0, o.repartition_source_topics, out)
-    write_compact_array(_encode_copartition_group_v0, o.copartition_groups, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_subtopology_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Subtopology, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        source_topics, p = read_compact_strings(b, p)
+        source_topic_regex, p = read_compact_strings(b, p)
+        state_changelog_topics, p = read_compact_array(_decode_items_topic_info_v0, 9, b, p)
+        repartition_sink_topics, p = read_compact_strings(b, p)
+        repartition_source_topics, p = read_compact_array(_decode_items_topic_info_v0, 9, b, p)
+        copartition_groups, p = read_compact_array(_rows_copartition_group_v0, 4, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Subtopology(
+                subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
+                repartition_source_topics, copartition_groups, **tagged,
+            ))
+        else:
+            values.append(Subtopology(
+                subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
+                repartition_source_topics, copartition_groups,
+            ))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_subtopology_v0(values: tuple[Subtopology, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Subtopology:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_strings(o.source_topics, out)
+        write_compact_strings(o.source_topic_regex, out)
+        write_compact_array(_encode_items_topic_info_v0, o.state_changelog_topics, out)
+        write_compact_strings(o.repartition_sink_topics, out)
+        write_compact_array(_encode_items_topic_info_v0, o.repartition_source_topics, out)
+        write_compact_array(_encode_items_copartition_group_v0, o.copartition_groups, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_topology_v0(b: Buffer, p: int) -> tuple[Topology, int]:
     epoch = unpack_i(b, p)[0]
-    subtopologies, p = read_compact_array(_decode_subtopology_v0, 8, b, p + 4)
+    subtopologies, p = read_compact_array(_decode_items_subtopology_v0, 8, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return Topology(epoch, subtopologies, **tagged), p
@@ -505,31 +539,37 @@ def _encode_topology_v0(o: Topology, out: Append) -> None:
     if o.__class__ is not Topology:
         raise TypeError
     out(pack_i(o.epoch))
-    write_compact_array(_encode_subtopology_v0, o.subtopologies, out)
+    write_compact_array(_encode_items_subtopology_v0, o.subtopologies, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_task_ids_v0(b: Buffer, p: int) -> tuple[TaskIds, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TaskIds(subtopology_id, partitions, **tagged), p
-    return TaskIds(subtopology_id, partitions), p + 1
+def _decode_items_task_ids_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TaskIds, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TaskIds(subtopology_id, partitions, **tagged))
+        else:
+            values.append(TaskIds(subtopology_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_task_ids_v0(o: TaskIds, out: Append) -> None:
-    if o.__class__ is not TaskIds:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_task_ids_v0(values: tuple[TaskIds, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TaskIds:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_endpoint_v0(b: Buffer, p: int) -> tuple[Endpoint, int]:
@@ -552,24 +592,30 @@ def _encode_endpoint_v0(o: Endpoint, out: Append) -> None:
         out(pack_Hx(o.port))
 
 
-def _decode_task_offset_v0(b: Buffer, p: int) -> tuple[TaskOffset, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    partition, offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return TaskOffset(subtopology_id, partition, offset, **tagged), p
-    return TaskOffset(subtopology_id, partition, offset), p + 13
+def _decode_items_task_offset_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TaskOffset, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        partition, offset = unpack_iq(b, p)
+        if b[p + 12]:
+            tagged, p = read_tags({}, b, p + 12)
+            values.append(TaskOffset(subtopology_id, partition, offset, **tagged))
+        else:
+            values.append(TaskOffset(subtopology_id, partition, offset))
+            p += 13
+    return tuple(values), p
 
 
-def _encode_task_offset_v0(o: TaskOffset, out: Append) -> None:
-    if o.__class__ is not TaskOffset:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.partition, o.offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.partition, o.offset))
+def _encode_items_task_offset_v0(values: tuple[TaskOffset, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TaskOffset:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_iq(o.partition, o.offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iqx(o.partition, o.offset))
 
 
 def _decode_streams_group_heartbeat_request_v0(b: Buffer, p: int) -> tuple[StreamsGroupHeartbeatRequest, int]:
@@ -580,14 +626,14 @@ def _decode_streams_group_heartbeat_request_v0(b: Buffer, p: int) -> tuple[Strea
     rack_id, p = read_compact_nullable_string(b, p)
     rebalance_timeout_ms = unpack_i(b, p)[0]
     topology, p = read_nullable_struct(_decode_topology_v0, b, p + 4)
-    active_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
-    standby_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
-    warmup_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
+    active_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
+    standby_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
+    warmup_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
     process_id, p = read_compact_nullable_string(b, p)
     user_endpoint, p = read_nullable_struct(_decode_endpoint_v0, b, p)
-    client_tags, p = read_compact_nullable_array(_decode_key_value_v0, 3, b, p)
-    task_offsets, p = read_compact_nullable_array(_decode_task_offset_v0, 14, b, p)
-    task_end_offsets, p = read_compact_nullable_array(_decode_task_offset_v0, 14, b, p)
+    client_tags, p = read_compact_nullable_array(_decode_items_key_value_v0, 3, b, p)
+    task_offsets, p = read_compact_nullable_array(_decode_items_task_offset_v0, 14, b, p)
+    task_end_offsets, p = read_compact_nullable_array(_decode_items_task_offset_v0, 14, b, p)
     shutdown_application = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -611,14 +657,14 @@ def _encode_streams_group_heartbeat_request_v0(o: StreamsGroupHeartbeatRequest, 
     write_compact_nullable_string(o.rack_id, out)
     out(pack_i(o.rebalance_timeout_ms))
     write_nullable_struct(_encode_topology_v0, o.topology, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.active_tasks, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.standby_tasks, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.warmup_tasks, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.active_tasks, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.standby_tasks, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.warmup_tasks, out)
     write_compact_nullable_string(o.process_id, out)
     write_nullable_struct(_encode_endpoint_v0, o.user_endpoint, out)
-    write_compact_nullable_array(_encode_key_value_v0, o.client_tags, out)
-    write_compact_nullable_array(_encode_task_offset_v0, o.task_offsets, out)
-    write_compact_nullable_array(_encode_task_offset_v0, o.task_end_offsets, out)
+    write_compact_nullable_array(_encode_items_key_value_v0, o.client_tags, out)
+    write_compact_nullable_array(_encode_items_task_offset_v0, o.task_offsets, out)
+    write_compact_nullable_array(_encode_items_task_offset_v0, o.task_end_offsets, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.shutdown_application]))
         write_tags((), {}, o, out)
@@ -633,26 +679,6 @@ StreamsGroupHeartbeatRequest.codec = Codec(
         KeyValue, TopicInfo, CopartitionGroup, Subtopology, Topology, TaskIds, Endpoint, TaskOffset,
         StreamsGroupHeartbeatRequest,
     ),
-    decoders=(
-        _decode_key_value_v0,
-        _decode_topic_info_v0,
-        _decode_copartition_group_v0,
-        _decode_subtopology_v0,
-        _decode_topology_v0,
-        _decode_task_ids_v0,
-        _decode_endpoint_v0,
-        _decode_task_offset_v0,
-        _decode_streams_group_heartbeat_request_v0,
-    ),
-    encoders=(
-        _encode_key_value_v0,
-        _encode_topic_info_v0,
-        _encode_copartition_group_v0,
-        _encode_subtopology_v0,
-        _encode_topology_v0,
-        _encode_task_ids_v0,
-        _encode_endpoint_v0,
-        _encode_task_offset_v0,
-        _encode_streams_group_heartbeat_request_v0,
-    ),
+    decoders=(_decode_streams_group_heartbeat_request_v0, _decode_streams_group_heartbeat_request_v0),
+    encoders=(_encode_streams_group_heartbeat_request_v0, _encode_streams_group_heartbeat_request_v0),
 )

@@ -42,9 +42,9 @@ from kafkawire.wire.write import (
     Append,
     packer,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_array,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
     write_tags,
 )
@@ -293,44 +293,56 @@ unpack_iiiq, pack_iiiq = unpacker("iiiq"), packer("iiiq")
 unpack_ti, pack_ti = unpacker("?i"), packer("?i")
 
 
-def _decode_status_v0(b: Buffer, p: int) -> tuple[Status, int]:
-    status_code = unpack_b(b, p)[0]
-    status_detail, p = read_compact_string(b, p + 1)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Status(status_code, status_detail, **tagged), p
-    return Status(status_code, status_detail), p + 1
+def _decode_items_status_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Status, ...], int]:
+    values = []
+    for _ in range(n):
+        status_code = unpack_b(b, p)[0]
+        status_detail, p = read_compact_string(b, p + 1)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Status(status_code, status_detail, **tagged))
+        else:
+            values.append(Status(status_code, status_detail))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_status_v0(o: Status, out: Append) -> None:
-    if o.__class__ is not Status:
-        raise TypeError
-    out(pack_b(o.status_code))
-    write_compact_string(o.status_detail, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_status_v0(values: tuple[Status, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Status:
+            raise TypeError
+        out(pack_b(o.status_code))
+        write_compact_string(o.status_detail, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_task_ids_v0(b: Buffer, p: int) -> tuple[TaskIds, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TaskIds(subtopology_id, partitions, **tagged), p
-    return TaskIds(subtopology_id, partitions), p + 1
+def _decode_items_task_ids_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TaskIds, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TaskIds(subtopology_id, partitions, **tagged))
+        else:
+            values.append(TaskIds(subtopology_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_task_ids_v0(o: TaskIds, out: Append) -> None:
-    if o.__class__ is not TaskIds:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_task_ids_v0(values: tuple[TaskIds, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TaskIds:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_endpoint_v0(b: Buffer, p: int) -> tuple[Endpoint, int]:
@@ -353,46 +365,58 @@ def _encode_endpoint_v0(o: Endpoint, out: Append) -> None:
         out(pack_Hx(o.port))
 
 
-def _decode_topic_partition_v0(b: Buffer, p: int) -> tuple[TopicPartition, int]:
-    topic, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicPartition(topic, partitions, **tagged), p
-    return TopicPartition(topic, partitions), p + 1
+def _decode_items_topic_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicPartition(topic, partitions, **tagged))
+        else:
+            values.append(TopicPartition(topic, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_partition_v0(o: TopicPartition, out: Append) -> None:
-    if o.__class__ is not TopicPartition:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_partition_v0(values: tuple[TopicPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartition:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_endpoint_to_partitions_v0(b: Buffer, p: int) -> tuple[EndpointToPartitions, int]:
-    user_endpoint, p = _decode_endpoint_v0(b, p)
-    active_partitions, p = read_compact_array(_decode_topic_partition_v0, 3, b, p)
-    standby_partitions, p = read_compact_array(_decode_topic_partition_v0, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EndpointToPartitions(user_endpoint, active_partitions, standby_partitions, **tagged), p
-    return EndpointToPartitions(user_endpoint, active_partitions, standby_partitions), p + 1
+def _decode_items_endpoint_to_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[EndpointToPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        user_endpoint, p = _decode_endpoint_v0(b, p)
+        active_partitions, p = read_compact_array(_decode_items_topic_partition_v0, 3, b, p)
+        standby_partitions, p = read_compact_array(_decode_items_topic_partition_v0, 3, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(EndpointToPartitions(user_endpoint, active_partitions, standby_partitions, **tagged))
+        else:
+            values.append(EndpointToPartitions(user_endpoint, active_partitions, standby_partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_endpoint_to_partitions_v0(o: EndpointToPartitions, out: Append) -> None:
-    if o.__class__ is not EndpointToPartitions:
-        raise TypeError
-    _encode_endpoint_v0(o.user_endpoint, out)
-    write_compact_array(_encode_topic_partition_v0, o.active_partitions, out)
-    write_compact_array(_encode_topic_partition_v0, o.standby_partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_endpoint_to_partitions_v0(values: tuple[EndpointToPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not EndpointToPartitions:
+            raise TypeError
+        _encode_endpoint_v0(o.user_endpoint, out)
+        write_compact_array(_encode_items_topic_partition_v0, o.active_partitions, out)
+        write_compact_array(_encode_items_topic_partition_v0, o.standby_partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_streams_group_heartbeat_response_v0(b: Buffer, p: int) -> tuple[StreamsGroupHeartbeatResponse, int]:
@@ -400,12 +424,12 @@ def _decode_streams_group_heartbeat_response_v0(b: Buffer, p: int) -> tuple[Stre
     error_message, p = read_compact_nullable_string(b, p + 6)
     member_id, p = read_compact_string(b, p)
     member_epoch, heartbeat_interval_ms, acceptable_recovery_lag_legacy, task_offset_interval_ms = unpack_iiii(b, p)
-    status, p = read_compact_nullable_array(_decode_status_v0, 3, b, p + 16)
-    active_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
-    standby_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
-    warmup_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
+    status, p = read_compact_nullable_array(_decode_items_status_v0, 3, b, p + 16)
+    active_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
+    standby_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
+    warmup_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
     endpoint_information_epoch = unpack_i(b, p)[0]
-    partitions_by_user_endpoint, p = read_compact_nullable_array(_decode_endpoint_to_partitions_v0, 7, b, p + 4)
+    partitions_by_user_endpoint, p = read_compact_nullable_array(_decode_items_endpoint_to_partitions_v0, 7, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StreamsGroupHeartbeatResponse(
@@ -430,12 +454,12 @@ def _encode_streams_group_heartbeat_response_v0(o: StreamsGroupHeartbeatResponse
     write_compact_nullable_string(o.error_message, out)
     write_compact_string(o.member_id, out)
     out(pack_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms))
-    write_compact_nullable_array(_encode_status_v0, o.status, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.active_tasks, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.standby_tasks, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.warmup_tasks, out)
+    write_compact_nullable_array(_encode_items_status_v0, o.status, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.active_tasks, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.standby_tasks, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.warmup_tasks, out)
     out(pack_i(o.endpoint_information_epoch))
-    write_compact_nullable_array(_encode_endpoint_to_partitions_v0, o.partitions_by_user_endpoint, out)
+    write_compact_nullable_array(_encode_items_endpoint_to_partitions_v0, o.partitions_by_user_endpoint, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -447,12 +471,12 @@ def _decode_streams_group_heartbeat_response_v1(b: Buffer, p: int) -> tuple[Stre
     error_message, p = read_compact_nullable_string(b, p + 6)
     member_id, p = read_compact_string(b, p)
     member_epoch, heartbeat_interval_ms, task_offset_interval_ms, acceptable_recovery_lag = unpack_iiiq(b, p)
-    status, p = read_compact_nullable_array(_decode_status_v0, 3, b, p + 20)
-    active_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
-    standby_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
-    warmup_tasks, p = read_compact_nullable_array(_decode_task_ids_v0, 3, b, p)
+    status, p = read_compact_nullable_array(_decode_items_status_v0, 3, b, p + 20)
+    active_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
+    standby_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
+    warmup_tasks, p = read_compact_nullable_array(_decode_items_task_ids_v0, 3, b, p)
     topology_description_required, endpoint_information_epoch = unpack_ti(b, p)
-    partitions_by_user_endpoint, p = read_compact_nullable_array(_decode_endpoint_to_partitions_v0, 7, b, p + 5)
+    partitions_by_user_endpoint, p = read_compact_nullable_array(_decode_items_endpoint_to_partitions_v0, 7, b, p + 5)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StreamsGroupHeartbeatResponse(
@@ -479,12 +503,12 @@ def _encode_streams_group_heartbeat_response_v1(o: StreamsGroupHeartbeatResponse
     write_compact_nullable_string(o.error_message, out)
     write_compact_string(o.member_id, out)
     out(pack_iiiq(o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag))
-    write_compact_nullable_array(_encode_status_v0, o.status, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.active_tasks, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.standby_tasks, out)
-    write_compact_nullable_array(_encode_task_ids_v0, o.warmup_tasks, out)
+    write_compact_nullable_array(_encode_items_status_v0, o.status, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.active_tasks, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.standby_tasks, out)
+    write_compact_nullable_array(_encode_items_task_ids_v0, o.warmup_tasks, out)
     out(pack_ti(BOOLS[o.topology_description_required], o.endpoint_information_epoch))
-    write_compact_nullable_array(_encode_endpoint_to_partitions_v0, o.partitions_by_user_endpoint, out)
+    write_compact_nullable_array(_encode_items_endpoint_to_partitions_v0, o.partitions_by_user_endpoint, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -495,22 +519,6 @@ StreamsGroupHeartbeatResponse.codec = Codec(
     StreamsGroupHeartbeatResponse,
     TABLE,
     classes=(Status, TaskIds, Endpoint, TopicPartition, EndpointToPartitions, StreamsGroupHeartbeatResponse),
-    decoders=(
-        _decode_status_v0,
-        _decode_task_ids_v0,
-        _decode_endpoint_v0,
-        _decode_topic_partition_v0,
-        _decode_endpoint_to_partitions_v0,
-        _decode_streams_group_heartbeat_response_v0,
-        _decode_streams_group_heartbeat_response_v1,
-    ),
-    encoders=(
-        _encode_status_v0,
-        _encode_task_ids_v0,
-        _encode_endpoint_v0,
-        _encode_topic_partition_v0,
-        _encode_endpoint_to_partitions_v0,
-        _encode_streams_group_heartbeat_response_v0,
-        _encode_streams_group_heartbeat_response_v1,
-    ),
+    decoders=(_decode_streams_group_heartbeat_response_v0, _decode_streams_group_heartbeat_response_v1),
+    encoders=(_encode_streams_group_heartbeat_response_v0, _encode_streams_group_heartbeat_response_v1),
 )

@@ -71,10 +71,6 @@ StreamsGroupMemberMetadataKey.codec = Codec(
     StreamsGroupMemberMetadataKey,
     TABLE,
     classes=(StreamsGroupMemberMetadataKey,),
-    decoders=(
-        _decode_streams_group_member_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_streams_group_member_metadata_key_v0,
-    ),
+    decoders=(_decode_streams_group_member_metadata_key_v0,),
+    encoders=(_encode_streams_group_member_metadata_key_v0,),
 )

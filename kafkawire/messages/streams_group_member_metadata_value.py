@@ -159,24 +159,30 @@ def _encode_endpoint_v0(o: Endpoint, out: Append) -> None:
         out(pack_Hx(o.port))
 
 
-def _decode_key_value_v0(b: Buffer, p: int) -> tuple[KeyValue, int]:
-    key, p = read_compact_string(b, p)
-    value, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return KeyValue(key, value, **tagged), p
-    return KeyValue(key, value), p + 1
+def _decode_items_key_value_v0(b: Buffer, p: int, n: int) -> tuple[tuple[KeyValue, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        value, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(KeyValue(key, value, **tagged))
+        else:
+            values.append(KeyValue(key, value))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_key_value_v0(o: KeyValue, out: Append) -> None:
-    if o.__class__ is not KeyValue:
-        raise TypeError
-    write_compact_string(o.key, out)
-    write_compact_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_key_value_v0(values: tuple[KeyValue, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not KeyValue:
+            raise TypeError
+        write_compact_string(o.key, out)
+        write_compact_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_streams_group_member_metadata_value_v0(b: Buffer, p: int) -> tuple[StreamsGroupMemberMetadataValue, int]:
@@ -187,7 +193,7 @@ def _decode_streams_group_member_metadata_value_v0(b: Buffer, p: int) -> tuple[S
     rebalance_timeout_ms, topology_epoch = unpack_ii(b, p)
     process_id, p = read_compact_string(b, p + 8)
     user_endpoint, p = read_nullable_struct(_decode_endpoint_v0, b, p)
-    client_tags, p = read_compact_array(_decode_key_value_v0, 3, b, p)
+    client_tags, p = read_compact_array(_decode_items_key_value_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StreamsGroupMemberMetadataValue(
@@ -208,7 +214,7 @@ def _encode_streams_group_member_metadata_value_v0(o: StreamsGroupMemberMetadata
     out(pack_ii(o.rebalance_timeout_ms, o.topology_epoch))
     write_compact_string(o.process_id, out)
     write_nullable_struct(_encode_endpoint_v0, o.user_endpoint, out)
-    write_compact_array(_encode_key_value_v0, o.client_tags, out)
+    write_compact_array(_encode_items_key_value_v0, o.client_tags, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -219,14 +225,6 @@ StreamsGroupMemberMetadataValue.codec = Codec(
     StreamsGroupMemberMetadataValue,
     TABLE,
     classes=(Endpoint, KeyValue, StreamsGroupMemberMetadataValue),
-    decoders=(
-        _decode_endpoint_v0,
-        _decode_key_value_v0,
-        _decode_streams_group_member_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_endpoint_v0,
-        _encode_key_value_v0,
-        _encode_streams_group_member_metadata_value_v0,
-    ),
+    decoders=(_decode_streams_group_member_metadata_value_v0,),
+    encoders=(_encode_streams_group_member_metadata_value_v0,),
 )

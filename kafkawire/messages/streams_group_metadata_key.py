@@ -67,10 +67,6 @@ StreamsGroupMetadataKey.codec = Codec(
     StreamsGroupMetadataKey,
     TABLE,
     classes=(StreamsGroupMetadataKey,),
-    decoders=(
-        _decode_streams_group_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_streams_group_metadata_key_v0,
-    ),
+    decoders=(_decode_streams_group_metadata_key_v0,),
+    encoders=(_encode_streams_group_metadata_key_v0,),
 )

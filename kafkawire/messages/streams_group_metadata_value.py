@@ -143,24 +143,30 @@ TABLE = Table(
 unpack_iq, pack_iq = unpacker("iq"), packer("iq")
 
 
-def _decode_last_assignment_config_v0(b: Buffer, p: int) -> tuple[LastAssignmentConfig, int]:
-    key, p = read_compact_string(b, p)
-    value, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return LastAssignmentConfig(key, value, **tagged), p
-    return LastAssignmentConfig(key, value), p + 1
+def _decode_items_last_assignment_config_v0(b: Buffer, p: int, n: int) -> tuple[tuple[LastAssignmentConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        value, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(LastAssignmentConfig(key, value, **tagged))
+        else:
+            values.append(LastAssignmentConfig(key, value))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_last_assignment_config_v0(o: LastAssignmentConfig, out: Append) -> None:
-    if o.__class__ is not LastAssignmentConfig:
-        raise TypeError
-    write_compact_string(o.key, out)
-    write_compact_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_last_assignment_config_v0(values: tuple[LastAssignmentConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not LastAssignmentConfig:
+            raise TypeError
+        write_compact_string(o.key, out)
+        write_compact_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_streams_group_metadata_value_v0(b: Buffer, p: int) -> tuple[StreamsGroupMetadataValue, int]:
@@ -178,13 +184,13 @@ def _encode_streams_group_metadata_value_v0(o: StreamsGroupMetadataValue, out: A
 
 _TAGS_STREAMS_GROUP_METADATA_VALUE_V0: ReadTags = {
     0: ("validated_topology_epoch", read_int32),
-    1: ("last_assignment_configs", partial(read_compact_nullable_array, _decode_last_assignment_config_v0, 3)),
+    1: ("last_assignment_configs", partial(read_compact_nullable_array, _decode_items_last_assignment_config_v0, 3)),
     2: ("stored_description_topology_epoch", read_int32),
     3: ("failed_description_topology_epoch", read_int32),
 }
 _TAGGED_STREAMS_GROUP_METADATA_VALUE_V0: WriteTags = (
     (0, "validated_topology_epoch", -1, write_int32),
-    (1, "last_assignment_configs", (), partial(write_compact_nullable_array, _encode_last_assignment_config_v0)),
+    (1, "last_assignment_configs", (), partial(write_compact_nullable_array, _encode_items_last_assignment_config_v0)),
     (2, "stored_description_topology_epoch", -1, write_int32),
     (3, "failed_description_topology_epoch", -1, write_int32),
 )
@@ -194,12 +200,6 @@ StreamsGroupMetadataValue.codec = Codec(
     StreamsGroupMetadataValue,
     TABLE,
     classes=(LastAssignmentConfig, StreamsGroupMetadataValue),
-    decoders=(
-        _decode_last_assignment_config_v0,
-        _decode_streams_group_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_last_assignment_config_v0,
-        _encode_streams_group_metadata_value_v0,
-    ),
+    decoders=(_decode_streams_group_metadata_value_v0,),
+    encoders=(_encode_streams_group_metadata_value_v0,),
 )

@@ -75,10 +75,6 @@ StreamsGroupTargetAssignmentMemberKey.codec = Codec(
     StreamsGroupTargetAssignmentMemberKey,
     TABLE,
     classes=(StreamsGroupTargetAssignmentMemberKey,),
-    decoders=(
-        _decode_streams_group_target_assignment_member_key_v0,
-    ),
-    encoders=(
-        _encode_streams_group_target_assignment_member_key_v0,
-    ),
+    decoders=(_decode_streams_group_target_assignment_member_key_v0,),
+    encoders=(_encode_streams_group_target_assignment_member_key_v0,),
 )

@@ -18,7 +18,7 @@ from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
     write_tags,
 )
@@ -90,32 +90,38 @@ TABLE = Table(
 )
 
 
-def _decode_task_ids_v0(b: Buffer, p: int) -> tuple[TaskIds, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    partitions, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TaskIds(subtopology_id, partitions, **tagged), p
-    return TaskIds(subtopology_id, partitions), p + 1
+def _decode_items_task_ids_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TaskIds, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        partitions, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TaskIds(subtopology_id, partitions, **tagged))
+        else:
+            values.append(TaskIds(subtopology_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_task_ids_v0(o: TaskIds, out: Append) -> None:
-    if o.__class__ is not TaskIds:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_task_ids_v0(values: tuple[TaskIds, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TaskIds:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_streams_group_target_assignment_member_value_v0(b: Buffer, p: int) -> tuple[
     StreamsGroupTargetAssignmentMemberValue, int,
 ]:
-    active_tasks, p = read_compact_array(_decode_task_ids_v0, 3, b, p)
-    standby_tasks, p = read_compact_array(_decode_task_ids_v0, 3, b, p)
-    warmup_tasks, p = read_compact_array(_decode_task_ids_v0, 3, b, p)
+    active_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
+    standby_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
+    warmup_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StreamsGroupTargetAssignmentMemberValue(active_tasks, standby_tasks, warmup_tasks, **tagged), p
@@ -125,9 +131,9 @@ def _decode_streams_group_target_assignment_member_value_v0(b: Buffer, p: int) -
 def _encode_streams_group_target_assignment_member_value_v0(
     o: StreamsGroupTargetAssignmentMemberValue, out: Append,
 ) -> None:
-    write_compact_array(_encode_task_ids_v0, o.active_tasks, out)
-    write_compact_array(_encode_task_ids_v0, o.standby_tasks, out)
-    write_compact_array(_encode_task_ids_v0, o.warmup_tasks, out)
+    write_compact_array(_encode_items_task_ids_v0, o.active_tasks, out)
+    write_compact_array(_encode_items_task_ids_v0, o.standby_tasks, out)
+    write_compact_array(_encode_items_task_ids_v0, o.warmup_tasks, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -138,12 +144,6 @@ StreamsGroupTargetAssignmentMemberValue.codec = Codec(
     StreamsGroupTargetAssignmentMemberValue,
     TABLE,
     classes=(TaskIds, StreamsGroupTargetAssignmentMemberValue),
-    decoders=(
-        _decode_task_ids_v0,
-        _decode_streams_group_target_assignment_member_value_v0,
-    ),
-    encoders=(
-        _encode_task_ids_v0,
-        _encode_streams_group_target_assignment_member_value_v0,
-    ),
+    decoders=(_decode_streams_group_target_assignment_member_value_v0,),
+    encoders=(_encode_streams_group_target_assignment_member_value_v0,),
 )

@@ -71,10 +71,6 @@ StreamsGroupTargetAssignmentMetadataKey.codec = Codec(
     StreamsGroupTargetAssignmentMetadataKey,
     TABLE,
     classes=(StreamsGroupTargetAssignmentMetadataKey,),
-    decoders=(
-        _decode_streams_group_target_assignment_metadata_key_v0,
-    ),
-    encoders=(
-        _encode_streams_group_target_assignment_metadata_key_v0,
-    ),
+    decoders=(_decode_streams_group_target_assignment_metadata_key_v0,),
+    encoders=(_encode_streams_group_target_assignment_metadata_key_v0,),
 )

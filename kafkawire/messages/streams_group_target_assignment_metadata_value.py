@@ -99,10 +99,6 @@ StreamsGroupTargetAssignmentMetadataValue.codec = Codec(
     StreamsGroupTargetAssignmentMetadataValue,
     TABLE,
     classes=(StreamsGroupTargetAssignmentMetadataValue,),
-    decoders=(
-        _decode_streams_group_target_assignment_metadata_value_v0,
-    ),
-    encoders=(
-        _encode_streams_group_target_assignment_metadata_value_v0,
-    ),
+    decoders=(_decode_streams_group_target_assignment_metadata_value_v0,),
+    encoders=(_encode_streams_group_target_assignment_metadata_value_v0,),
 )

@@ -15,6 +15,8 @@ from kafkawire.wire.read import (
     read_compact_array,
     read_compact_nullable_string,
     read_compact_string,
+    read_compact_strings,
+    read_one,
     read_tags,
     unpacker,
 )
@@ -27,6 +29,8 @@ from kafkawire.wire.write import (
     write_compact_array,
     write_compact_nullable_string,
     write_compact_string,
+    write_compact_strings,
+    write_one,
     write_tags,
 )
 
@@ -218,77 +222,111 @@ unpack_b, pack_b = unpacker("b"), packer("b")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_topology_description_node_v0(b: Buffer, p: int) -> tuple[TopologyDescriptionNode, int]:
-    name, p = read_compact_string(b, p)
-    node_type = unpack_b(b, p)[0]
-    source_topics, p = read_compact_array(read_compact_string, 1, b, p + 1)
-    sink_topic, p = read_compact_nullable_string(b, p)
-    stores, p = read_compact_array(read_compact_string, 1, b, p)
-    successors, p = read_compact_array(read_compact_string, 1, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopologyDescriptionNode(name, node_type, source_topics, sink_topic, stores, successors, **tagged), p
-    return TopologyDescriptionNode(name, node_type, source_topics, sink_topic, stores, successors), p + 1
+def _decode_items_topology_description_node_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TopologyDescriptionNode, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        node_type = unpack_b(b, p)[0]
+        source_topics, p = read_compact_strings(b, p + 1)
+        sink_topic, p = read_compact_nullable_string(b, p)
+        stores, p = read_compact_strings(b, p)
+        successors, p = read_compact_strings(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopologyDescriptionNode(
+                name, node_type, source_topics, sink_topic, stores, successors, **tagged,
+            ))
+        else:
+            values.append(TopologyDescriptionNode(name, node_type, source_topics, sink_topic, stores, successors))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topology_description_node_v0(o: TopologyDescriptionNode, out: Append) -> None:
-    if o.__class__ is not TopologyDescriptionNode:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_b(o.node_type))
-    write_compact_array(write_compact_string, o.source_topics, out)
-    write_compact_nullable_string(o.sink_topic, out)
-    write_compact_array(write_compact_string, o.stores, out)
-    write_compact_array(write_compact_string, o.successors, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topology_description_node_v0(values: tuple[TopologyDescriptionNode, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopologyDescriptionNode:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_b(o.node_type))
+        write_compact_strings(o.source_topics, out)
+        write_compact_nullable_string(o.sink_topic, out)
+        write_compact_strings(o.stores, out)
+        write_compact_strings(o.successors, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topology_description_subtopology_v0(b: Buffer, p: int) -> tuple[TopologyDescriptionSubtopology, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    nodes, p = read_compact_array(_decode_topology_description_node_v0, 7, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopologyDescriptionSubtopology(subtopology_id, nodes, **tagged), p
-    return TopologyDescriptionSubtopology(subtopology_id, nodes), p + 1
+_decode_topology_description_node_v0 = read_one(_decode_items_topology_description_node_v0)
+_encode_topology_description_node_v0 = write_one(_encode_items_topology_description_node_v0)
 
 
-def _encode_topology_description_subtopology_v0(o: TopologyDescriptionSubtopology, out: Append) -> None:
-    if o.__class__ is not TopologyDescriptionSubtopology:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_array(_encode_topology_description_node_v0, o.nodes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topology_description_subtopology_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TopologyDescriptionSubtopology, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        nodes, p = read_compact_array(_decode_items_topology_description_node_v0, 7, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopologyDescriptionSubtopology(subtopology_id, nodes, **tagged))
+        else:
+            values.append(TopologyDescriptionSubtopology(subtopology_id, nodes))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_topology_description_global_store_v0(b: Buffer, p: int) -> tuple[TopologyDescriptionGlobalStore, int]:
-    source, p = _decode_topology_description_node_v0(b, p)
-    processor, p = _decode_topology_description_node_v0(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopologyDescriptionGlobalStore(source, processor, **tagged), p
-    return TopologyDescriptionGlobalStore(source, processor), p + 1
+def _encode_items_topology_description_subtopology_v0(
+    values: tuple[TopologyDescriptionSubtopology, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TopologyDescriptionSubtopology:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_array(_encode_items_topology_description_node_v0, o.nodes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_topology_description_global_store_v0(o: TopologyDescriptionGlobalStore, out: Append) -> None:
-    if o.__class__ is not TopologyDescriptionGlobalStore:
-        raise TypeError
-    _encode_topology_description_node_v0(o.source, out)
-    _encode_topology_description_node_v0(o.processor, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topology_description_global_store_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TopologyDescriptionGlobalStore, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        source, p = _decode_topology_description_node_v0(b, p)
+        processor, p = _decode_topology_description_node_v0(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopologyDescriptionGlobalStore(source, processor, **tagged))
+        else:
+            values.append(TopologyDescriptionGlobalStore(source, processor))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topology_description_global_store_v0(
+    values: tuple[TopologyDescriptionGlobalStore, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TopologyDescriptionGlobalStore:
+            raise TypeError
+        _encode_topology_description_node_v0(o.source, out)
+        _encode_topology_description_node_v0(o.processor, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_topology_description_v0(b: Buffer, p: int) -> tuple[TopologyDescription, int]:
-    subtopologies, p = read_compact_array(_decode_topology_description_subtopology_v0, 3, b, p)
-    global_stores, p = read_compact_array(_decode_topology_description_global_store_v0, 15, b, p)
+    subtopologies, p = read_compact_array(_decode_items_topology_description_subtopology_v0, 3, b, p)
+    global_stores, p = read_compact_array(_decode_items_topology_description_global_store_v0, 15, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return TopologyDescription(subtopologies, global_stores, **tagged), p
@@ -298,8 +336,8 @@ def _decode_topology_description_v0(b: Buffer, p: int) -> tuple[TopologyDescript
 def _encode_topology_description_v0(o: TopologyDescription, out: Append) -> None:
     if o.__class__ is not TopologyDescription:
         raise TypeError
-    write_compact_array(_encode_topology_description_subtopology_v0, o.subtopologies, out)
-    write_compact_array(_encode_topology_description_global_store_v0, o.global_stores, out)
+    write_compact_array(_encode_items_topology_description_subtopology_v0, o.subtopologies, out)
+    write_compact_array(_encode_items_topology_description_global_store_v0, o.global_stores, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -343,18 +381,6 @@ StreamsGroupTopologyDescriptionUpdateRequest.codec = Codec(
         TopologyDescriptionNode, TopologyDescriptionSubtopology, TopologyDescriptionGlobalStore, TopologyDescription,
         StreamsGroupTopologyDescriptionUpdateRequest,
     ),
-    decoders=(
-        _decode_topology_description_node_v0,
-        _decode_topology_description_subtopology_v0,
-        _decode_topology_description_global_store_v0,
-        _decode_topology_description_v0,
-        _decode_streams_group_topology_description_update_request_v0,
-    ),
-    encoders=(
-        _encode_topology_description_node_v0,
-        _encode_topology_description_subtopology_v0,
-        _encode_topology_description_global_store_v0,
-        _encode_topology_description_v0,
-        _encode_streams_group_topology_description_update_request_v0,
-    ),
+    decoders=(_decode_streams_group_topology_description_update_request_v0,),
+    encoders=(_encode_streams_group_topology_description_update_request_v0,),
 )

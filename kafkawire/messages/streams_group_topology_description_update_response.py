@@ -85,10 +85,6 @@ StreamsGroupTopologyDescriptionUpdateResponse.codec = Codec(
     StreamsGroupTopologyDescriptionUpdateResponse,
     TABLE,
     classes=(StreamsGroupTopologyDescriptionUpdateResponse,),
-    decoders=(
-        _decode_streams_group_topology_description_update_response_v0,
-    ),
-    encoders=(
-        _encode_streams_group_topology_description_update_response_v0,
-    ),
+    decoders=(_decode_streams_group_topology_description_update_response_v0,),
+    encoders=(_encode_streams_group_topology_description_update_response_v0,),
 )

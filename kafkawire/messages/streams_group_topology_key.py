@@ -67,10 +67,6 @@ StreamsGroupTopologyKey.codec = Codec(
     StreamsGroupTopologyKey,
     TABLE,
     classes=(StreamsGroupTopologyKey,),
-    decoders=(
-        _decode_streams_group_topology_key_v0,
-    ),
-    encoders=(
-        _encode_streams_group_topology_key_v0,
-    ),
+    decoders=(_decode_streams_group_topology_key_v0,),
+    encoders=(_encode_streams_group_topology_key_v0,),
 )

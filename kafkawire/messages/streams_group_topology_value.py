@@ -11,16 +11,25 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import read_compact_array, read_compact_int16s, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import (
+    read_compact_array,
+    read_compact_int16s,
+    read_compact_string,
+    read_compact_strings,
+    read_tags,
+    unpacker,
+)
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int16s,
     write_compact_string,
+    write_compact_strings,
     write_tags,
 )
 
@@ -201,109 +210,139 @@ unpack_i, pack_i = unpacker("i"), packer("i")
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_topic_config_v0(b: Buffer, p: int) -> tuple[TopicConfig, int]:
-    key, p = read_compact_string(b, p)
-    value, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicConfig(key, value, **tagged), p
-    return TopicConfig(key, value), p + 1
+def _decode_items_topic_config_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicConfig, ...], int]:
+    values = []
+    for _ in range(n):
+        key, p = read_compact_string(b, p)
+        value, p = read_compact_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicConfig(key, value, **tagged))
+        else:
+            values.append(TopicConfig(key, value))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_config_v0(o: TopicConfig, out: Append) -> None:
-    if o.__class__ is not TopicConfig:
-        raise TypeError
-    write_compact_string(o.key, out)
-    write_compact_string(o.value, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_config_v0(values: tuple[TopicConfig, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicConfig:
+            raise TypeError
+        write_compact_string(o.key, out)
+        write_compact_string(o.value, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_info_v0(b: Buffer, p: int) -> tuple[TopicInfo, int]:
-    name, p = read_compact_string(b, p)
-    partitions, replication_factor = unpack_ih(b, p)
-    topic_configs, p = read_compact_array(_decode_topic_config_v0, 3, b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicInfo(name, partitions, replication_factor, topic_configs, **tagged), p
-    return TopicInfo(name, partitions, replication_factor, topic_configs), p + 1
+def _decode_items_topic_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicInfo, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, replication_factor = unpack_ih(b, p)
+        topic_configs, p = read_compact_array(_decode_items_topic_config_v0, 3, b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicInfo(name, partitions, replication_factor, topic_configs, **tagged))
+        else:
+            values.append(TopicInfo(name, partitions, replication_factor, topic_configs))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_info_v0(o: TopicInfo, out: Append) -> None:
-    if o.__class__ is not TopicInfo:
-        raise TypeError
-    write_compact_string(o.name, out)
-    out(pack_ih(o.partitions, o.replication_factor))
-    write_compact_array(_encode_topic_config_v0, o.topic_configs, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_info_v0(values: tuple[TopicInfo, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicInfo:
+            raise TypeError
+        write_compact_string(o.name, out)
+        out(pack_ih(o.partitions, o.replication_factor))
+        write_compact_array(_encode_items_topic_config_v0, o.topic_configs, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_copartition_group_v0(b: Buffer, p: int) -> tuple[CopartitionGroup, int]:
-    source_topics, p = read_compact_int16s(b, p)
-    source_topic_regex, p = read_compact_int16s(b, p)
-    repartition_source_topics, p = read_compact_int16s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics, **tagged), p
-    return CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics), p + 1
+def _decode_items_copartition_group_v0(b: Buffer, p: int, n: int) -> tuple[tuple[CopartitionGroup, ...], int]:
+    values = []
+    for _ in range(n):
+        source_topics, p = read_compact_int16s(b, p)
+        source_topic_regex, p = read_compact_int16s(b, p)
+        repartition_source_topics, p = read_compact_int16s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics, **tagged))
+        else:
+            values.append(CopartitionGroup(source_topics, source_topic_regex, repartition_source_topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_copartition_group_v0(o: CopartitionGroup, out: Append) -> None:
-    if o.__class__ is not CopartitionGroup:
-        raise TypeError
-    write_compact_numbers("h", o.source_topics, out)
-    write_compact_numbers("h", o.source_topic_regex, out)
-    write_compact_numbers("h", o.repartition_source_topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_copartition_group_v0(values: tuple[CopartitionGroup, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not CopartitionGroup:
+            raise TypeError
+        write_compact_int16s(o.source_topics, out)
+        write_compact_int16s(o.source_topic_regex, out)
+        write_compact_int16s(o.repartition_source_topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_subtopology_v0(b: Buffer, p: int) -> tuple[Subtopology, int]:
-    subtopology_id, p = read_compact_string(b, p)
-    source_topics, p = read_compact_array(read_compact_string, 1, b, p)
-    source_topic_regex, p = read_compact_array(read_compact_string, 1, b, p)
-    state_changelog_topics, p = read_compact_array(_decode_topic_info_v0, 9, b, p)
-    repartition_sink_topics, p = read_compact_array(read_compact_string, 1, b, p)
-    repartition_source_topics, p = read_compact_array(_decode_topic_info_v0, 9, b, p)
-    copartition_groups, p = read_compact_array(_decode_copartition_group_v0, 4, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Subtopology(
-            subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
-            repartition_source_topics, copartition_groups, **tagged,
-        ), p
-    return Subtopology(
-        subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
-        repartition_source_topics, copartition_groups,
-    ), p + 1
+_rows_copartition_group_v0 = shaped(
+    lambda rows, e1, e2, e3: [CopartitionGroup(r[0:e1], r[e1:e2], r[e2:e3]) for r in rows],
+    _decode_items_copartition_group_v0, " [h  [h  [h ", True,
+)
 
 
-def _encode_subtopology_v0(o: Subtopology, out: Append) -> None:
-    if o.__class__ is not Subtopology:
-        raise TypeError
-    write_compact_string(o.subtopology_id, out)
-    write_compact_array(write_compact_string, o.source_topics, out)
-    write_compact_array(write_compact_string, o.source_topic_regex, out)
-    write_compact_array(_encode_topic_info_v0, o.state_changelog_topics, out)
-    write_compact_array(write_compact_string, o.repartition_sink_topics, out)
-    write_compact_array(_encode_topic_info_v0, o.repartition_source_topics, out)
-    write_compact_array(_encode_copartition_group_v0, o.copartition_groups, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_subtopology_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Subtopology, ...], int]:
+    values = []
+    for _ in range(n):
+        subtopology_id, p = read_compact_string(b, p)
+        source_topics, p = read_compact_strings(b, p)
+        source_topic_regex, p = read_compact_strings(b, p)
+        state_changelog_topics, p = read_compact_array(_decode_items_topic_info_v0, 9, b, p)
+        repartition_sink_topics, p = read_compact_strings(b, p)
+        repartition_source_topics, p = read_compact_array(_decode_items_topic_info_v0, 9, b, p)
+        copartition_groups, p = read_compact_array(_rows_copartition_group_v0, 4, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Subtopology(
+                subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
+                repartition_source_topics, copartition_groups, **tagged,
+            ))
+        else:
+            values.append(Subtopology(
+                subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
+                repartition_source_topics, copartition_groups,
+            ))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_subtopology_v0(values: tuple[Subtopology, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Subtopology:
+            raise TypeError
+        write_compact_string(o.subtopology_id, out)
+        write_compact_strings(o.source_topics, out)
+        write_compact_strings(o.source_topic_regex, out)
+        write_compact_array(_encode_items_topic_info_v0, o.state_changelog_topics, out)
+        write_compact_strings(o.repartition_sink_topics, out)
+        write_compact_array(_encode_items_topic_info_v0, o.repartition_source_topics, out)
+        write_compact_array(_encode_items_copartition_group_v0, o.copartition_groups, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_streams_group_topology_value_v0(b: Buffer, p: int) -> tuple[StreamsGroupTopologyValue, int]:
     epoch = unpack_i(b, p)[0]
-    subtopologies, p = read_compact_array(_decode_subtopology_v0, 8, b, p + 4)
+    subtopologies, p = read_compact_array(_decode_items_subtopology_v0, 8, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return StreamsGroupTopologyValue(epoch, subtopologies, **tagged), p
@@ -312,7 +351,7 @@ def _decode_streams_group_topology_value_v0(b: Buffer, p: int) -> tuple[StreamsG
 
 def _encode_streams_group_topology_value_v0(o: StreamsGroupTopologyValue, out: Append) -> None:
     out(pack_i(o.epoch))
-    write_compact_array(_encode_subtopology_v0, o.subtopologies, out)
+    write_compact_array(_encode_items_subtopology_v0, o.subtopologies, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -323,18 +362,6 @@ StreamsGroupTopologyValue.codec = Codec(
     StreamsGroupTopologyValue,
     TABLE,
     classes=(TopicConfig, TopicInfo, CopartitionGroup, Subtopology, StreamsGroupTopologyValue),
-    decoders=(
-        _decode_topic_config_v0,
-        _decode_topic_info_v0,
-        _decode_copartition_group_v0,
-        _decode_subtopology_v0,
-        _decode_streams_group_topology_value_v0,
-    ),
-    encoders=(
-        _encode_topic_config_v0,
-        _encode_topic_info_v0,
-        _encode_copartition_group_v0,
-        _encode_subtopology_v0,
-        _encode_streams_group_topology_value_v0,
-    ),
+    decoders=(_decode_streams_group_topology_value_v0,),
+    encoders=(_encode_streams_group_topology_value_v0,),
 )

@@ -174,26 +174,32 @@ TABLE = Table(
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_sync_group_request_assignment_v0(b: Buffer, p: int) -> tuple[SyncGroupRequestAssignment, int]:
-    member_id, p = read_string(b, p)
-    assignment, p = read_bytes(b, p)
-    return SyncGroupRequestAssignment(member_id, assignment), p
+def _decode_items_sync_group_request_assignment_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[SyncGroupRequestAssignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_string(b, p)
+        assignment, p = read_bytes(b, p)
+        values.append(SyncGroupRequestAssignment(member_id, assignment))
+    return tuple(values), p
 
 
-def _encode_sync_group_request_assignment_v0(o: SyncGroupRequestAssignment, out: Append) -> None:
-    if o.__class__ is not SyncGroupRequestAssignment:
-        raise TypeError
-    write_string(o.member_id, out)
-    write_bytes(o.assignment, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_sync_group_request_assignment_v0(values: tuple[SyncGroupRequestAssignment, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not SyncGroupRequestAssignment:
+            raise TypeError
+        write_string(o.member_id, out)
+        write_bytes(o.assignment, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_sync_group_request_v0(b: Buffer, p: int) -> tuple[SyncGroupRequest, int]:
     group_id, p = read_string(b, p)
     generation_id = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
-    assignments, p = read_array(_decode_sync_group_request_assignment_v0, 6, b, p)
+    assignments, p = read_array(_decode_items_sync_group_request_assignment_v0, 6, b, p)
     return SyncGroupRequest(group_id, generation_id, member_id, assignments=assignments), p
 
 
@@ -203,7 +209,7 @@ def _encode_sync_group_request_v0(o: SyncGroupRequest, out: Append) -> None:
     write_string(o.group_id, out)
     out(pack_i(o.generation_id))
     write_string(o.member_id, out)
-    write_array(_encode_sync_group_request_assignment_v0, o.assignments, out)
+    write_array(_encode_items_sync_group_request_assignment_v0, o.assignments, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -213,7 +219,7 @@ def _decode_sync_group_request_v3(b: Buffer, p: int) -> tuple[SyncGroupRequest, 
     generation_id = unpack_i(b, p)[0]
     member_id, p = read_string(b, p + 4)
     group_instance_id, p = read_nullable_string(b, p)
-    assignments, p = read_array(_decode_sync_group_request_assignment_v0, 6, b, p)
+    assignments, p = read_array(_decode_items_sync_group_request_assignment_v0, 6, b, p)
     return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, assignments=assignments), p
 
 
@@ -222,29 +228,37 @@ def _encode_sync_group_request_v3(o: SyncGroupRequest, out: Append) -> None:
     out(pack_i(o.generation_id))
     write_string(o.member_id, out)
     write_nullable_string(o.group_instance_id, out)
-    write_array(_encode_sync_group_request_assignment_v0, o.assignments, out)
+    write_array(_encode_items_sync_group_request_assignment_v0, o.assignments, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_sync_group_request_assignment_v4(b: Buffer, p: int) -> tuple[SyncGroupRequestAssignment, int]:
-    member_id, p = read_compact_string(b, p)
-    assignment, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return SyncGroupRequestAssignment(member_id, assignment, **tagged), p
-    return SyncGroupRequestAssignment(member_id, assignment), p + 1
+def _decode_items_sync_group_request_assignment_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[SyncGroupRequestAssignment, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        member_id, p = read_compact_string(b, p)
+        assignment, p = read_compact_bytes(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(SyncGroupRequestAssignment(member_id, assignment, **tagged))
+        else:
+            values.append(SyncGroupRequestAssignment(member_id, assignment))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_sync_group_request_assignment_v4(o: SyncGroupRequestAssignment, out: Append) -> None:
-    if o.__class__ is not SyncGroupRequestAssignment:
-        raise TypeError
-    write_compact_string(o.member_id, out)
-    write_compact_bytes(o.assignment, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_sync_group_request_assignment_v4(values: tuple[SyncGroupRequestAssignment, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not SyncGroupRequestAssignment:
+            raise TypeError
+        write_compact_string(o.member_id, out)
+        write_compact_bytes(o.assignment, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_sync_group_request_v4(b: Buffer, p: int) -> tuple[SyncGroupRequest, int]:
@@ -252,7 +266,7 @@ def _decode_sync_group_request_v4(b: Buffer, p: int) -> tuple[SyncGroupRequest, 
     generation_id = unpack_i(b, p)[0]
     member_id, p = read_compact_string(b, p + 4)
     group_instance_id, p = read_compact_nullable_string(b, p)
-    assignments, p = read_compact_array(_decode_sync_group_request_assignment_v4, 3, b, p)
+    assignments, p = read_compact_array(_decode_items_sync_group_request_assignment_v4, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return SyncGroupRequest(
@@ -266,7 +280,7 @@ def _encode_sync_group_request_v4(o: SyncGroupRequest, out: Append) -> None:
     out(pack_i(o.generation_id))
     write_compact_string(o.member_id, out)
     write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_array(_encode_sync_group_request_assignment_v4, o.assignments, out)
+    write_compact_array(_encode_items_sync_group_request_assignment_v4, o.assignments, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -280,7 +294,7 @@ def _decode_sync_group_request_v5(b: Buffer, p: int) -> tuple[SyncGroupRequest, 
     group_instance_id, p = read_compact_nullable_string(b, p)
     protocol_type, p = read_compact_nullable_string(b, p)
     protocol_name, p = read_compact_nullable_string(b, p)
-    assignments, p = read_compact_array(_decode_sync_group_request_assignment_v4, 3, b, p)
+    assignments, p = read_compact_array(_decode_items_sync_group_request_assignment_v4, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return SyncGroupRequest(
@@ -298,7 +312,7 @@ def _encode_sync_group_request_v5(o: SyncGroupRequest, out: Append) -> None:
     write_compact_nullable_string(o.group_instance_id, out)
     write_compact_nullable_string(o.protocol_type, out)
     write_compact_nullable_string(o.protocol_name, out)
-    write_compact_array(_encode_sync_group_request_assignment_v4, o.assignments, out)
+    write_compact_array(_encode_items_sync_group_request_assignment_v4, o.assignments, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -310,19 +324,11 @@ SyncGroupRequest.codec = Codec(
     TABLE,
     classes=(SyncGroupRequestAssignment, SyncGroupRequest),
     decoders=(
-        _decode_sync_group_request_assignment_v0,
-        _decode_sync_group_request_v0,
-        _decode_sync_group_request_v3,
-        _decode_sync_group_request_assignment_v4,
-        _decode_sync_group_request_v4,
-        _decode_sync_group_request_v5,
+        _decode_sync_group_request_v0, _decode_sync_group_request_v0, _decode_sync_group_request_v0,
+        _decode_sync_group_request_v3, _decode_sync_group_request_v4, _decode_sync_group_request_v5,
     ),
     encoders=(
-        _encode_sync_group_request_assignment_v0,
-        _encode_sync_group_request_v0,
-        _encode_sync_group_request_v3,
-        _encode_sync_group_request_assignment_v4,
-        _encode_sync_group_request_v4,
-        _encode_sync_group_request_v5,
+        _encode_sync_group_request_v0, _encode_sync_group_request_v0, _encode_sync_group_request_v0,
+        _encode_sync_group_request_v3, _encode_sync_group_request_v4, _encode_sync_group_request_v5,
     ),
 )

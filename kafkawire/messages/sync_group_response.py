@@ -181,15 +181,11 @@ SyncGroupResponse.codec = Codec(
     TABLE,
     classes=(SyncGroupResponse,),
     decoders=(
-        _decode_sync_group_response_v0,
-        _decode_sync_group_response_v1,
-        _decode_sync_group_response_v4,
-        _decode_sync_group_response_v5,
+        _decode_sync_group_response_v0, _decode_sync_group_response_v1, _decode_sync_group_response_v1,
+        _decode_sync_group_response_v1, _decode_sync_group_response_v4, _decode_sync_group_response_v5,
     ),
     encoders=(
-        _encode_sync_group_response_v0,
-        _encode_sync_group_response_v1,
-        _encode_sync_group_response_v4,
-        _encode_sync_group_response_v5,
+        _encode_sync_group_response_v0, _encode_sync_group_response_v1, _encode_sync_group_response_v1,
+        _encode_sync_group_response_v1, _encode_sync_group_response_v4, _encode_sync_group_response_v5,
     ),
 )

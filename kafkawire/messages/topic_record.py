@@ -81,10 +81,6 @@ TopicRecord.codec = Codec(
     TopicRecord,
     TABLE,
     classes=(TopicRecord,),
-    decoders=(
-        _decode_topic_record_v0,
-    ),
-    encoders=(
-        _encode_topic_record_v0,
-    ),
+    decoders=(_decode_topic_record_v0,),
+    encoders=(_encode_topic_record_v0,),
 )

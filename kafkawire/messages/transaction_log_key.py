@@ -81,10 +81,6 @@ TransactionLogKey.codec = Codec(
     TransactionLogKey,
     TABLE,
     classes=(TransactionLogKey,),
-    decoders=(
-        _decode_transaction_log_key_v0,
-    ),
-    encoders=(
-        _encode_transaction_log_key_v0,
-    ),
+    decoders=(_decode_transaction_log_key_v0,),
+    encoders=(_encode_transaction_log_key_v0,),
 )

@@ -47,13 +47,13 @@ from kafkawire.wire.write import (
     Append,
     WriteTags,
     packer,
+    write_compact_int32s,
     write_compact_nullable_array,
-    write_compact_numbers,
     write_compact_string,
     write_int16,
+    write_int32s,
     write_int64,
     write_nullable_array,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -287,24 +287,28 @@ unpack_qhib, pack_qhib = unpacker("qhib"), packer("qhib")
 unpack_qq, pack_qq = unpacker("qq"), packer("qq")
 
 
-def _decode_partitions_schema_v0(b: Buffer, p: int) -> tuple[PartitionsSchema, int]:
-    topic, p = read_string(b, p)
-    partition_ids, p = read_int32s(b, p)
-    return PartitionsSchema(topic, partition_ids), p
+def _decode_items_partitions_schema_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionsSchema, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partition_ids, p = read_int32s(b, p)
+        values.append(PartitionsSchema(topic, partition_ids))
+    return tuple(values), p
 
 
-def _encode_partitions_schema_v0(o: PartitionsSchema, out: Append) -> None:
-    if o.__class__ is not PartitionsSchema:
-        raise TypeError
-    write_string(o.topic, out)
-    write_numbers("i", o.partition_ids, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partitions_schema_v0(values: tuple[PartitionsSchema, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionsSchema:
+            raise TypeError
+        write_string(o.topic, out)
+        write_int32s(o.partition_ids, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_transaction_log_value_v0(b: Buffer, p: int) -> tuple[TransactionLogValue, int]:
     producer_id, producer_epoch, transaction_timeout_ms, transaction_status = unpack_qhib(b, p)
-    transaction_partitions, p = read_nullable_array(_decode_partitions_schema_v0, 6, b, p + 15)
+    transaction_partitions, p = read_nullable_array(_decode_items_partitions_schema_v0, 6, b, p + 15)
     transaction_last_update_timestamp_ms, transaction_start_timestamp_ms = unpack_qq(b, p)
     return TransactionLogValue(
         producer_id, producer_epoch=producer_epoch, transaction_timeout_ms=transaction_timeout_ms,
@@ -324,35 +328,41 @@ def _encode_transaction_log_value_v0(o: TransactionLogValue, out: Append) -> Non
     if o.client_transaction_version != 0:
         raise ValueError("client_transaction_version")
     out(pack_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status))
-    write_nullable_array(_encode_partitions_schema_v0, o.transaction_partitions, out)
+    write_nullable_array(_encode_items_partitions_schema_v0, o.transaction_partitions, out)
     out(pack_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partitions_schema_v1(b: Buffer, p: int) -> tuple[PartitionsSchema, int]:
-    topic, p = read_compact_string(b, p)
-    partition_ids, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionsSchema(topic, partition_ids, **tagged), p
-    return PartitionsSchema(topic, partition_ids), p + 1
+def _decode_items_partitions_schema_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionsSchema, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_compact_string(b, p)
+        partition_ids, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionsSchema(topic, partition_ids, **tagged))
+        else:
+            values.append(PartitionsSchema(topic, partition_ids))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partitions_schema_v1(o: PartitionsSchema, out: Append) -> None:
-    if o.__class__ is not PartitionsSchema:
-        raise TypeError
-    write_compact_string(o.topic, out)
-    write_compact_numbers("i", o.partition_ids, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partitions_schema_v1(values: tuple[PartitionsSchema, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionsSchema:
+            raise TypeError
+        write_compact_string(o.topic, out)
+        write_compact_int32s(o.partition_ids, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_transaction_log_value_v1(b: Buffer, p: int) -> tuple[TransactionLogValue, int]:
     producer_id, producer_epoch, transaction_timeout_ms, transaction_status = unpack_qhib(b, p)
-    transaction_partitions, p = read_compact_nullable_array(_decode_partitions_schema_v1, 3, b, p + 15)
+    transaction_partitions, p = read_compact_nullable_array(_decode_items_partitions_schema_v1, 3, b, p + 15)
     transaction_last_update_timestamp_ms, transaction_start_timestamp_ms = unpack_qq(b, p)
     if b[p + 16]:
         tagged, p = read_tags(_TAGS_TRANSACTION_LOG_VALUE_V1, b, p + 16)
@@ -372,7 +382,7 @@ def _decode_transaction_log_value_v1(b: Buffer, p: int) -> tuple[TransactionLogV
 
 def _encode_transaction_log_value_v1(o: TransactionLogValue, out: Append) -> None:
     out(pack_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status))
-    write_compact_nullable_array(_encode_partitions_schema_v1, o.transaction_partitions, out)
+    write_compact_nullable_array(_encode_items_partitions_schema_v1, o.transaction_partitions, out)
     out(pack_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
     write_tags(_TAGGED_TRANSACTION_LOG_VALUE_V1, _TAGS_TRANSACTION_LOG_VALUE_V1, o, out)
 
@@ -395,16 +405,6 @@ TransactionLogValue.codec = Codec(
     TransactionLogValue,
     TABLE,
     classes=(PartitionsSchema, TransactionLogValue),
-    decoders=(
-        _decode_partitions_schema_v0,
-        _decode_transaction_log_value_v0,
-        _decode_partitions_schema_v1,
-        _decode_transaction_log_value_v1,
-    ),
-    encoders=(
-        _encode_partitions_schema_v0,
-        _encode_transaction_log_value_v0,
-        _encode_partitions_schema_v1,
-        _encode_transaction_log_value_v1,
-    ),
+    decoders=(_decode_transaction_log_value_v0, _decode_transaction_log_value_v1),
+    encoders=(_encode_transaction_log_value_v0, _encode_transaction_log_value_v1),
 )

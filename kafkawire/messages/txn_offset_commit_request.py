@@ -340,41 +340,59 @@ unpack_qhi, pack_qhi = unpacker("qhi"), packer("qhi")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_txn_offset_commit_request_partition_v0(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequestPartition, int]:
-    partition_index, committed_offset = unpack_iq(b, p)
-    committed_metadata, p = read_nullable_string(b, p + 12)
-    return TxnOffsetCommitRequestPartition(partition_index, committed_offset, committed_metadata=committed_metadata), p
+def _decode_items_txn_offset_commit_request_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset = unpack_iq(b, p)
+        committed_metadata, p = read_nullable_string(b, p + 12)
+        values.append(TxnOffsetCommitRequestPartition(
+            partition_index, committed_offset, committed_metadata=committed_metadata,
+        ))
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_request_partition_v0(o: TxnOffsetCommitRequestPartition, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitRequestPartition:
-        raise TypeError
-    out(pack_iq(o.partition_index, o.committed_offset))
-    write_nullable_string(o.committed_metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_txn_offset_commit_request_partition_v0(
+    values: tuple[TxnOffsetCommitRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitRequestPartition:
+            raise TypeError
+        out(pack_iq(o.partition_index, o.committed_offset))
+        write_nullable_string(o.committed_metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_txn_offset_commit_request_topic_v0(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequestTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_txn_offset_commit_request_partition_v0, 14, b, p)
-    return TxnOffsetCommitRequestTopic(name, partitions=partitions), p
+def _decode_items_txn_offset_commit_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_txn_offset_commit_request_partition_v0, 14, b, p)
+        values.append(TxnOffsetCommitRequestTopic(name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_request_topic_v0(o: TxnOffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_txn_offset_commit_request_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_txn_offset_commit_request_topic_v0(
+    values: tuple[TxnOffsetCommitRequestTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_txn_offset_commit_request_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_txn_offset_commit_request_v0(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequest, int]:
     transactional_id, p = read_string(b, p)
     group_id, p = read_string(b, p)
     producer_id, producer_epoch = unpack_qh(b, p)
-    topics, p = read_array(_decode_txn_offset_commit_request_topic_v0, 6, b, p + 10)
+    topics, p = read_array(_decode_items_txn_offset_commit_request_topic_v0, 6, b, p + 10)
     return TxnOffsetCommitRequest(transactional_id, group_id, producer_id, producer_epoch, topics=topics), p
 
 
@@ -388,48 +406,64 @@ def _encode_txn_offset_commit_request_v0(o: TxnOffsetCommitRequest, out: Append)
     write_string(o.transactional_id, out)
     write_string(o.group_id, out)
     out(pack_qh(o.producer_id, o.producer_epoch))
-    write_array(_encode_txn_offset_commit_request_topic_v0, o.topics, out)
+    write_array(_encode_items_txn_offset_commit_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_txn_offset_commit_request_partition_v2(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequestPartition, int]:
-    partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
-    committed_metadata, p = read_nullable_string(b, p + 16)
-    return TxnOffsetCommitRequestPartition(
-        partition_index, committed_offset, committed_leader_epoch, committed_metadata,
-    ), p
+def _decode_items_txn_offset_commit_request_partition_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
+        committed_metadata, p = read_nullable_string(b, p + 16)
+        values.append(TxnOffsetCommitRequestPartition(
+            partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+        ))
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_request_partition_v2(o: TxnOffsetCommitRequestPartition, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitRequestPartition:
-        raise TypeError
-    out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-    write_nullable_string(o.committed_metadata, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_txn_offset_commit_request_partition_v2(
+    values: tuple[TxnOffsetCommitRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitRequestPartition:
+            raise TypeError
+        out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
+        write_nullable_string(o.committed_metadata, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_txn_offset_commit_request_topic_v2(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequestTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_array(_decode_txn_offset_commit_request_partition_v2, 18, b, p)
-    return TxnOffsetCommitRequestTopic(name, partitions=partitions), p
+def _decode_items_txn_offset_commit_request_topic_v2(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_decode_items_txn_offset_commit_request_partition_v2, 18, b, p)
+        values.append(TxnOffsetCommitRequestTopic(name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_request_topic_v2(o: TxnOffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitRequestTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_txn_offset_commit_request_partition_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_txn_offset_commit_request_topic_v2(
+    values: tuple[TxnOffsetCommitRequestTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitRequestTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_txn_offset_commit_request_partition_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_txn_offset_commit_request_v2(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequest, int]:
     transactional_id, p = read_string(b, p)
     group_id, p = read_string(b, p)
     producer_id, producer_epoch = unpack_qh(b, p)
-    topics, p = read_array(_decode_txn_offset_commit_request_topic_v2, 6, b, p + 10)
+    topics, p = read_array(_decode_items_txn_offset_commit_request_topic_v2, 6, b, p + 10)
     return TxnOffsetCommitRequest(transactional_id, group_id, producer_id, producer_epoch, topics=topics), p
 
 
@@ -443,53 +477,73 @@ def _encode_txn_offset_commit_request_v2(o: TxnOffsetCommitRequest, out: Append)
     write_string(o.transactional_id, out)
     write_string(o.group_id, out)
     out(pack_qh(o.producer_id, o.producer_epoch))
-    write_array(_encode_txn_offset_commit_request_topic_v2, o.topics, out)
+    write_array(_encode_items_txn_offset_commit_request_topic_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_txn_offset_commit_request_partition_v3(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequestPartition, int]:
-    partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
-    committed_metadata, p = read_compact_nullable_string(b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TxnOffsetCommitRequestPartition(
-            partition_index, committed_offset, committed_leader_epoch, committed_metadata, **tagged,
-        ), p
-    return TxnOffsetCommitRequestPartition(
-        partition_index, committed_offset, committed_leader_epoch, committed_metadata,
-    ), p + 1
+def _decode_items_txn_offset_commit_request_partition_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitRequestPartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, committed_offset, committed_leader_epoch = unpack_iqi(b, p)
+        committed_metadata, p = read_compact_nullable_string(b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TxnOffsetCommitRequestPartition(
+                partition_index, committed_offset, committed_leader_epoch, committed_metadata, **tagged,
+            ))
+        else:
+            values.append(TxnOffsetCommitRequestPartition(
+                partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_request_partition_v3(o: TxnOffsetCommitRequestPartition, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitRequestPartition:
-        raise TypeError
-    out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-    write_compact_nullable_string(o.committed_metadata, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_txn_offset_commit_request_partition_v3(
+    values: tuple[TxnOffsetCommitRequestPartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitRequestPartition:
+            raise TypeError
+        out(pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
+        write_compact_nullable_string(o.committed_metadata, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_txn_offset_commit_request_topic_v3(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequestTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_txn_offset_commit_request_partition_v3, 18, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TxnOffsetCommitRequestTopic(name, partitions=partitions, **tagged), p
-    return TxnOffsetCommitRequestTopic(name, partitions=partitions), p + 1
+def _decode_items_txn_offset_commit_request_topic_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_txn_offset_commit_request_partition_v3, 18, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TxnOffsetCommitRequestTopic(name, partitions=partitions, **tagged))
+        else:
+            values.append(TxnOffsetCommitRequestTopic(name, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_request_topic_v3(o: TxnOffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitRequestTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_txn_offset_commit_request_partition_v3, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_txn_offset_commit_request_topic_v3(
+    values: tuple[TxnOffsetCommitRequestTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitRequestTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_txn_offset_commit_request_partition_v3, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_txn_offset_commit_request_v3(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequest, int]:
@@ -498,7 +552,7 @@ def _decode_txn_offset_commit_request_v3(b: Buffer, p: int) -> tuple[TxnOffsetCo
     producer_id, producer_epoch, generation_id_or_member_epoch = unpack_qhi(b, p)
     member_id, p = read_compact_string(b, p + 14)
     group_instance_id, p = read_compact_nullable_string(b, p)
-    topics, p = read_compact_array(_decode_txn_offset_commit_request_topic_v3, 3, b, p)
+    topics, p = read_compact_array(_decode_items_txn_offset_commit_request_topic_v3, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return TxnOffsetCommitRequest(
@@ -517,31 +571,41 @@ def _encode_txn_offset_commit_request_v3(o: TxnOffsetCommitRequest, out: Append)
     out(pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch))
     write_compact_string(o.member_id, out)
     write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_array(_encode_txn_offset_commit_request_topic_v3, o.topics, out)
+    write_compact_array(_encode_items_txn_offset_commit_request_topic_v3, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_txn_offset_commit_request_topic_v6(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequestTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_txn_offset_commit_request_partition_v3, 18, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TxnOffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return TxnOffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_txn_offset_commit_request_topic_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitRequestTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_txn_offset_commit_request_partition_v3, 18, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TxnOffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(TxnOffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_request_topic_v6(o: TxnOffsetCommitRequestTopic, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitRequestTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_txn_offset_commit_request_partition_v3, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_txn_offset_commit_request_topic_v6(
+    values: tuple[TxnOffsetCommitRequestTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitRequestTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_txn_offset_commit_request_partition_v3, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_txn_offset_commit_request_v6(b: Buffer, p: int) -> tuple[TxnOffsetCommitRequest, int]:
@@ -550,7 +614,7 @@ def _decode_txn_offset_commit_request_v6(b: Buffer, p: int) -> tuple[TxnOffsetCo
     producer_id, producer_epoch, generation_id_or_member_epoch = unpack_qhi(b, p)
     member_id, p = read_compact_string(b, p + 14)
     group_instance_id, p = read_compact_nullable_string(b, p)
-    topics, p = read_compact_array(_decode_txn_offset_commit_request_topic_v6, 18, b, p)
+    topics, p = read_compact_array(_decode_items_txn_offset_commit_request_topic_v6, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return TxnOffsetCommitRequest(
@@ -569,7 +633,7 @@ def _encode_txn_offset_commit_request_v6(o: TxnOffsetCommitRequest, out: Append)
     out(pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch))
     write_compact_string(o.member_id, out)
     write_compact_nullable_string(o.group_instance_id, out)
-    write_compact_array(_encode_txn_offset_commit_request_topic_v6, o.topics, out)
+    write_compact_array(_encode_items_txn_offset_commit_request_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -581,29 +645,15 @@ TxnOffsetCommitRequest.codec = Codec(
     TABLE,
     classes=(TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic, TxnOffsetCommitRequest),
     decoders=(
-        _decode_txn_offset_commit_request_partition_v0,
-        _decode_txn_offset_commit_request_topic_v0,
-        _decode_txn_offset_commit_request_v0,
-        _decode_txn_offset_commit_request_partition_v2,
-        _decode_txn_offset_commit_request_topic_v2,
-        _decode_txn_offset_commit_request_v2,
-        _decode_txn_offset_commit_request_partition_v3,
-        _decode_txn_offset_commit_request_topic_v3,
-        _decode_txn_offset_commit_request_v3,
-        _decode_txn_offset_commit_request_topic_v6,
+        _decode_txn_offset_commit_request_v0, _decode_txn_offset_commit_request_v0,
+        _decode_txn_offset_commit_request_v2, _decode_txn_offset_commit_request_v3,
+        _decode_txn_offset_commit_request_v3, _decode_txn_offset_commit_request_v3,
         _decode_txn_offset_commit_request_v6,
     ),
     encoders=(
-        _encode_txn_offset_commit_request_partition_v0,
-        _encode_txn_offset_commit_request_topic_v0,
-        _encode_txn_offset_commit_request_v0,
-        _encode_txn_offset_commit_request_partition_v2,
-        _encode_txn_offset_commit_request_topic_v2,
-        _encode_txn_offset_commit_request_v2,
-        _encode_txn_offset_commit_request_partition_v3,
-        _encode_txn_offset_commit_request_topic_v3,
-        _encode_txn_offset_commit_request_v3,
-        _encode_txn_offset_commit_request_topic_v6,
+        _encode_txn_offset_commit_request_v0, _encode_txn_offset_commit_request_v0,
+        _encode_txn_offset_commit_request_v2, _encode_txn_offset_commit_request_v3,
+        _encode_txn_offset_commit_request_v3, _encode_txn_offset_commit_request_v3,
         _encode_txn_offset_commit_request_v6,
     ),
 )

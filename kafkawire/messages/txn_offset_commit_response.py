@@ -13,18 +13,16 @@ from typing import ClassVar
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
-    Rows,
     make_uuid,
     read_array,
     read_compact_array,
-    read_compact_rows,
     read_compact_string,
-    read_rows,
     read_string,
     read_tags,
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -215,98 +213,135 @@ pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_txn_offset_commit_response_partition_v0(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponsePartition, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    return TxnOffsetCommitResponsePartition(partition_index, error_code), p + 6
+def _decode_items_txn_offset_commit_response_partition_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        values.append(TxnOffsetCommitResponsePartition(partition_index, error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_response_partition_v0(o: TxnOffsetCommitResponsePartition, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitResponsePartition:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_txn_offset_commit_response_partition_v0(
+    values: tuple[TxnOffsetCommitResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitResponsePartition:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_txn_offset_commit_response_partition_v0 = Rows(
-    TxnOffsetCommitResponsePartition, _decode_txn_offset_commit_response_partition_v0, "ih", False,
+_rows_txn_offset_commit_response_partition_v0 = rows(
+    TxnOffsetCommitResponsePartition, _decode_items_txn_offset_commit_response_partition_v0, "ih", False,
 )
 
 
-def _decode_txn_offset_commit_response_topic_v0(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponseTopic, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_txn_offset_commit_response_partition_v0, b, p)
-    return TxnOffsetCommitResponseTopic(name, partitions=partitions), p
+def _decode_items_txn_offset_commit_response_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_txn_offset_commit_response_partition_v0, 6, b, p)
+        values.append(TxnOffsetCommitResponseTopic(name, partitions=partitions))
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_response_topic_v0(o: TxnOffsetCommitResponseTopic, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitResponseTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_txn_offset_commit_response_partition_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_txn_offset_commit_response_topic_v0(
+    values: tuple[TxnOffsetCommitResponseTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitResponseTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_txn_offset_commit_response_partition_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_txn_offset_commit_response_v0(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_array(_decode_txn_offset_commit_response_topic_v0, 6, b, p + 4)
+    topics, p = read_array(_decode_items_txn_offset_commit_response_topic_v0, 6, b, p + 4)
     return TxnOffsetCommitResponse(throttle_time_ms, topics), p
 
 
 def _encode_txn_offset_commit_response_v0(o: TxnOffsetCommitResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_array(_encode_txn_offset_commit_response_topic_v0, o.topics, out)
+    write_array(_encode_items_txn_offset_commit_response_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_txn_offset_commit_response_partition_v3(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponsePartition, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return TxnOffsetCommitResponsePartition(partition_index, error_code, **tagged), p
-    return TxnOffsetCommitResponsePartition(partition_index, error_code), p + 7
+def _decode_items_txn_offset_commit_response_partition_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitResponsePartition, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(TxnOffsetCommitResponsePartition(partition_index, error_code, **tagged))
+        else:
+            values.append(TxnOffsetCommitResponsePartition(partition_index, error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_response_partition_v3(o: TxnOffsetCommitResponsePartition, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitResponsePartition:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.error_code))
+def _encode_items_txn_offset_commit_response_partition_v3(
+    values: tuple[TxnOffsetCommitResponsePartition, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitResponsePartition:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.error_code))
 
 
-_rows_txn_offset_commit_response_partition_v3 = Rows(
-    TxnOffsetCommitResponsePartition, _decode_txn_offset_commit_response_partition_v3, "ih", True,
+_rows_txn_offset_commit_response_partition_v3 = rows(
+    TxnOffsetCommitResponsePartition, _decode_items_txn_offset_commit_response_partition_v3, "ih", True,
 )
 
 
-def _decode_txn_offset_commit_response_topic_v3(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponseTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_txn_offset_commit_response_partition_v3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TxnOffsetCommitResponseTopic(name, partitions=partitions, **tagged), p
-    return TxnOffsetCommitResponseTopic(name, partitions=partitions), p + 1
+def _decode_items_txn_offset_commit_response_topic_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_txn_offset_commit_response_partition_v3, 7, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TxnOffsetCommitResponseTopic(name, partitions=partitions, **tagged))
+        else:
+            values.append(TxnOffsetCommitResponseTopic(name, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_response_topic_v3(o: TxnOffsetCommitResponseTopic, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitResponseTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_txn_offset_commit_response_partition_v3, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_txn_offset_commit_response_topic_v3(
+    values: tuple[TxnOffsetCommitResponseTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitResponseTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_txn_offset_commit_response_partition_v3, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_txn_offset_commit_response_v3(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_txn_offset_commit_response_topic_v3, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_txn_offset_commit_response_topic_v3, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return TxnOffsetCommitResponse(throttle_time_ms, topics, **tagged), p
@@ -315,36 +350,46 @@ def _decode_txn_offset_commit_response_v3(b: Buffer, p: int) -> tuple[TxnOffsetC
 
 def _encode_txn_offset_commit_response_v3(o: TxnOffsetCommitResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_txn_offset_commit_response_topic_v3, o.topics, out)
+    write_compact_array(_encode_items_txn_offset_commit_response_topic_v3, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_txn_offset_commit_response_topic_v6(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponseTopic, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_rows(_rows_txn_offset_commit_response_partition_v3, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TxnOffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions, **tagged), p
-    return TxnOffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions), p + 1
+def _decode_items_txn_offset_commit_response_topic_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[TxnOffsetCommitResponseTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_rows_txn_offset_commit_response_partition_v3, 7, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TxnOffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions, **tagged))
+        else:
+            values.append(TxnOffsetCommitResponseTopic(topic_id=topic_id, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_txn_offset_commit_response_topic_v6(o: TxnOffsetCommitResponseTopic, out: Append) -> None:
-    if o.__class__ is not TxnOffsetCommitResponseTopic:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_txn_offset_commit_response_partition_v3, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_txn_offset_commit_response_topic_v6(
+    values: tuple[TxnOffsetCommitResponseTopic, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not TxnOffsetCommitResponseTopic:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_txn_offset_commit_response_partition_v3, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_txn_offset_commit_response_v6(b: Buffer, p: int) -> tuple[TxnOffsetCommitResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_txn_offset_commit_response_topic_v6, 18, b, p + 4)
+    topics, p = read_compact_array(_decode_items_txn_offset_commit_response_topic_v6, 18, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return TxnOffsetCommitResponse(throttle_time_ms, topics, **tagged), p
@@ -353,7 +398,7 @@ def _decode_txn_offset_commit_response_v6(b: Buffer, p: int) -> tuple[TxnOffsetC
 
 def _encode_txn_offset_commit_response_v6(o: TxnOffsetCommitResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_txn_offset_commit_response_topic_v6, o.topics, out)
+    write_compact_array(_encode_items_txn_offset_commit_response_topic_v6, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -365,23 +410,15 @@ TxnOffsetCommitResponse.codec = Codec(
     TABLE,
     classes=(TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic, TxnOffsetCommitResponse),
     decoders=(
-        _decode_txn_offset_commit_response_partition_v0,
-        _decode_txn_offset_commit_response_topic_v0,
-        _decode_txn_offset_commit_response_v0,
-        _decode_txn_offset_commit_response_partition_v3,
-        _decode_txn_offset_commit_response_topic_v3,
-        _decode_txn_offset_commit_response_v3,
-        _decode_txn_offset_commit_response_topic_v6,
+        _decode_txn_offset_commit_response_v0, _decode_txn_offset_commit_response_v0,
+        _decode_txn_offset_commit_response_v0, _decode_txn_offset_commit_response_v3,
+        _decode_txn_offset_commit_response_v3, _decode_txn_offset_commit_response_v3,
         _decode_txn_offset_commit_response_v6,
     ),
     encoders=(
-        _encode_txn_offset_commit_response_partition_v0,
-        _encode_txn_offset_commit_response_topic_v0,
-        _encode_txn_offset_commit_response_v0,
-        _encode_txn_offset_commit_response_partition_v3,
-        _encode_txn_offset_commit_response_topic_v3,
-        _encode_txn_offset_commit_response_v3,
-        _encode_txn_offset_commit_response_topic_v6,
+        _encode_txn_offset_commit_response_v0, _encode_txn_offset_commit_response_v0,
+        _encode_txn_offset_commit_response_v0, _encode_txn_offset_commit_response_v3,
+        _encode_txn_offset_commit_response_v3, _encode_txn_offset_commit_response_v3,
         _encode_txn_offset_commit_response_v6,
     ),
 )

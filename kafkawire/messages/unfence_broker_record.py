@@ -78,10 +78,6 @@ UnfenceBrokerRecord.codec = Codec(
     UnfenceBrokerRecord,
     TABLE,
     classes=(UnfenceBrokerRecord,),
-    decoders=(
-        _decode_unfence_broker_record_v0,
-    ),
-    encoders=(
-        _encode_unfence_broker_record_v0,
-    ),
+    decoders=(_decode_unfence_broker_record_v0,),
+    encoders=(_encode_unfence_broker_record_v0,),
 )

@@ -78,10 +78,6 @@ UnregisterBrokerRecord.codec = Codec(
     UnregisterBrokerRecord,
     TABLE,
     classes=(UnregisterBrokerRecord,),
-    decoders=(
-        _decode_unregister_broker_record_v0,
-    ),
-    encoders=(
-        _encode_unregister_broker_record_v0,
-    ),
+    decoders=(_decode_unregister_broker_record_v0,),
+    encoders=(_encode_unregister_broker_record_v0,),
 )

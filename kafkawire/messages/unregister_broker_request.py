@@ -77,10 +77,6 @@ UnregisterBrokerRequest.codec = Codec(
     UnregisterBrokerRequest,
     TABLE,
     classes=(UnregisterBrokerRequest,),
-    decoders=(
-        _decode_unregister_broker_request_v0,
-    ),
-    encoders=(
-        _encode_unregister_broker_request_v0,
-    ),
+    decoders=(_decode_unregister_broker_request_v0,),
+    encoders=(_encode_unregister_broker_request_v0,),
 )

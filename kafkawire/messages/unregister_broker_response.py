@@ -81,10 +81,6 @@ UnregisterBrokerResponse.codec = Codec(
     UnregisterBrokerResponse,
     TABLE,
     classes=(UnregisterBrokerResponse,),
-    decoders=(
-        _decode_unregister_broker_response_v0,
-    ),
-    encoders=(
-        _encode_unregister_broker_response_v0,
-    ),
+    decoders=(_decode_unregister_broker_response_v0,),
+    encoders=(_encode_unregister_broker_response_v0,),
 )

@@ -76,10 +76,6 @@ UnregisterControllerRecord.codec = Codec(
     UnregisterControllerRecord,
     TABLE,
     classes=(UnregisterControllerRecord,),
-    decoders=(
-        _decode_unregister_controller_record_v0,
-    ),
-    encoders=(
-        _encode_unregister_controller_record_v0,
-    ),
+    decoders=(_decode_unregister_controller_record_v0,),
+    encoders=(_encode_unregister_controller_record_v0,),
 )

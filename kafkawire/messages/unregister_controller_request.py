@@ -77,10 +77,6 @@ UnregisterControllerRequest.codec = Codec(
     UnregisterControllerRequest,
     TABLE,
     classes=(UnregisterControllerRequest,),
-    decoders=(
-        _decode_unregister_controller_request_v0,
-    ),
-    encoders=(
-        _encode_unregister_controller_request_v0,
-    ),
+    decoders=(_decode_unregister_controller_request_v0,),
+    encoders=(_encode_unregister_controller_request_v0,),
 )

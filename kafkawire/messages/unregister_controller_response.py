@@ -81,10 +81,6 @@ UnregisterControllerResponse.codec = Codec(
     UnregisterControllerResponse,
     TABLE,
     classes=(UnregisterControllerResponse,),
-    decoders=(
-        _decode_unregister_controller_response_v0,
-    ),
-    encoders=(
-        _encode_unregister_controller_response_v0,
-    ),
+    decoders=(_decode_unregister_controller_response_v0,),
+    encoders=(_encode_unregister_controller_response_v0,),
 )

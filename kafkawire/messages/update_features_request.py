@@ -117,31 +117,37 @@ unpack_t, pack_t = unpacker("?"), packer("?")
 pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_feature_update_key_v0(b: Buffer, p: int) -> tuple[FeatureUpdateKey, int]:
-    feature, p = read_compact_string(b, p)
-    max_version_level, allow_downgrade = unpack_ht(b, p)
-    if b[p + 3]:
-        tagged, p = read_tags({}, b, p + 3)
-        return FeatureUpdateKey(feature, max_version_level, allow_downgrade, **tagged), p
-    return FeatureUpdateKey(feature, max_version_level, allow_downgrade), p + 4
+def _decode_items_feature_update_key_v0(b: Buffer, p: int, n: int) -> tuple[tuple[FeatureUpdateKey, ...], int]:
+    values = []
+    for _ in range(n):
+        feature, p = read_compact_string(b, p)
+        max_version_level, allow_downgrade = unpack_ht(b, p)
+        if b[p + 3]:
+            tagged, p = read_tags({}, b, p + 3)
+            values.append(FeatureUpdateKey(feature, max_version_level, allow_downgrade, **tagged))
+        else:
+            values.append(FeatureUpdateKey(feature, max_version_level, allow_downgrade))
+            p += 4
+    return tuple(values), p
 
 
-def _encode_feature_update_key_v0(o: FeatureUpdateKey, out: Append) -> None:
-    if o.__class__ is not FeatureUpdateKey:
-        raise TypeError
-    if o.upgrade_type != 1:
-        raise ValueError("upgrade_type")
-    write_compact_string(o.feature, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_ht(o.max_version_level, BOOLS[o.allow_downgrade]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_htx(o.max_version_level, BOOLS[o.allow_downgrade]))
+def _encode_items_feature_update_key_v0(values: tuple[FeatureUpdateKey, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FeatureUpdateKey:
+            raise TypeError
+        if o.upgrade_type != 1:
+            raise ValueError("upgrade_type")
+        write_compact_string(o.feature, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_ht(o.max_version_level, BOOLS[o.allow_downgrade]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_htx(o.max_version_level, BOOLS[o.allow_downgrade]))
 
 
 def _decode_update_features_request_v0(b: Buffer, p: int) -> tuple[UpdateFeaturesRequest, int]:
     timeout_ms = unpack_i(b, p)[0]
-    feature_updates, p = read_compact_array(_decode_feature_update_key_v0, 5, b, p + 4)
+    feature_updates, p = read_compact_array(_decode_items_feature_update_key_v0, 5, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return UpdateFeaturesRequest(timeout_ms, feature_updates, **tagged), p
@@ -152,38 +158,44 @@ def _encode_update_features_request_v0(o: UpdateFeaturesRequest, out: Append) ->
     if o.validate_only:
         raise ValueError("validate_only")
     out(pack_i(o.timeout_ms))
-    write_compact_array(_encode_feature_update_key_v0, o.feature_updates, out)
+    write_compact_array(_encode_items_feature_update_key_v0, o.feature_updates, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_feature_update_key_v1(b: Buffer, p: int) -> tuple[FeatureUpdateKey, int]:
-    feature, p = read_compact_string(b, p)
-    max_version_level, upgrade_type = unpack_hb(b, p)
-    if b[p + 3]:
-        tagged, p = read_tags({}, b, p + 3)
-        return FeatureUpdateKey(feature, max_version_level, upgrade_type=upgrade_type, **tagged), p
-    return FeatureUpdateKey(feature, max_version_level, upgrade_type=upgrade_type), p + 4
+def _decode_items_feature_update_key_v1(b: Buffer, p: int, n: int) -> tuple[tuple[FeatureUpdateKey, ...], int]:
+    values = []
+    for _ in range(n):
+        feature, p = read_compact_string(b, p)
+        max_version_level, upgrade_type = unpack_hb(b, p)
+        if b[p + 3]:
+            tagged, p = read_tags({}, b, p + 3)
+            values.append(FeatureUpdateKey(feature, max_version_level, upgrade_type=upgrade_type, **tagged))
+        else:
+            values.append(FeatureUpdateKey(feature, max_version_level, upgrade_type=upgrade_type))
+            p += 4
+    return tuple(values), p
 
 
-def _encode_feature_update_key_v1(o: FeatureUpdateKey, out: Append) -> None:
-    if o.__class__ is not FeatureUpdateKey:
-        raise TypeError
-    if o.allow_downgrade:
-        raise ValueError("allow_downgrade")
-    write_compact_string(o.feature, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_hb(o.max_version_level, o.upgrade_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hbx(o.max_version_level, o.upgrade_type))
+def _encode_items_feature_update_key_v1(values: tuple[FeatureUpdateKey, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not FeatureUpdateKey:
+            raise TypeError
+        if o.allow_downgrade:
+            raise ValueError("allow_downgrade")
+        write_compact_string(o.feature, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_hb(o.max_version_level, o.upgrade_type))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hbx(o.max_version_level, o.upgrade_type))
 
 
 def _decode_update_features_request_v1(b: Buffer, p: int) -> tuple[UpdateFeaturesRequest, int]:
     timeout_ms = unpack_i(b, p)[0]
-    feature_updates, p = read_compact_array(_decode_feature_update_key_v1, 5, b, p + 4)
+    feature_updates, p = read_compact_array(_decode_items_feature_update_key_v1, 5, b, p + 4)
     validate_only = unpack_t(b, p)[0]
     if b[p + 1]:
         tagged, p = read_tags({}, b, p + 1)
@@ -193,7 +205,7 @@ def _decode_update_features_request_v1(b: Buffer, p: int) -> tuple[UpdateFeature
 
 def _encode_update_features_request_v1(o: UpdateFeaturesRequest, out: Append) -> None:
     out(pack_i(o.timeout_ms))
-    write_compact_array(_encode_feature_update_key_v1, o.feature_updates, out)
+    write_compact_array(_encode_items_feature_update_key_v1, o.feature_updates, out)
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.validate_only]))
         write_tags((), {}, o, out)
@@ -206,15 +218,9 @@ UpdateFeaturesRequest.codec = Codec(
     TABLE,
     classes=(FeatureUpdateKey, UpdateFeaturesRequest),
     decoders=(
-        _decode_feature_update_key_v0,
-        _decode_update_features_request_v0,
-        _decode_feature_update_key_v1,
-        _decode_update_features_request_v1,
+        _decode_update_features_request_v0, _decode_update_features_request_v1, _decode_update_features_request_v1,
     ),
     encoders=(
-        _encode_feature_update_key_v0,
-        _encode_update_features_request_v0,
-        _encode_feature_update_key_v1,
-        _encode_update_features_request_v1,
+        _encode_update_features_request_v0, _encode_update_features_request_v1, _encode_update_features_request_v1,
     ),
 )

@@ -118,32 +118,40 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 
 
-def _decode_updatable_feature_result_v0(b: Buffer, p: int) -> tuple[UpdatableFeatureResult, int]:
-    feature, p = read_compact_string(b, p)
-    error_code = unpack_h(b, p)[0]
-    error_message, p = read_compact_nullable_string(b, p + 2)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return UpdatableFeatureResult(feature, error_code, error_message, **tagged), p
-    return UpdatableFeatureResult(feature, error_code, error_message), p + 1
+def _decode_items_updatable_feature_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdatableFeatureResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        feature, p = read_compact_string(b, p)
+        error_code = unpack_h(b, p)[0]
+        error_message, p = read_compact_nullable_string(b, p + 2)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(UpdatableFeatureResult(feature, error_code, error_message, **tagged))
+        else:
+            values.append(UpdatableFeatureResult(feature, error_code, error_message))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_updatable_feature_result_v0(o: UpdatableFeatureResult, out: Append) -> None:
-    if o.__class__ is not UpdatableFeatureResult:
-        raise TypeError
-    write_compact_string(o.feature, out)
-    out(pack_h(o.error_code))
-    write_compact_nullable_string(o.error_message, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_updatable_feature_result_v0(values: tuple[UpdatableFeatureResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdatableFeatureResult:
+            raise TypeError
+        write_compact_string(o.feature, out)
+        out(pack_h(o.error_code))
+        write_compact_nullable_string(o.error_message, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_update_features_response_v0(b: Buffer, p: int) -> tuple[UpdateFeaturesResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
     error_message, p = read_compact_nullable_string(b, p + 6)
-    results, p = read_compact_array(_decode_updatable_feature_result_v0, 5, b, p)
+    results, p = read_compact_array(_decode_items_updatable_feature_result_v0, 5, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return UpdateFeaturesResponse(throttle_time_ms, error_code, error_message, results, **tagged), p
@@ -153,7 +161,7 @@ def _decode_update_features_response_v0(b: Buffer, p: int) -> tuple[UpdateFeatur
 def _encode_update_features_response_v0(o: UpdateFeaturesResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)
-    write_compact_array(_encode_updatable_feature_result_v0, o.results, out)
+    write_compact_array(_encode_items_updatable_feature_result_v0, o.results, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -183,13 +191,9 @@ UpdateFeaturesResponse.codec = Codec(
     TABLE,
     classes=(UpdatableFeatureResult, UpdateFeaturesResponse),
     decoders=(
-        _decode_updatable_feature_result_v0,
-        _decode_update_features_response_v0,
-        _decode_update_features_response_v2,
+        _decode_update_features_response_v0, _decode_update_features_response_v0, _decode_update_features_response_v2,
     ),
     encoders=(
-        _encode_updatable_feature_result_v0,
-        _encode_update_features_response_v0,
-        _encode_update_features_response_v2,
+        _encode_update_features_response_v0, _encode_update_features_response_v0, _encode_update_features_response_v2,
     ),
 )

@@ -44,6 +44,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -52,12 +53,12 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
+    write_compact_int32s,
     write_compact_nullable_string,
-    write_compact_numbers,
     write_compact_string,
     write_int8,
+    write_int32s,
     write_nullable_string,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -456,50 +457,63 @@ unpack_itiq, pack_itiq = unpacker("i?iq"), packer("i?iq")
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_update_metadata_partition_state_v0(b: Buffer, p: int) -> tuple[UpdateMetadataPartitionState, int]:
-    topic_name, p = read_string(b, p)
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_int32s(b, p + 16)
-    zk_version = unpack_i(b, p)[0]
-    replicas, p = read_int32s(b, p + 4)
-    return UpdateMetadataPartitionState(
-        topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, zk_version, replicas,
-    ), p
+def _decode_items_update_metadata_partition_state_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_int32s(b, p + 16)
+        zk_version = unpack_i(b, p)[0]
+        replicas, p = read_int32s(b, p + 4)
+        values.append(UpdateMetadataPartitionState(
+            topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, zk_version, replicas,
+        ))
+    return tuple(values), p
 
 
-def _encode_update_metadata_partition_state_v0(o: UpdateMetadataPartitionState, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataPartitionState:
-        raise TypeError
-    write_string(o.topic_name, out)
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_numbers("i", o.isr, out)
-    out(pack_i(o.zk_version))
-    write_numbers("i", o.replicas, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_partition_state_v0(
+    values: tuple[UpdateMetadataPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataPartitionState:
+            raise TypeError
+        write_string(o.topic_name, out)
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_int32s(o.isr, out)
+        out(pack_i(o.zk_version))
+        write_int32s(o.replicas, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_broker_v0(b: Buffer, p: int) -> tuple[UpdateMetadataBroker, int]:
-    id = unpack_i(b, p)[0]
-    v0_host, p = read_string(b, p + 4)
-    v0_port = unpack_i(b, p)[0]
-    return UpdateMetadataBroker(id, v0_host, v0_port), p + 4
+def _decode_items_update_metadata_broker_v0(b: Buffer, p: int, n: int) -> tuple[tuple[UpdateMetadataBroker, ...], int]:
+    values = []
+    for _ in range(n):
+        id = unpack_i(b, p)[0]
+        v0_host, p = read_string(b, p + 4)
+        v0_port = unpack_i(b, p)[0]
+        values.append(UpdateMetadataBroker(id, v0_host, v0_port))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_update_metadata_broker_v0(o: UpdateMetadataBroker, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataBroker:
-        raise TypeError
-    out(pack_i(o.id))
-    write_string(o.v0_host, out)
-    out(pack_i(o.v0_port))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_broker_v0(values: tuple[UpdateMetadataBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataBroker:
+            raise TypeError
+        out(pack_i(o.id))
+        write_string(o.v0_host, out)
+        out(pack_i(o.v0_port))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_update_metadata_request_v0(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch = unpack_ii(b, p)
-    ungrouped_partition_states, p = read_array(_decode_update_metadata_partition_state_v0, 30, b, p + 8)
-    live_brokers, p = read_array(_decode_update_metadata_broker_v0, 10, b, p)
+    ungrouped_partition_states, p = read_array(_decode_items_update_metadata_partition_state_v0, 30, b, p + 8)
+    live_brokers, p = read_array(_decode_items_update_metadata_broker_v0, 10, b, p)
     return UpdateMetadataRequest(
         controller_id, controller_epoch=controller_epoch, ungrouped_partition_states=ungrouped_partition_states,
         live_brokers=live_brokers,
@@ -514,48 +528,59 @@ def _encode_update_metadata_request_v0(o: UpdateMetadataRequest, out: Append) ->
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_ii(o.controller_id, o.controller_epoch))
-    write_array(_encode_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
-    write_array(_encode_update_metadata_broker_v0, o.live_brokers, out)
+    write_array(_encode_items_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
+    write_array(_encode_items_update_metadata_broker_v0, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_endpoint_v1(b: Buffer, p: int) -> tuple[UpdateMetadataEndpoint, int]:
-    port = unpack_i(b, p)[0]
-    host, p = read_string(b, p + 4)
-    security_protocol = unpack_h(b, p)[0]
-    return UpdateMetadataEndpoint(port, host, security_protocol=security_protocol), p + 2
+def _decode_items_update_metadata_endpoint_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataEndpoint, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        port = unpack_i(b, p)[0]
+        host, p = read_string(b, p + 4)
+        security_protocol = unpack_h(b, p)[0]
+        values.append(UpdateMetadataEndpoint(port, host, security_protocol=security_protocol))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_update_metadata_endpoint_v1(o: UpdateMetadataEndpoint, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataEndpoint:
-        raise TypeError
-    out(pack_i(o.port))
-    write_string(o.host, out)
-    out(pack_h(o.security_protocol))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_endpoint_v1(values: tuple[UpdateMetadataEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataEndpoint:
+            raise TypeError
+        out(pack_i(o.port))
+        write_string(o.host, out)
+        out(pack_h(o.security_protocol))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_broker_v1(b: Buffer, p: int) -> tuple[UpdateMetadataBroker, int]:
-    id = unpack_i(b, p)[0]
-    endpoints, p = read_array(_decode_update_metadata_endpoint_v1, 8, b, p + 4)
-    return UpdateMetadataBroker(id, endpoints=endpoints), p
+def _decode_items_update_metadata_broker_v1(b: Buffer, p: int, n: int) -> tuple[tuple[UpdateMetadataBroker, ...], int]:
+    values = []
+    for _ in range(n):
+        id = unpack_i(b, p)[0]
+        endpoints, p = read_array(_decode_items_update_metadata_endpoint_v1, 8, b, p + 4)
+        values.append(UpdateMetadataBroker(id, endpoints=endpoints))
+    return tuple(values), p
 
 
-def _encode_update_metadata_broker_v1(o: UpdateMetadataBroker, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataBroker:
-        raise TypeError
-    out(pack_i(o.id))
-    write_array(_encode_update_metadata_endpoint_v1, o.endpoints, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_broker_v1(values: tuple[UpdateMetadataBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataBroker:
+            raise TypeError
+        out(pack_i(o.id))
+        write_array(_encode_items_update_metadata_endpoint_v1, o.endpoints, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_update_metadata_request_v1(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch = unpack_ii(b, p)
-    ungrouped_partition_states, p = read_array(_decode_update_metadata_partition_state_v0, 30, b, p + 8)
-    live_brokers, p = read_array(_decode_update_metadata_broker_v1, 8, b, p)
+    ungrouped_partition_states, p = read_array(_decode_items_update_metadata_partition_state_v0, 30, b, p + 8)
+    live_brokers, p = read_array(_decode_items_update_metadata_broker_v1, 8, b, p)
     return UpdateMetadataRequest(
         controller_id, controller_epoch=controller_epoch, ungrouped_partition_states=ungrouped_partition_states,
         live_brokers=live_brokers,
@@ -570,33 +595,37 @@ def _encode_update_metadata_request_v1(o: UpdateMetadataRequest, out: Append) ->
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_ii(o.controller_id, o.controller_epoch))
-    write_array(_encode_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
-    write_array(_encode_update_metadata_broker_v1, o.live_brokers, out)
+    write_array(_encode_items_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
+    write_array(_encode_items_update_metadata_broker_v1, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_broker_v2(b: Buffer, p: int) -> tuple[UpdateMetadataBroker, int]:
-    id = unpack_i(b, p)[0]
-    endpoints, p = read_array(_decode_update_metadata_endpoint_v1, 8, b, p + 4)
-    rack, p = read_nullable_string(b, p)
-    return UpdateMetadataBroker(id, endpoints=endpoints, rack=rack), p
+def _decode_items_update_metadata_broker_v2(b: Buffer, p: int, n: int) -> tuple[tuple[UpdateMetadataBroker, ...], int]:
+    values = []
+    for _ in range(n):
+        id = unpack_i(b, p)[0]
+        endpoints, p = read_array(_decode_items_update_metadata_endpoint_v1, 8, b, p + 4)
+        rack, p = read_nullable_string(b, p)
+        values.append(UpdateMetadataBroker(id, endpoints=endpoints, rack=rack))
+    return tuple(values), p
 
 
-def _encode_update_metadata_broker_v2(o: UpdateMetadataBroker, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataBroker:
-        raise TypeError
-    out(pack_i(o.id))
-    write_array(_encode_update_metadata_endpoint_v1, o.endpoints, out)
-    write_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_broker_v2(values: tuple[UpdateMetadataBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataBroker:
+            raise TypeError
+        out(pack_i(o.id))
+        write_array(_encode_items_update_metadata_endpoint_v1, o.endpoints, out)
+        write_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_update_metadata_request_v2(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch = unpack_ii(b, p)
-    ungrouped_partition_states, p = read_array(_decode_update_metadata_partition_state_v0, 30, b, p + 8)
-    live_brokers, p = read_array(_decode_update_metadata_broker_v2, 10, b, p)
+    ungrouped_partition_states, p = read_array(_decode_items_update_metadata_partition_state_v0, 30, b, p + 8)
+    live_brokers, p = read_array(_decode_items_update_metadata_broker_v2, 10, b, p)
     return UpdateMetadataRequest(
         controller_id, controller_epoch=controller_epoch, ungrouped_partition_states=ungrouped_partition_states,
         live_brokers=live_brokers,
@@ -611,52 +640,63 @@ def _encode_update_metadata_request_v2(o: UpdateMetadataRequest, out: Append) ->
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_ii(o.controller_id, o.controller_epoch))
-    write_array(_encode_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
-    write_array(_encode_update_metadata_broker_v2, o.live_brokers, out)
+    write_array(_encode_items_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
+    write_array(_encode_items_update_metadata_broker_v2, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_endpoint_v3(b: Buffer, p: int) -> tuple[UpdateMetadataEndpoint, int]:
-    port = unpack_i(b, p)[0]
-    host, p = read_string(b, p + 4)
-    listener, p = read_string(b, p)
-    security_protocol = unpack_h(b, p)[0]
-    return UpdateMetadataEndpoint(port, host, listener, security_protocol), p + 2
+def _decode_items_update_metadata_endpoint_v3(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataEndpoint, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        port = unpack_i(b, p)[0]
+        host, p = read_string(b, p + 4)
+        listener, p = read_string(b, p)
+        security_protocol = unpack_h(b, p)[0]
+        values.append(UpdateMetadataEndpoint(port, host, listener, security_protocol))
+        p += 2
+    return tuple(values), p
 
 
-def _encode_update_metadata_endpoint_v3(o: UpdateMetadataEndpoint, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataEndpoint:
-        raise TypeError
-    out(pack_i(o.port))
-    write_string(o.host, out)
-    write_string(o.listener, out)
-    out(pack_h(o.security_protocol))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_endpoint_v3(values: tuple[UpdateMetadataEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataEndpoint:
+            raise TypeError
+        out(pack_i(o.port))
+        write_string(o.host, out)
+        write_string(o.listener, out)
+        out(pack_h(o.security_protocol))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_broker_v3(b: Buffer, p: int) -> tuple[UpdateMetadataBroker, int]:
-    id = unpack_i(b, p)[0]
-    endpoints, p = read_array(_decode_update_metadata_endpoint_v3, 10, b, p + 4)
-    rack, p = read_nullable_string(b, p)
-    return UpdateMetadataBroker(id, endpoints=endpoints, rack=rack), p
+def _decode_items_update_metadata_broker_v3(b: Buffer, p: int, n: int) -> tuple[tuple[UpdateMetadataBroker, ...], int]:
+    values = []
+    for _ in range(n):
+        id = unpack_i(b, p)[0]
+        endpoints, p = read_array(_decode_items_update_metadata_endpoint_v3, 10, b, p + 4)
+        rack, p = read_nullable_string(b, p)
+        values.append(UpdateMetadataBroker(id, endpoints=endpoints, rack=rack))
+    return tuple(values), p
 
 
-def _encode_update_metadata_broker_v3(o: UpdateMetadataBroker, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataBroker:
-        raise TypeError
-    out(pack_i(o.id))
-    write_array(_encode_update_metadata_endpoint_v3, o.endpoints, out)
-    write_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_broker_v3(values: tuple[UpdateMetadataBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataBroker:
+            raise TypeError
+        out(pack_i(o.id))
+        write_array(_encode_items_update_metadata_endpoint_v3, o.endpoints, out)
+        write_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_update_metadata_request_v3(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch = unpack_ii(b, p)
-    ungrouped_partition_states, p = read_array(_decode_update_metadata_partition_state_v0, 30, b, p + 8)
-    live_brokers, p = read_array(_decode_update_metadata_broker_v3, 10, b, p)
+    ungrouped_partition_states, p = read_array(_decode_items_update_metadata_partition_state_v0, 30, b, p + 8)
+    live_brokers, p = read_array(_decode_items_update_metadata_broker_v3, 10, b, p)
     return UpdateMetadataRequest(
         controller_id, controller_epoch=controller_epoch, ungrouped_partition_states=ungrouped_partition_states,
         live_brokers=live_brokers,
@@ -671,42 +711,50 @@ def _encode_update_metadata_request_v3(o: UpdateMetadataRequest, out: Append) ->
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_ii(o.controller_id, o.controller_epoch))
-    write_array(_encode_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
-    write_array(_encode_update_metadata_broker_v3, o.live_brokers, out)
+    write_array(_encode_items_update_metadata_partition_state_v0, o.ungrouped_partition_states, out)
+    write_array(_encode_items_update_metadata_broker_v3, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_partition_state_v4(b: Buffer, p: int) -> tuple[UpdateMetadataPartitionState, int]:
-    topic_name, p = read_string(b, p)
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_int32s(b, p + 16)
-    zk_version = unpack_i(b, p)[0]
-    replicas, p = read_int32s(b, p + 4)
-    offline_replicas, p = read_int32s(b, p)
-    return UpdateMetadataPartitionState(
-        topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, zk_version, replicas,
-        offline_replicas,
-    ), p
+def _decode_items_update_metadata_partition_state_v4(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_int32s(b, p + 16)
+        zk_version = unpack_i(b, p)[0]
+        replicas, p = read_int32s(b, p + 4)
+        offline_replicas, p = read_int32s(b, p)
+        values.append(UpdateMetadataPartitionState(
+            topic_name, partition_index, controller_epoch, leader, leader_epoch, isr, zk_version, replicas,
+            offline_replicas,
+        ))
+    return tuple(values), p
 
 
-def _encode_update_metadata_partition_state_v4(o: UpdateMetadataPartitionState, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataPartitionState:
-        raise TypeError
-    write_string(o.topic_name, out)
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_numbers("i", o.isr, out)
-    out(pack_i(o.zk_version))
-    write_numbers("i", o.replicas, out)
-    write_numbers("i", o.offline_replicas, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_partition_state_v4(
+    values: tuple[UpdateMetadataPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataPartitionState:
+            raise TypeError
+        write_string(o.topic_name, out)
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_int32s(o.isr, out)
+        out(pack_i(o.zk_version))
+        write_int32s(o.replicas, out)
+        write_int32s(o.offline_replicas, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_update_metadata_request_v4(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch = unpack_ii(b, p)
-    ungrouped_partition_states, p = read_array(_decode_update_metadata_partition_state_v4, 34, b, p + 8)
-    live_brokers, p = read_array(_decode_update_metadata_broker_v3, 10, b, p)
+    ungrouped_partition_states, p = read_array(_decode_items_update_metadata_partition_state_v4, 34, b, p + 8)
+    live_brokers, p = read_array(_decode_items_update_metadata_broker_v3, 10, b, p)
     return UpdateMetadataRequest(
         controller_id, controller_epoch=controller_epoch, ungrouped_partition_states=ungrouped_partition_states,
         live_brokers=live_brokers,
@@ -721,55 +769,70 @@ def _encode_update_metadata_request_v4(o: UpdateMetadataRequest, out: Append) ->
     if o.topic_states != ():
         raise ValueError("topic_states")
     out(pack_ii(o.controller_id, o.controller_epoch))
-    write_array(_encode_update_metadata_partition_state_v4, o.ungrouped_partition_states, out)
-    write_array(_encode_update_metadata_broker_v3, o.live_brokers, out)
+    write_array(_encode_items_update_metadata_partition_state_v4, o.ungrouped_partition_states, out)
+    write_array(_encode_items_update_metadata_broker_v3, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_partition_state_v5(b: Buffer, p: int) -> tuple[UpdateMetadataPartitionState, int]:
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_int32s(b, p + 16)
-    zk_version = unpack_i(b, p)[0]
-    replicas, p = read_int32s(b, p + 4)
-    offline_replicas, p = read_int32s(b, p)
-    return UpdateMetadataPartitionState(
-        partition_index=partition_index, controller_epoch=controller_epoch, leader=leader, leader_epoch=leader_epoch,
-        isr=isr, zk_version=zk_version, replicas=replicas, offline_replicas=offline_replicas,
-    ), p
+def _decode_items_update_metadata_partition_state_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_int32s(b, p + 16)
+        zk_version = unpack_i(b, p)[0]
+        replicas, p = read_int32s(b, p + 4)
+        offline_replicas, p = read_int32s(b, p)
+        values.append(UpdateMetadataPartitionState(
+            partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+            leader_epoch=leader_epoch, isr=isr, zk_version=zk_version, replicas=replicas,
+            offline_replicas=offline_replicas,
+        ))
+    return tuple(values), p
 
 
-def _encode_update_metadata_partition_state_v5(o: UpdateMetadataPartitionState, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataPartitionState:
-        raise TypeError
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_numbers("i", o.isr, out)
-    out(pack_i(o.zk_version))
-    write_numbers("i", o.replicas, out)
-    write_numbers("i", o.offline_replicas, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_partition_state_v5(
+    values: tuple[UpdateMetadataPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataPartitionState:
+            raise TypeError
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_int32s(o.isr, out)
+        out(pack_i(o.zk_version))
+        write_int32s(o.replicas, out)
+        write_int32s(o.offline_replicas, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_topic_state_v5(b: Buffer, p: int) -> tuple[UpdateMetadataTopicState, int]:
-    topic_name, p = read_string(b, p)
-    partition_states, p = read_array(_decode_update_metadata_partition_state_v5, 32, b, p)
-    return UpdateMetadataTopicState(topic_name, partition_states=partition_states), p
+def _decode_items_update_metadata_topic_state_v5(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_states, p = read_array(_decode_items_update_metadata_partition_state_v5, 32, b, p)
+        values.append(UpdateMetadataTopicState(topic_name, partition_states=partition_states))
+    return tuple(values), p
 
 
-def _encode_update_metadata_topic_state_v5(o: UpdateMetadataTopicState, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataTopicState:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_array(_encode_update_metadata_partition_state_v5, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_update_metadata_topic_state_v5(values: tuple[UpdateMetadataTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataTopicState:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_array(_encode_items_update_metadata_partition_state_v5, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_update_metadata_request_v5(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch, broker_epoch = unpack_iiq(b, p)
-    topic_states, p = read_array(_decode_update_metadata_topic_state_v5, 6, b, p + 16)
-    live_brokers, p = read_array(_decode_update_metadata_broker_v3, 10, b, p)
+    topic_states, p = read_array(_decode_items_update_metadata_topic_state_v5, 6, b, p + 16)
+    live_brokers, p = read_array(_decode_items_update_metadata_broker_v3, 10, b, p)
     return UpdateMetadataRequest(
         controller_id, controller_epoch=controller_epoch, broker_epoch=broker_epoch, topic_states=topic_states,
         live_brokers=live_brokers,
@@ -784,115 +847,155 @@ def _encode_update_metadata_request_v5(o: UpdateMetadataRequest, out: Append) ->
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiq(o.controller_id, o.controller_epoch, o.broker_epoch))
-    write_array(_encode_update_metadata_topic_state_v5, o.topic_states, out)
-    write_array(_encode_update_metadata_broker_v3, o.live_brokers, out)
+    write_array(_encode_items_update_metadata_topic_state_v5, o.topic_states, out)
+    write_array(_encode_items_update_metadata_broker_v3, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_update_metadata_partition_state_v6(b: Buffer, p: int) -> tuple[UpdateMetadataPartitionState, int]:
-    partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
-    isr, p = read_compact_int32s(b, p + 16)
-    zk_version = unpack_i(b, p)[0]
-    replicas, p = read_compact_int32s(b, p + 4)
-    offline_replicas, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return UpdateMetadataPartitionState(
-            partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
-            leader_epoch=leader_epoch, isr=isr, zk_version=zk_version, replicas=replicas,
-            offline_replicas=offline_replicas, **tagged,
-        ), p
-    return UpdateMetadataPartitionState(
-        partition_index=partition_index, controller_epoch=controller_epoch, leader=leader, leader_epoch=leader_epoch,
-        isr=isr, zk_version=zk_version, replicas=replicas, offline_replicas=offline_replicas,
-    ), p + 1
+def _decode_items_update_metadata_partition_state_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataPartitionState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        partition_index, controller_epoch, leader, leader_epoch = unpack_iiii(b, p)
+        isr, p = read_compact_int32s(b, p + 16)
+        zk_version = unpack_i(b, p)[0]
+        replicas, p = read_compact_int32s(b, p + 4)
+        offline_replicas, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(UpdateMetadataPartitionState(
+                partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+                leader_epoch=leader_epoch, isr=isr, zk_version=zk_version, replicas=replicas,
+                offline_replicas=offline_replicas, **tagged,
+            ))
+        else:
+            values.append(UpdateMetadataPartitionState(
+                partition_index=partition_index, controller_epoch=controller_epoch, leader=leader,
+                leader_epoch=leader_epoch, isr=isr, zk_version=zk_version, replicas=replicas,
+                offline_replicas=offline_replicas,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_update_metadata_partition_state_v6(o: UpdateMetadataPartitionState, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataPartitionState:
-        raise TypeError
-    out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
-    write_compact_numbers("i", o.isr, out)
-    out(pack_i(o.zk_version))
-    write_compact_numbers("i", o.replicas, out)
-    write_compact_numbers("i", o.offline_replicas, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_update_metadata_partition_state_v6(
+    values: tuple[UpdateMetadataPartitionState, ...], out: Append,
+) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataPartitionState:
+            raise TypeError
+        out(pack_iiii(o.partition_index, o.controller_epoch, o.leader, o.leader_epoch))
+        write_compact_int32s(o.isr, out)
+        out(pack_i(o.zk_version))
+        write_compact_int32s(o.replicas, out)
+        write_compact_int32s(o.offline_replicas, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_update_metadata_topic_state_v6(b: Buffer, p: int) -> tuple[UpdateMetadataTopicState, int]:
-    topic_name, p = read_compact_string(b, p)
-    partition_states, p = read_compact_array(_decode_update_metadata_partition_state_v6, 24, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return UpdateMetadataTopicState(topic_name, partition_states=partition_states, **tagged), p
-    return UpdateMetadataTopicState(topic_name, partition_states=partition_states), p + 1
+_rows_update_metadata_partition_state_v6 = shaped(
+    lambda rows, e1, e2,
+    e3: [UpdateMetadataPartitionState(partition_index=r[0], controller_epoch=r[1], leader=r[2], leader_epoch=r[3], isr=r[4:e1], zk_version=r[e1], replicas=r[e1 + 1:e2], offline_replicas=r[e2:e3]) for r in rows],
+    _decode_items_update_metadata_partition_state_v6, "iiii [i i [i  [i ", True,
+)
 
 
-def _encode_update_metadata_topic_state_v6(o: UpdateMetadataTopicState, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataTopicState:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_update_metadata_partition_state_v6, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_update_metadata_topic_state_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partition_states, p = read_compact_array(_rows_update_metadata_partition_state_v6, 24, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(UpdateMetadataTopicState(topic_name, partition_states=partition_states, **tagged))
+        else:
+            values.append(UpdateMetadataTopicState(topic_name, partition_states=partition_states))
+            p += 1
+    return tuple(values), p
 
 
-def _decode_update_metadata_endpoint_v6(b: Buffer, p: int) -> tuple[UpdateMetadataEndpoint, int]:
-    port = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    listener, p = read_compact_string(b, p)
-    security_protocol = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return UpdateMetadataEndpoint(port, host, listener, security_protocol, **tagged), p
-    return UpdateMetadataEndpoint(port, host, listener, security_protocol), p + 3
+def _encode_items_update_metadata_topic_state_v6(values: tuple[UpdateMetadataTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataTopicState:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_update_metadata_partition_state_v6, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _encode_update_metadata_endpoint_v6(o: UpdateMetadataEndpoint, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataEndpoint:
-        raise TypeError
-    out(pack_i(o.port))
-    write_compact_string(o.host, out)
-    write_compact_string(o.listener, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.security_protocol))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.security_protocol))
+def _decode_items_update_metadata_endpoint_v6(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataEndpoint, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        port = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        listener, p = read_compact_string(b, p)
+        security_protocol = unpack_h(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(UpdateMetadataEndpoint(port, host, listener, security_protocol, **tagged))
+        else:
+            values.append(UpdateMetadataEndpoint(port, host, listener, security_protocol))
+            p += 3
+    return tuple(values), p
 
 
-def _decode_update_metadata_broker_v6(b: Buffer, p: int) -> tuple[UpdateMetadataBroker, int]:
-    id = unpack_i(b, p)[0]
-    endpoints, p = read_compact_array(_decode_update_metadata_endpoint_v6, 9, b, p + 4)
-    rack, p = read_compact_nullable_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return UpdateMetadataBroker(id, endpoints=endpoints, rack=rack, **tagged), p
-    return UpdateMetadataBroker(id, endpoints=endpoints, rack=rack), p + 1
+def _encode_items_update_metadata_endpoint_v6(values: tuple[UpdateMetadataEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataEndpoint:
+            raise TypeError
+        out(pack_i(o.port))
+        write_compact_string(o.host, out)
+        write_compact_string(o.listener, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_h(o.security_protocol))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_hx(o.security_protocol))
 
 
-def _encode_update_metadata_broker_v6(o: UpdateMetadataBroker, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataBroker:
-        raise TypeError
-    out(pack_i(o.id))
-    write_compact_array(_encode_update_metadata_endpoint_v6, o.endpoints, out)
-    write_compact_nullable_string(o.rack, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_update_metadata_broker_v6(b: Buffer, p: int, n: int) -> tuple[tuple[UpdateMetadataBroker, ...], int]:
+    values = []
+    for _ in range(n):
+        id = unpack_i(b, p)[0]
+        endpoints, p = read_compact_array(_decode_items_update_metadata_endpoint_v6, 9, b, p + 4)
+        rack, p = read_compact_nullable_string(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(UpdateMetadataBroker(id, endpoints=endpoints, rack=rack, **tagged))
+        else:
+            values.append(UpdateMetadataBroker(id, endpoints=endpoints, rack=rack))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_update_metadata_broker_v6(values: tuple[UpdateMetadataBroker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataBroker:
+            raise TypeError
+        out(pack_i(o.id))
+        write_compact_array(_encode_items_update_metadata_endpoint_v6, o.endpoints, out)
+        write_compact_nullable_string(o.rack, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_update_metadata_request_v6(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch, broker_epoch = unpack_iiq(b, p)
-    topic_states, p = read_compact_array(_decode_update_metadata_topic_state_v6, 3, b, p + 16)
-    live_brokers, p = read_compact_array(_decode_update_metadata_broker_v6, 7, b, p)
+    topic_states, p = read_compact_array(_decode_items_update_metadata_topic_state_v6, 3, b, p + 16)
+    live_brokers, p = read_compact_array(_decode_items_update_metadata_broker_v6, 7, b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_UPDATE_METADATA_REQUEST_V6, b, p)
         return UpdateMetadataRequest(
@@ -913,8 +1016,8 @@ def _encode_update_metadata_request_v6(o: UpdateMetadataRequest, out: Append) ->
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiq(o.controller_id, o.controller_epoch, o.broker_epoch))
-    write_compact_array(_encode_update_metadata_topic_state_v6, o.topic_states, out)
-    write_compact_array(_encode_update_metadata_broker_v6, o.live_brokers, out)
+    write_compact_array(_encode_items_update_metadata_topic_state_v6, o.topic_states, out)
+    write_compact_array(_encode_items_update_metadata_broker_v6, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         write_tags((), _TAGS_UPDATE_METADATA_REQUEST_V6, o, out)
     else:
@@ -926,32 +1029,40 @@ _TAGS_UPDATE_METADATA_REQUEST_V6: ReadTags = {
 }
 
 
-def _decode_update_metadata_topic_state_v7(b: Buffer, p: int) -> tuple[UpdateMetadataTopicState, int]:
-    topic_name, p = read_compact_string(b, p)
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partition_states, p = read_compact_array(_decode_update_metadata_partition_state_v6, 24, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return UpdateMetadataTopicState(topic_name, topic_id, partition_states, **tagged), p
-    return UpdateMetadataTopicState(topic_name, topic_id, partition_states), p + 1
+def _decode_items_update_metadata_topic_state_v7(b: Buffer, p: int, n: int) -> tuple[
+    tuple[UpdateMetadataTopicState, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partition_states, p = read_compact_array(_rows_update_metadata_partition_state_v6, 24, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(UpdateMetadataTopicState(topic_name, topic_id, partition_states, **tagged))
+        else:
+            values.append(UpdateMetadataTopicState(topic_name, topic_id, partition_states))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_update_metadata_topic_state_v7(o: UpdateMetadataTopicState, out: Append) -> None:
-    if o.__class__ is not UpdateMetadataTopicState:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_update_metadata_partition_state_v6, o.partition_states, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_update_metadata_topic_state_v7(values: tuple[UpdateMetadataTopicState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not UpdateMetadataTopicState:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_update_metadata_partition_state_v6, o.partition_states, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_update_metadata_request_v7(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, controller_epoch, broker_epoch = unpack_iiq(b, p)
-    topic_states, p = read_compact_array(_decode_update_metadata_topic_state_v7, 19, b, p + 16)
-    live_brokers, p = read_compact_array(_decode_update_metadata_broker_v6, 7, b, p)
+    topic_states, p = read_compact_array(_decode_items_update_metadata_topic_state_v7, 19, b, p + 16)
+    live_brokers, p = read_compact_array(_decode_items_update_metadata_broker_v6, 7, b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_UPDATE_METADATA_REQUEST_V7, b, p)
         return UpdateMetadataRequest(
@@ -972,8 +1083,8 @@ def _encode_update_metadata_request_v7(o: UpdateMetadataRequest, out: Append) ->
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_iiq(o.controller_id, o.controller_epoch, o.broker_epoch))
-    write_compact_array(_encode_update_metadata_topic_state_v7, o.topic_states, out)
-    write_compact_array(_encode_update_metadata_broker_v6, o.live_brokers, out)
+    write_compact_array(_encode_items_update_metadata_topic_state_v7, o.topic_states, out)
+    write_compact_array(_encode_items_update_metadata_broker_v6, o.live_brokers, out)
     if o.unknown_tagged_fields != ():
         write_tags((), _TAGS_UPDATE_METADATA_REQUEST_V7, o, out)
     else:
@@ -987,8 +1098,8 @@ _TAGS_UPDATE_METADATA_REQUEST_V7: ReadTags = {
 
 def _decode_update_metadata_request_v8(b: Buffer, p: int) -> tuple[UpdateMetadataRequest, int]:
     controller_id, is_kraft_controller, controller_epoch, broker_epoch = unpack_itiq(b, p)
-    topic_states, p = read_compact_array(_decode_update_metadata_topic_state_v7, 19, b, p + 17)
-    live_brokers, p = read_compact_array(_decode_update_metadata_broker_v6, 7, b, p)
+    topic_states, p = read_compact_array(_decode_items_update_metadata_topic_state_v7, 19, b, p + 17)
+    live_brokers, p = read_compact_array(_decode_items_update_metadata_broker_v6, 7, b, p)
     if b[p]:
         tagged, p = read_tags(_TAGS_UPDATE_METADATA_REQUEST_V8, b, p)
         return UpdateMetadataRequest(
@@ -1005,8 +1116,8 @@ def _encode_update_metadata_request_v8(o: UpdateMetadataRequest, out: Append) ->
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
     out(pack_itiq(o.controller_id, BOOLS[o.is_kraft_controller], o.controller_epoch, o.broker_epoch))
-    write_compact_array(_encode_update_metadata_topic_state_v7, o.topic_states, out)
-    write_compact_array(_encode_update_metadata_broker_v6, o.live_brokers, out)
+    write_compact_array(_encode_items_update_metadata_topic_state_v7, o.topic_states, out)
+    write_compact_array(_encode_items_update_metadata_broker_v6, o.live_brokers, out)
     write_tags(_TAGGED_UPDATE_METADATA_REQUEST_V8, _TAGS_UPDATE_METADATA_REQUEST_V8, o, out)
 
 
@@ -1026,55 +1137,13 @@ UpdateMetadataRequest.codec = Codec(
         UpdateMetadataRequest,
     ),
     decoders=(
-        _decode_update_metadata_partition_state_v0,
-        _decode_update_metadata_broker_v0,
-        _decode_update_metadata_request_v0,
-        _decode_update_metadata_endpoint_v1,
-        _decode_update_metadata_broker_v1,
-        _decode_update_metadata_request_v1,
-        _decode_update_metadata_broker_v2,
-        _decode_update_metadata_request_v2,
-        _decode_update_metadata_endpoint_v3,
-        _decode_update_metadata_broker_v3,
-        _decode_update_metadata_request_v3,
-        _decode_update_metadata_partition_state_v4,
-        _decode_update_metadata_request_v4,
-        _decode_update_metadata_partition_state_v5,
-        _decode_update_metadata_topic_state_v5,
-        _decode_update_metadata_request_v5,
-        _decode_update_metadata_partition_state_v6,
-        _decode_update_metadata_topic_state_v6,
-        _decode_update_metadata_endpoint_v6,
-        _decode_update_metadata_broker_v6,
-        _decode_update_metadata_request_v6,
-        _decode_update_metadata_topic_state_v7,
-        _decode_update_metadata_request_v7,
-        _decode_update_metadata_request_v8,
+        _decode_update_metadata_request_v0, _decode_update_metadata_request_v1, _decode_update_metadata_request_v2,
+        _decode_update_metadata_request_v3, _decode_update_metadata_request_v4, _decode_update_metadata_request_v5,
+        _decode_update_metadata_request_v6, _decode_update_metadata_request_v7, _decode_update_metadata_request_v8,
     ),
     encoders=(
-        _encode_update_metadata_partition_state_v0,
-        _encode_update_metadata_broker_v0,
-        _encode_update_metadata_request_v0,
-        _encode_update_metadata_endpoint_v1,
-        _encode_update_metadata_broker_v1,
-        _encode_update_metadata_request_v1,
-        _encode_update_metadata_broker_v2,
-        _encode_update_metadata_request_v2,
-        _encode_update_metadata_endpoint_v3,
-        _encode_update_metadata_broker_v3,
-        _encode_update_metadata_request_v3,
-        _encode_update_metadata_partition_state_v4,
-        _encode_update_metadata_request_v4,
-        _encode_update_metadata_partition_state_v5,
-        _encode_update_metadata_topic_state_v5,
-        _encode_update_metadata_request_v5,
-        _encode_update_metadata_partition_state_v6,
-        _encode_update_metadata_topic_state_v6,
-        _encode_update_metadata_endpoint_v6,
-        _encode_update_metadata_broker_v6,
-        _encode_update_metadata_request_v6,
-        _encode_update_metadata_topic_state_v7,
-        _encode_update_metadata_request_v7,
-        _encode_update_metadata_request_v8,
+        _encode_update_metadata_request_v0, _encode_update_metadata_request_v1, _encode_update_metadata_request_v2,
+        _encode_update_metadata_request_v3, _encode_update_metadata_request_v4, _encode_update_metadata_request_v5,
+        _encode_update_metadata_request_v6, _encode_update_metadata_request_v7, _encode_update_metadata_request_v8,
     ),
 )

@@ -95,11 +95,13 @@ UpdateMetadataResponse.codec = Codec(
     TABLE,
     classes=(UpdateMetadataResponse,),
     decoders=(
-        _decode_update_metadata_response_v0,
-        _decode_update_metadata_response_v6,
+        _decode_update_metadata_response_v0, _decode_update_metadata_response_v0, _decode_update_metadata_response_v0,
+        _decode_update_metadata_response_v0, _decode_update_metadata_response_v0, _decode_update_metadata_response_v0,
+        _decode_update_metadata_response_v6, _decode_update_metadata_response_v6, _decode_update_metadata_response_v6,
     ),
     encoders=(
-        _encode_update_metadata_response_v0,
-        _encode_update_metadata_response_v6,
+        _encode_update_metadata_response_v0, _encode_update_metadata_response_v0, _encode_update_metadata_response_v0,
+        _encode_update_metadata_response_v0, _encode_update_metadata_response_v0, _encode_update_metadata_response_v0,
+        _encode_update_metadata_response_v6, _encode_update_metadata_response_v6, _encode_update_metadata_response_v6,
     ),
 )

@@ -157,26 +157,32 @@ pack_hhx = packer("hhx")  # with the count of tagged fields behind it: 0
 unpack_iiu, pack_iiu = unpacker("ii16s"), packer("ii16s")
 
 
-def _decode_listener_v0(b: Buffer, p: int) -> tuple[Listener, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return Listener(name, host, port, **tagged), p
-    return Listener(name, host, port), p + 3
+def _decode_items_listener_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Listener, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(Listener(name, host, port, **tagged))
+        else:
+            values.append(Listener(name, host, port))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_listener_v0(o: Listener, out: Append) -> None:
-    if o.__class__ is not Listener:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _encode_items_listener_v0(values: tuple[Listener, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Listener:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_kraft_version_feature_v0(b: Buffer, p: int) -> tuple[KRaftVersionFeature, int]:
@@ -201,7 +207,7 @@ def _decode_update_raft_voter_request_v0(b: Buffer, p: int) -> tuple[UpdateRaftV
     cluster_id, p = read_compact_nullable_string(b, p)
     current_leader_epoch, voter_id, voter_directory_id = unpack_iiu(b, p)
     voter_directory_id = make_uuid(voter_directory_id)
-    listeners, p = read_compact_array(_decode_listener_v0, 5, b, p + 24)
+    listeners, p = read_compact_array(_decode_items_listener_v0, 5, b, p + 24)
     kraft_version_feature, p = _decode_kraft_version_feature_v0(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
@@ -216,7 +222,7 @@ def _decode_update_raft_voter_request_v0(b: Buffer, p: int) -> tuple[UpdateRaftV
 def _encode_update_raft_voter_request_v0(o: UpdateRaftVoterRequest, out: Append) -> None:
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_iiu(o.current_leader_epoch, o.voter_id, o.voter_directory_id.bytes))
-    write_compact_array(_encode_listener_v0, o.listeners, out)
+    write_compact_array(_encode_items_listener_v0, o.listeners, out)
     _encode_kraft_version_feature_v0(o.kraft_version_feature, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
@@ -228,14 +234,6 @@ UpdateRaftVoterRequest.codec = Codec(
     UpdateRaftVoterRequest,
     TABLE,
     classes=(Listener, KRaftVersionFeature, UpdateRaftVoterRequest),
-    decoders=(
-        _decode_listener_v0,
-        _decode_kraft_version_feature_v0,
-        _decode_update_raft_voter_request_v0,
-    ),
-    encoders=(
-        _encode_listener_v0,
-        _encode_kraft_version_feature_v0,
-        _encode_update_raft_voter_request_v0,
-    ),
+    decoders=(_decode_update_raft_voter_request_v0,),
+    encoders=(_encode_update_raft_voter_request_v0,),
 )

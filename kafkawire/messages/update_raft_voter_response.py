@@ -146,12 +146,6 @@ UpdateRaftVoterResponse.codec = Codec(
     UpdateRaftVoterResponse,
     TABLE,
     classes=(CurrentLeader, UpdateRaftVoterResponse),
-    decoders=(
-        _decode_current_leader_v0,
-        _decode_update_raft_voter_response_v0,
-    ),
-    encoders=(
-        _encode_current_leader_v0,
-        _encode_update_raft_voter_response_v0,
-    ),
+    decoders=(_decode_update_raft_voter_response_v0,),
+    encoders=(_encode_update_raft_voter_response_v0,),
 )

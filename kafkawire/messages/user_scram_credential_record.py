@@ -100,10 +100,6 @@ UserScramCredentialRecord.codec = Codec(
     UserScramCredentialRecord,
     TABLE,
     classes=(UserScramCredentialRecord,),
-    decoders=(
-        _decode_user_scram_credential_record_v0,
-    ),
-    encoders=(
-        _encode_user_scram_credential_record_v0,
-    ),
+    decoders=(_decode_user_scram_credential_record_v0,),
+    encoders=(_encode_user_scram_credential_record_v0,),
 )

@@ -21,6 +21,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -205,54 +206,73 @@ unpack_iiiuuiqt, pack_iiiuuiqt = unpacker("iii16s16siq?"), packer("iii16s16siq?"
 pack_iiiuuiqtx = packer("iii16s16siq?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset = unpack_iiiiq(b, p)
-    if b[p + 24]:
-        tagged, p = read_tags({}, b, p + 24)
-        return PartitionData(
-            partition_index, replica_epoch, replica_id, last_offset_epoch=last_offset_epoch, last_offset=last_offset,
-            **tagged,
-        ), p
-    return PartitionData(
-        partition_index, replica_epoch, replica_id, last_offset_epoch=last_offset_epoch, last_offset=last_offset,
-    ), p + 25
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset = unpack_iiiiq(b, p)
+        if b[p + 24]:
+            tagged, p = read_tags({}, b, p + 24)
+            values.append(PartitionData(
+                partition_index, replica_epoch, replica_id, last_offset_epoch=last_offset_epoch,
+                last_offset=last_offset, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, replica_epoch, replica_id, last_offset_epoch=last_offset_epoch,
+                last_offset=last_offset,
+            ))
+            p += 25
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.pre_vote:
-        raise ValueError("pre_vote")
-    if o.unknown_tagged_fields != ():
-        out(pack_iiiiq(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.pre_vote:
+            raise ValueError("pre_vote")
+        if o.unknown_tagged_fields != ():
+            out(pack_iiiiq(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v0, 25, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+_rows_partition_data_v0 = shaped(
+    lambda rows: [PartitionData(r[0], r[1], r[2], last_offset_epoch=r[3], last_offset=r[4]) for r in rows],
+    _decode_items_partition_data_v0, "iiiiq", True,
+)
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v0, 25, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_vote_request_v0(b: Buffer, p: int) -> tuple[VoteRequest, int]:
     cluster_id, p = read_compact_nullable_string(b, p)
-    topics, p = read_compact_array(_decode_topic_data_v0, 3, b, p)
+    topics, p = read_compact_array(_decode_items_topic_data_v0, 3, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return VoteRequest(cluster_id, topics=topics, **tagged), p
@@ -261,74 +281,92 @@ def _decode_vote_request_v0(b: Buffer, p: int) -> tuple[VoteRequest, int]:
 
 def _encode_vote_request_v0(o: VoteRequest, out: Append) -> None:
     write_compact_nullable_string(o.cluster_id, out)
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    (
-        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-        last_offset,
-    ) = unpack_iiiuuiq(b, p)
-    replica_directory_id = make_uuid(replica_directory_id)
-    voter_directory_id = make_uuid(voter_directory_id)
-    if b[p + 56]:
-        tagged, p = read_tags({}, b, p + 56)
-        return PartitionData(
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        (
             partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-            last_offset, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-        last_offset,
-    ), p + 57
+            last_offset,
+        ) = unpack_iiiuuiq(b, p)
+        replica_directory_id = make_uuid(replica_directory_id)
+        voter_directory_id = make_uuid(voter_directory_id)
+        if b[p + 56]:
+            tagged, p = read_tags({}, b, p + 56)
+            values.append(PartitionData(
+                partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
+                last_offset_epoch, last_offset, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
+                last_offset_epoch, last_offset,
+            ))
+            p += 57
+    return tuple(values), p
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.pre_vote:
-        raise ValueError("pre_vote")
-    if o.unknown_tagged_fields != ():
-        out(pack_iiiuuiq(
-            o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes, o.voter_directory_id.bytes,
-            o.last_offset_epoch, o.last_offset,
-        ))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiiuuiqx(
-            o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes, o.voter_directory_id.bytes,
-            o.last_offset_epoch, o.last_offset,
-        ))
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.pre_vote:
+            raise ValueError("pre_vote")
+        if o.unknown_tagged_fields != ():
+            out(pack_iiiuuiq(
+                o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes,
+                o.voter_directory_id.bytes, o.last_offset_epoch, o.last_offset,
+            ))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiiuuiqx(
+                o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes,
+                o.voter_directory_id.bytes, o.last_offset_epoch, o.last_offset,
+            ))
 
 
-def _decode_topic_data_v1(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v1, 57, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+_rows_partition_data_v1 = shaped(
+    lambda rows: [PartitionData(r[0], r[1], r[2], make_uuid(r[3]), make_uuid(r[4]), r[5], r[6]) for r in rows],
+    _decode_items_partition_data_v1, "iii16s16siq", True,
+)
 
 
-def _encode_topic_data_v1(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v1, 57, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v1(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_vote_request_v1(b: Buffer, p: int) -> tuple[VoteRequest, int]:
     cluster_id, p = read_compact_nullable_string(b, p)
     voter_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v1, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_topic_data_v1, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return VoteRequest(cluster_id, voter_id, topics, **tagged), p
@@ -338,72 +376,90 @@ def _decode_vote_request_v1(b: Buffer, p: int) -> tuple[VoteRequest, int]:
 def _encode_vote_request_v1(o: VoteRequest, out: Append) -> None:
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.voter_id))
-    write_compact_array(_encode_topic_data_v1, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_partition_data_v2(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    (
-        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-        last_offset, pre_vote,
-    ) = unpack_iiiuuiqt(b, p)
-    replica_directory_id = make_uuid(replica_directory_id)
-    voter_directory_id = make_uuid(voter_directory_id)
-    if b[p + 57]:
-        tagged, p = read_tags({}, b, p + 57)
-        return PartitionData(
+def _decode_items_partition_data_v2(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        (
             partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-            last_offset, pre_vote, **tagged,
-        ), p
-    return PartitionData(
-        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-        last_offset, pre_vote,
-    ), p + 58
+            last_offset, pre_vote,
+        ) = unpack_iiiuuiqt(b, p)
+        replica_directory_id = make_uuid(replica_directory_id)
+        voter_directory_id = make_uuid(voter_directory_id)
+        if b[p + 57]:
+            tagged, p = read_tags({}, b, p + 57)
+            values.append(PartitionData(
+                partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
+                last_offset_epoch, last_offset, pre_vote, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
+                last_offset_epoch, last_offset, pre_vote,
+            ))
+            p += 58
+    return tuple(values), p
 
 
-def _encode_partition_data_v2(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iiiuuiqt(
-            o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes, o.voter_directory_id.bytes,
-            o.last_offset_epoch, o.last_offset, BOOLS[o.pre_vote],
-        ))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iiiuuiqtx(
-            o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes, o.voter_directory_id.bytes,
-            o.last_offset_epoch, o.last_offset, BOOLS[o.pre_vote],
-        ))
+def _encode_items_partition_data_v2(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_iiiuuiqt(
+                o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes,
+                o.voter_directory_id.bytes, o.last_offset_epoch, o.last_offset, BOOLS[o.pre_vote],
+            ))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_iiiuuiqtx(
+                o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id.bytes,
+                o.voter_directory_id.bytes, o.last_offset_epoch, o.last_offset, BOOLS[o.pre_vote],
+            ))
 
 
-def _decode_topic_data_v2(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_data_v2, 58, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+_rows_partition_data_v2 = shaped(
+    lambda rows: [PartitionData(r[0], r[1], r[2], make_uuid(r[3]), make_uuid(r[4]), r[5], r[6], r[7]) for r in rows],
+    _decode_items_partition_data_v2, "iii16s16siq?", True,
+)
 
 
-def _encode_topic_data_v2(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v2, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_topic_data_v2(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v2, 58, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_topic_data_v2(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v2, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_vote_request_v2(b: Buffer, p: int) -> tuple[VoteRequest, int]:
     cluster_id, p = read_compact_nullable_string(b, p)
     voter_id = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v2, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_topic_data_v2, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return VoteRequest(cluster_id, voter_id, topics, **tagged), p
@@ -413,7 +469,7 @@ def _decode_vote_request_v2(b: Buffer, p: int) -> tuple[VoteRequest, int]:
 def _encode_vote_request_v2(o: VoteRequest, out: Append) -> None:
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_i(o.voter_id))
-    write_compact_array(_encode_topic_data_v2, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v2, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -424,26 +480,6 @@ VoteRequest.codec = Codec(
     VoteRequest,
     TABLE,
     classes=(PartitionData, TopicData, VoteRequest),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_vote_request_v0,
-        _decode_partition_data_v1,
-        _decode_topic_data_v1,
-        _decode_vote_request_v1,
-        _decode_partition_data_v2,
-        _decode_topic_data_v2,
-        _decode_vote_request_v2,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_vote_request_v0,
-        _encode_partition_data_v1,
-        _encode_topic_data_v1,
-        _encode_vote_request_v1,
-        _encode_partition_data_v2,
-        _encode_topic_data_v2,
-        _encode_vote_request_v2,
-    ),
+    decoders=(_decode_vote_request_v0, _decode_vote_request_v1, _decode_vote_request_v2),
+    encoders=(_encode_vote_request_v0, _encode_vote_request_v1, _encode_vote_request_v2),
 )

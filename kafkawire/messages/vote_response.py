@@ -12,16 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, INT16, INT32, STRING, STRUCT, UINT16, Layout, Op, Table, Tag
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    ReadTags,
-    Rows,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import ReadTags, read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -177,50 +170,62 @@ unpack_ihiit, pack_ihiit = unpacker("ihii?"), packer("ihii?")
 pack_ihiitx = packer("ihii?x")  # with the count of tagged fields behind it: 0
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition_index, error_code, leader_id, leader_epoch, vote_granted = unpack_ihiit(b, p)
-    if b[p + 15]:
-        tagged, p = read_tags({}, b, p + 15)
-        return PartitionData(partition_index, error_code, leader_id, leader_epoch, vote_granted, **tagged), p
-    return PartitionData(partition_index, error_code, leader_id, leader_epoch, vote_granted), p + 16
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code, leader_id, leader_epoch, vote_granted = unpack_ihiit(b, p)
+        if b[p + 15]:
+            tagged, p = read_tags({}, b, p + 15)
+            values.append(PartitionData(partition_index, error_code, leader_id, leader_epoch, vote_granted, **tagged))
+        else:
+            values.append(PartitionData(partition_index, error_code, leader_id, leader_epoch, vote_granted))
+            p += 16
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ihiit(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, BOOLS[o.vote_granted]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihiitx(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, BOOLS[o.vote_granted]))
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ihiit(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, BOOLS[o.vote_granted]))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihiitx(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, BOOLS[o.vote_granted]))
 
 
-_rows_partition_data_v0 = Rows(PartitionData, _decode_partition_data_v0, "ihii?", True)
+_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "ihii?", True)
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    topic_name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_partition_data_v0, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(topic_name, partitions, **tagged), p
-    return TopicData(topic_name, partitions), p + 1
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_data_v0, 16, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(topic_name, partitions, **tagged))
+        else:
+            values.append(TopicData(topic_name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_string(o.topic_name, out)
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_string(o.topic_name, out)
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_vote_response_v0(b: Buffer, p: int) -> tuple[VoteResponse, int]:
     error_code = unpack_h(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v0, 3, b, p + 2)
+    topics, p = read_compact_array(_decode_items_topic_data_v0, 3, b, p + 2)
     if b[p]:
         tagged, p = read_tags(_TAGS_VOTE_RESPONSE_V0, b, p)
         return VoteResponse(error_code, topics, **tagged), p
@@ -231,7 +236,7 @@ def _encode_vote_response_v0(o: VoteResponse, out: Append) -> None:
     if o.node_endpoints != ():
         raise ValueError("node_endpoints")
     out(pack_h(o.error_code))
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), _TAGS_VOTE_RESPONSE_V0, o, out)
     else:
@@ -243,31 +248,37 @@ _TAGS_VOTE_RESPONSE_V0: ReadTags = {
 }
 
 
-def _decode_node_endpoint_v1(b: Buffer, p: int) -> tuple[NodeEndpoint, int]:
-    node_id = unpack_i(b, p)[0]
-    host, p = read_compact_string(b, p + 4)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return NodeEndpoint(node_id, host, port, **tagged), p
-    return NodeEndpoint(node_id, host, port), p + 3
+def _decode_items_node_endpoint_v1(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        node_id = unpack_i(b, p)[0]
+        host, p = read_compact_string(b, p + 4)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(NodeEndpoint(node_id, host, port, **tagged))
+        else:
+            values.append(NodeEndpoint(node_id, host, port))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_node_endpoint_v1(o: NodeEndpoint, out: Append) -> None:
-    if o.__class__ is not NodeEndpoint:
-        raise TypeError
-    out(pack_i(o.node_id))
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _encode_items_node_endpoint_v1(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not NodeEndpoint:
+            raise TypeError
+        out(pack_i(o.node_id))
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_vote_response_v1(b: Buffer, p: int) -> tuple[VoteResponse, int]:
     error_code = unpack_h(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_data_v0, 3, b, p + 2)
+    topics, p = read_compact_array(_decode_items_topic_data_v0, 3, b, p + 2)
     if b[p]:
         tagged, p = read_tags(_TAGS_VOTE_RESPONSE_V1, b, p)
         return VoteResponse(error_code, topics, **tagged), p
@@ -276,15 +287,15 @@ def _decode_vote_response_v1(b: Buffer, p: int) -> tuple[VoteResponse, int]:
 
 def _encode_vote_response_v1(o: VoteResponse, out: Append) -> None:
     out(pack_h(o.error_code))
-    write_compact_array(_encode_topic_data_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_data_v0, o.topics, out)
     write_tags(_TAGGED_VOTE_RESPONSE_V1, _TAGS_VOTE_RESPONSE_V1, o, out)
 
 
 _TAGS_VOTE_RESPONSE_V1: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_node_endpoint_v1, 8)),
+    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v1, 8)),
 }
 _TAGGED_VOTE_RESPONSE_V1: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_node_endpoint_v1)),
+    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v1)),
 )
 
 
@@ -292,18 +303,6 @@ VoteResponse.codec = Codec(
     VoteResponse,
     TABLE,
     classes=(PartitionData, TopicData, NodeEndpoint, VoteResponse),
-    decoders=(
-        _decode_partition_data_v0,
-        _decode_topic_data_v0,
-        _decode_vote_response_v0,
-        _decode_node_endpoint_v1,
-        _decode_vote_response_v1,
-    ),
-    encoders=(
-        _encode_partition_data_v0,
-        _encode_topic_data_v0,
-        _encode_vote_response_v0,
-        _encode_node_endpoint_v1,
-        _encode_vote_response_v1,
-    ),
+    decoders=(_decode_vote_response_v0, _decode_vote_response_v1, _decode_vote_response_v1),
+    encoders=(_encode_vote_response_v0, _encode_vote_response_v1, _encode_vote_response_v1),
 )

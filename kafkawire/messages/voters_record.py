@@ -144,26 +144,32 @@ pack_hhx = packer("hhx")  # with the count of tagged fields behind it: 0
 unpack_iu, pack_iu = unpacker("i16s"), packer("i16s")
 
 
-def _decode_endpoint_v0(b: Buffer, p: int) -> tuple[Endpoint, int]:
-    name, p = read_compact_string(b, p)
-    host, p = read_compact_string(b, p)
-    port = unpack_H(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return Endpoint(name, host, port, **tagged), p
-    return Endpoint(name, host, port), p + 3
+def _decode_items_endpoint_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Endpoint, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        host, p = read_compact_string(b, p)
+        port = unpack_H(b, p)[0]
+        if b[p + 2]:
+            tagged, p = read_tags({}, b, p + 2)
+            values.append(Endpoint(name, host, port, **tagged))
+        else:
+            values.append(Endpoint(name, host, port))
+            p += 3
+    return tuple(values), p
 
 
-def _encode_endpoint_v0(o: Endpoint, out: Append) -> None:
-    if o.__class__ is not Endpoint:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_H(o.port))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_Hx(o.port))
+def _encode_items_endpoint_v0(values: tuple[Endpoint, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Endpoint:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_string(o.host, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_H(o.port))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_Hx(o.port))
 
 
 def _decode_kraft_version_feature_v0(b: Buffer, p: int) -> tuple[KRaftVersionFeature, int]:
@@ -184,32 +190,38 @@ def _encode_kraft_version_feature_v0(o: KRaftVersionFeature, out: Append) -> Non
         out(pack_hhx(o.min_supported_version, o.max_supported_version))
 
 
-def _decode_voter_v0(b: Buffer, p: int) -> tuple[Voter, int]:
-    voter_id, voter_directory_id = unpack_iu(b, p)
-    voter_directory_id = make_uuid(voter_directory_id)
-    endpoints, p = read_compact_array(_decode_endpoint_v0, 5, b, p + 20)
-    kraft_version_feature, p = _decode_kraft_version_feature_v0(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return Voter(voter_id, voter_directory_id, endpoints, kraft_version_feature, **tagged), p
-    return Voter(voter_id, voter_directory_id, endpoints, kraft_version_feature), p + 1
+def _decode_items_voter_v0(b: Buffer, p: int, n: int) -> tuple[tuple[Voter, ...], int]:
+    values = []
+    for _ in range(n):
+        voter_id, voter_directory_id = unpack_iu(b, p)
+        voter_directory_id = make_uuid(voter_directory_id)
+        endpoints, p = read_compact_array(_decode_items_endpoint_v0, 5, b, p + 20)
+        kraft_version_feature, p = _decode_kraft_version_feature_v0(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(Voter(voter_id, voter_directory_id, endpoints, kraft_version_feature, **tagged))
+        else:
+            values.append(Voter(voter_id, voter_directory_id, endpoints, kraft_version_feature))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_voter_v0(o: Voter, out: Append) -> None:
-    if o.__class__ is not Voter:
-        raise TypeError
-    out(pack_iu(o.voter_id, o.voter_directory_id.bytes))
-    write_compact_array(_encode_endpoint_v0, o.endpoints, out)
-    _encode_kraft_version_feature_v0(o.kraft_version_feature, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_voter_v0(values: tuple[Voter, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not Voter:
+            raise TypeError
+        out(pack_iu(o.voter_id, o.voter_directory_id.bytes))
+        write_compact_array(_encode_items_endpoint_v0, o.endpoints, out)
+        _encode_kraft_version_feature_v0(o.kraft_version_feature, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_voters_record_v0(b: Buffer, p: int) -> tuple[VotersRecord, int]:
     version = unpack_h(b, p)[0]
-    voters, p = read_compact_array(_decode_voter_v0, 27, b, p + 2)
+    voters, p = read_compact_array(_decode_items_voter_v0, 27, b, p + 2)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return VotersRecord(version, voters, **tagged), p
@@ -218,7 +230,7 @@ def _decode_voters_record_v0(b: Buffer, p: int) -> tuple[VotersRecord, int]:
 
 def _encode_voters_record_v0(o: VotersRecord, out: Append) -> None:
     out(pack_h(o.version))
-    write_compact_array(_encode_voter_v0, o.voters, out)
+    write_compact_array(_encode_items_voter_v0, o.voters, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -229,16 +241,6 @@ VotersRecord.codec = Codec(
     VotersRecord,
     TABLE,
     classes=(Endpoint, KRaftVersionFeature, Voter, VotersRecord),
-    decoders=(
-        _decode_endpoint_v0,
-        _decode_kraft_version_feature_v0,
-        _decode_voter_v0,
-        _decode_voters_record_v0,
-    ),
-    encoders=(
-        _encode_endpoint_v0,
-        _encode_kraft_version_feature_v0,
-        _encode_voter_v0,
-        _encode_voters_record_v0,
-    ),
+    decoders=(_decode_voters_record_v0,),
+    encoders=(_encode_voters_record_v0,),
 )

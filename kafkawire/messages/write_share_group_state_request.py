@@ -12,16 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT16, INT32, INT64, STRING, STRUCT, UUID, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    make_uuid,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
 
@@ -176,72 +169,92 @@ pack_qqbhx = packer("qqbhx")  # with the count of tagged fields behind it: 0
 unpack_u, pack_u = unpacker("16s"), packer("16s")
 
 
-def _decode_state_batch_v0(b: Buffer, p: int) -> tuple[StateBatch, int]:
-    first_offset, last_offset, delivery_state, delivery_count = unpack_qqbh(b, p)
-    if b[p + 19]:
-        tagged, p = read_tags({}, b, p + 19)
-        return StateBatch(first_offset, last_offset, delivery_state, delivery_count, **tagged), p
-    return StateBatch(first_offset, last_offset, delivery_state, delivery_count), p + 20
+def _decode_items_state_batch_v0(b: Buffer, p: int, n: int) -> tuple[tuple[StateBatch, ...], int]:
+    values = []
+    for _ in range(n):
+        first_offset, last_offset, delivery_state, delivery_count = unpack_qqbh(b, p)
+        if b[p + 19]:
+            tagged, p = read_tags({}, b, p + 19)
+            values.append(StateBatch(first_offset, last_offset, delivery_state, delivery_count, **tagged))
+        else:
+            values.append(StateBatch(first_offset, last_offset, delivery_state, delivery_count))
+            p += 20
+    return tuple(values), p
 
 
-def _encode_state_batch_v0(o: StateBatch, out: Append) -> None:
-    if o.__class__ is not StateBatch:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+def _encode_items_state_batch_v0(values: tuple[StateBatch, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not StateBatch:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
 
 
-_rows_state_batch_v0 = Rows(StateBatch, _decode_state_batch_v0, "qqbh", True)
+_rows_state_batch_v0 = rows(StateBatch, _decode_items_state_batch_v0, "qqbh", True)
 
 
-def _decode_partition_data_v0(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition, state_epoch, leader_epoch, start_offset = unpack_iiiq(b, p)
-    state_batches, p = read_compact_rows(_rows_state_batch_v0, b, p + 20)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition, state_epoch, leader_epoch, start_offset, state_batches=state_batches, **tagged,
-        ), p
-    return PartitionData(partition, state_epoch, leader_epoch, start_offset, state_batches=state_batches), p + 1
+def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, state_epoch, leader_epoch, start_offset = unpack_iiiq(b, p)
+        state_batches, p = read_compact_array(_rows_state_batch_v0, 20, b, p + 20)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition, state_epoch, leader_epoch, start_offset, state_batches=state_batches, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition, state_epoch, leader_epoch, start_offset, state_batches=state_batches,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_data_v0(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_iiiq(o.partition, o.state_epoch, o.leader_epoch, o.start_offset))
-    write_compact_array(_encode_state_batch_v0, o.state_batches, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_iiiq(o.partition, o.state_epoch, o.leader_epoch, o.start_offset))
+        write_compact_array(_encode_items_state_batch_v0, o.state_batches, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_write_state_data_v0(b: Buffer, p: int) -> tuple[WriteStateData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v0, 22, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return WriteStateData(topic_id, partitions, **tagged), p
-    return WriteStateData(topic_id, partitions), p + 1
+def _decode_items_write_state_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[WriteStateData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_data_v0, 22, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(WriteStateData(topic_id, partitions, **tagged))
+        else:
+            values.append(WriteStateData(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_write_state_data_v0(o: WriteStateData, out: Append) -> None:
-    if o.__class__ is not WriteStateData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_write_state_data_v0(values: tuple[WriteStateData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WriteStateData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_write_share_group_state_request_v0(b: Buffer, p: int) -> tuple[WriteShareGroupStateRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_write_state_data_v0, 18, b, p)
+    topics, p = read_compact_array(_decode_items_write_state_data_v0, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return WriteShareGroupStateRequest(group_id, topics, **tagged), p
@@ -250,60 +263,72 @@ def _decode_write_share_group_state_request_v0(b: Buffer, p: int) -> tuple[Write
 
 def _encode_write_share_group_state_request_v0(o: WriteShareGroupStateRequest, out: Append) -> None:
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_write_state_data_v0, o.topics, out)
+    write_compact_array(_encode_items_write_state_data_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_partition_data_v1(b: Buffer, p: int) -> tuple[PartitionData, int]:
-    partition, state_epoch, leader_epoch, start_offset, delivery_complete_count = unpack_iiiqi(b, p)
-    state_batches, p = read_compact_rows(_rows_state_batch_v0, b, p + 24)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionData(
-            partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, **tagged,
-        ), p
-    return PartitionData(
-        partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
-    ), p + 1
+def _decode_items_partition_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition, state_epoch, leader_epoch, start_offset, delivery_complete_count = unpack_iiiqi(b, p)
+        state_batches, p = read_compact_array(_rows_state_batch_v0, 20, b, p + 24)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionData(
+                partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, **tagged,
+            ))
+        else:
+            values.append(PartitionData(
+                partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
+            ))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_data_v1(o: PartitionData, out: Append) -> None:
-    if o.__class__ is not PartitionData:
-        raise TypeError
-    out(pack_iiiqi(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
-    write_compact_array(_encode_state_batch_v0, o.state_batches, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionData:
+            raise TypeError
+        out(pack_iiiqi(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
+        write_compact_array(_encode_items_state_batch_v0, o.state_batches, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_write_state_data_v1(b: Buffer, p: int) -> tuple[WriteStateData, int]:
-    topic_id = make_uuid(unpack_u(b, p)[0])
-    partitions, p = read_compact_array(_decode_partition_data_v1, 26, b, p + 16)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return WriteStateData(topic_id, partitions, **tagged), p
-    return WriteStateData(topic_id, partitions), p + 1
+def _decode_items_write_state_data_v1(b: Buffer, p: int, n: int) -> tuple[tuple[WriteStateData, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_id = make_uuid(unpack_u(b, p)[0])
+        partitions, p = read_compact_array(_decode_items_partition_data_v1, 26, b, p + 16)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(WriteStateData(topic_id, partitions, **tagged))
+        else:
+            values.append(WriteStateData(topic_id, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_write_state_data_v1(o: WriteStateData, out: Append) -> None:
-    if o.__class__ is not WriteStateData:
-        raise TypeError
-    out(pack_u(o.topic_id.bytes))
-    write_compact_array(_encode_partition_data_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_write_state_data_v1(values: tuple[WriteStateData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WriteStateData:
+            raise TypeError
+        out(pack_u(o.topic_id.bytes))
+        write_compact_array(_encode_items_partition_data_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_write_share_group_state_request_v1(b: Buffer, p: int) -> tuple[WriteShareGroupStateRequest, int]:
     group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_write_state_data_v1, 18, b, p)
+    topics, p = read_compact_array(_decode_items_write_state_data_v1, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return WriteShareGroupStateRequest(group_id, topics, **tagged), p
@@ -312,7 +337,7 @@ def _decode_write_share_group_state_request_v1(b: Buffer, p: int) -> tuple[Write
 
 def _encode_write_share_group_state_request_v1(o: WriteShareGroupStateRequest, out: Append) -> None:
     write_compact_string(o.group_id, out)
-    write_compact_array(_encode_write_state_data_v1, o.topics, out)
+    write_compact_array(_encode_items_write_state_data_v1, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -323,22 +348,6 @@ WriteShareGroupStateRequest.codec = Codec(
     WriteShareGroupStateRequest,
     TABLE,
     classes=(StateBatch, PartitionData, WriteStateData, WriteShareGroupStateRequest),
-    decoders=(
-        _decode_state_batch_v0,
-        _decode_partition_data_v0,
-        _decode_write_state_data_v0,
-        _decode_write_share_group_state_request_v0,
-        _decode_partition_data_v1,
-        _decode_write_state_data_v1,
-        _decode_write_share_group_state_request_v1,
-    ),
-    encoders=(
-        _encode_state_batch_v0,
-        _encode_partition_data_v0,
-        _encode_write_state_data_v0,
-        _encode_write_share_group_state_request_v0,
-        _encode_partition_data_v1,
-        _encode_write_state_data_v1,
-        _encode_write_share_group_state_request_v1,
-    ),
+    decoders=(_decode_write_share_group_state_request_v0, _decode_write_share_group_state_request_v1),
+    encoders=(_encode_write_share_group_state_request_v0, _encode_write_share_group_state_request_v1),
 )

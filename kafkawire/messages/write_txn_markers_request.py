@@ -32,9 +32,9 @@ from kafkawire.wire.write import (
     packer,
     write_array,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
-    write_numbers,
+    write_int32s,
     write_string,
     write_tags,
 )
@@ -259,95 +259,120 @@ pack_ibx = packer("ibx")  # with the count of tagged fields behind it: 0
 unpack_qht, pack_qht = unpacker("qh?"), packer("qh?")
 
 
-def _decode_writable_txn_marker_topic_v0(b: Buffer, p: int) -> tuple[WritableTxnMarkerTopic, int]:
-    name, p = read_string(b, p)
-    partition_indexes, p = read_int32s(b, p)
-    return WritableTxnMarkerTopic(name, partition_indexes), p
+def _decode_items_writable_txn_marker_topic_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[WritableTxnMarkerTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_indexes, p = read_int32s(b, p)
+        values.append(WritableTxnMarkerTopic(name, partition_indexes))
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_topic_v0(o: WritableTxnMarkerTopic, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarkerTopic:
-        raise TypeError
-    write_string(o.name, out)
-    write_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_writable_txn_marker_topic_v0(values: tuple[WritableTxnMarkerTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarkerTopic:
+            raise TypeError
+        write_string(o.name, out)
+        write_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_writable_txn_marker_v0(b: Buffer, p: int) -> tuple[WritableTxnMarker, int]:
-    producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
-    topics, p = read_array(_decode_writable_txn_marker_topic_v0, 6, b, p + 11)
-    coordinator_epoch = unpack_i(b, p)[0]
-    return WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch), p + 4
+def _decode_items_writable_txn_marker_v0(b: Buffer, p: int, n: int) -> tuple[tuple[WritableTxnMarker, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
+        topics, p = read_array(_decode_items_writable_txn_marker_topic_v0, 6, b, p + 11)
+        coordinator_epoch = unpack_i(b, p)[0]
+        values.append(WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_v0(o: WritableTxnMarker, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarker:
-        raise TypeError
-    out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
-    write_array(_encode_writable_txn_marker_topic_v0, o.topics, out)
-    out(pack_i(o.coordinator_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_writable_txn_marker_v0(values: tuple[WritableTxnMarker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarker:
+            raise TypeError
+        out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
+        write_array(_encode_items_writable_txn_marker_topic_v0, o.topics, out)
+        out(pack_i(o.coordinator_epoch))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_write_txn_markers_request_v0(b: Buffer, p: int) -> tuple[WriteTxnMarkersRequest, int]:
-    markers, p = read_array(_decode_writable_txn_marker_v0, 19, b, p)
+    markers, p = read_array(_decode_items_writable_txn_marker_v0, 19, b, p)
     return WriteTxnMarkersRequest(markers), p
 
 
 def _encode_write_txn_markers_request_v0(o: WriteTxnMarkersRequest, out: Append) -> None:
-    write_array(_encode_writable_txn_marker_v0, o.markers, out)
+    write_array(_encode_items_writable_txn_marker_v0, o.markers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_writable_txn_marker_topic_v1(b: Buffer, p: int) -> tuple[WritableTxnMarkerTopic, int]:
-    name, p = read_compact_string(b, p)
-    partition_indexes, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return WritableTxnMarkerTopic(name, partition_indexes, **tagged), p
-    return WritableTxnMarkerTopic(name, partition_indexes), p + 1
+def _decode_items_writable_txn_marker_topic_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[WritableTxnMarkerTopic, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partition_indexes, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(WritableTxnMarkerTopic(name, partition_indexes, **tagged))
+        else:
+            values.append(WritableTxnMarkerTopic(name, partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_topic_v1(o: WritableTxnMarkerTopic, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarkerTopic:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_writable_txn_marker_topic_v1(values: tuple[WritableTxnMarkerTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarkerTopic:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_writable_txn_marker_v1(b: Buffer, p: int) -> tuple[WritableTxnMarker, int]:
-    producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
-    topics, p = read_compact_array(_decode_writable_txn_marker_topic_v1, 3, b, p + 11)
-    coordinator_epoch = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return WritableTxnMarker(
-            producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, **tagged,
-        ), p
-    return WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch), p + 5
+def _decode_items_writable_txn_marker_v1(b: Buffer, p: int, n: int) -> tuple[tuple[WritableTxnMarker, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
+        topics, p = read_compact_array(_decode_items_writable_txn_marker_topic_v1, 3, b, p + 11)
+        coordinator_epoch = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(WritableTxnMarker(
+                producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, **tagged,
+            ))
+        else:
+            values.append(WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_v1(o: WritableTxnMarker, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarker:
-        raise TypeError
-    out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
-    write_compact_array(_encode_writable_txn_marker_topic_v1, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.coordinator_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.coordinator_epoch))
+def _encode_items_writable_txn_marker_v1(values: tuple[WritableTxnMarker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarker:
+            raise TypeError
+        out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
+        write_compact_array(_encode_items_writable_txn_marker_topic_v1, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.coordinator_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.coordinator_epoch))
 
 
 def _decode_write_txn_markers_request_v1(b: Buffer, p: int) -> tuple[WriteTxnMarkersRequest, int]:
-    markers, p = read_compact_array(_decode_writable_txn_marker_v1, 17, b, p)
+    markers, p = read_compact_array(_decode_items_writable_txn_marker_v1, 17, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return WriteTxnMarkersRequest(markers, **tagged), p
@@ -355,41 +380,48 @@ def _decode_write_txn_markers_request_v1(b: Buffer, p: int) -> tuple[WriteTxnMar
 
 
 def _encode_write_txn_markers_request_v1(o: WriteTxnMarkersRequest, out: Append) -> None:
-    write_compact_array(_encode_writable_txn_marker_v1, o.markers, out)
+    write_compact_array(_encode_items_writable_txn_marker_v1, o.markers, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
         out(NO_TAGS)
 
 
-def _decode_writable_txn_marker_v2(b: Buffer, p: int) -> tuple[WritableTxnMarker, int]:
-    producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
-    topics, p = read_compact_array(_decode_writable_txn_marker_topic_v1, 3, b, p + 11)
-    coordinator_epoch, transaction_version = unpack_ib(b, p)
-    if b[p + 5]:
-        tagged, p = read_tags({}, b, p + 5)
-        return WritableTxnMarker(
-            producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version, **tagged,
-        ), p
-    return WritableTxnMarker(
-        producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
-    ), p + 6
+def _decode_items_writable_txn_marker_v2(b: Buffer, p: int, n: int) -> tuple[tuple[WritableTxnMarker, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
+        topics, p = read_compact_array(_decode_items_writable_txn_marker_topic_v1, 3, b, p + 11)
+        coordinator_epoch, transaction_version = unpack_ib(b, p)
+        if b[p + 5]:
+            tagged, p = read_tags({}, b, p + 5)
+            values.append(WritableTxnMarker(
+                producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
+                **tagged,
+            ))
+        else:
+            values.append(WritableTxnMarker(
+                producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
+            ))
+            p += 6
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_v2(o: WritableTxnMarker, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarker:
-        raise TypeError
-    out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
-    write_compact_array(_encode_writable_txn_marker_topic_v1, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_ib(o.coordinator_epoch, o.transaction_version))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ibx(o.coordinator_epoch, o.transaction_version))
+def _encode_items_writable_txn_marker_v2(values: tuple[WritableTxnMarker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarker:
+            raise TypeError
+        out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
+        write_compact_array(_encode_items_writable_txn_marker_topic_v1, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_ib(o.coordinator_epoch, o.transaction_version))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ibx(o.coordinator_epoch, o.transaction_version))
 
 
 def _decode_write_txn_markers_request_v2(b: Buffer, p: int) -> tuple[WriteTxnMarkersRequest, int]:
-    markers, p = read_compact_array(_decode_writable_txn_marker_v2, 18, b, p)
+    markers, p = read_compact_array(_decode_items_writable_txn_marker_v2, 18, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return WriteTxnMarkersRequest(markers, **tagged), p
@@ -397,7 +429,7 @@ def _decode_write_txn_markers_request_v2(b: Buffer, p: int) -> tuple[WriteTxnMar
 
 
 def _encode_write_txn_markers_request_v2(o: WriteTxnMarkersRequest, out: Append) -> None:
-    write_compact_array(_encode_writable_txn_marker_v2, o.markers, out)
+    write_compact_array(_encode_items_writable_txn_marker_v2, o.markers, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -409,23 +441,11 @@ WriteTxnMarkersRequest.codec = Codec(
     TABLE,
     classes=(WritableTxnMarkerTopic, WritableTxnMarker, WriteTxnMarkersRequest),
     decoders=(
-        _decode_writable_txn_marker_topic_v0,
-        _decode_writable_txn_marker_v0,
-        _decode_write_txn_markers_request_v0,
-        _decode_writable_txn_marker_topic_v1,
-        _decode_writable_txn_marker_v1,
-        _decode_write_txn_markers_request_v1,
-        _decode_writable_txn_marker_v2,
+        _decode_write_txn_markers_request_v0, _decode_write_txn_markers_request_v1,
         _decode_write_txn_markers_request_v2,
     ),
     encoders=(
-        _encode_writable_txn_marker_topic_v0,
-        _encode_writable_txn_marker_v0,
-        _encode_write_txn_markers_request_v0,
-        _encode_writable_txn_marker_topic_v1,
-        _encode_writable_txn_marker_v1,
-        _encode_write_txn_markers_request_v1,
-        _encode_writable_txn_marker_v2,
+        _encode_write_txn_markers_request_v0, _encode_write_txn_markers_request_v1,
         _encode_write_txn_markers_request_v2,
     ),
 )

@@ -76,10 +76,6 @@ ZkMigrationStateRecord.codec = Codec(
     ZkMigrationStateRecord,
     TABLE,
     classes=(ZkMigrationStateRecord,),
-    decoders=(
-        _decode_zk_migration_state_record_v0,
-    ),
-    encoders=(
-        _encode_zk_migration_state_record_v0,
-    ),
+    decoders=(_decode_zk_migration_state_record_v0,),
+    encoders=(_encode_zk_migration_state_record_v0,),
 )

@@ -138,8 +138,8 @@ class Engine(Protocol):
 class Codec:
     """The layouts of one message, the functions generated from them, and the engine that runs.
 
-    `decoders` and `encoders` are given in the order of `table.layouts`; None stands for a layout that small input could
-    make allocate much, which no generated function may execute.
+    `decoders` and `encoders` are those of the versions, in order; None stands for a version that only the interpreter
+    may decode, because small input could make it allocate much.
     """
 
     def __init__(
@@ -153,8 +153,8 @@ class Codec:
         self.message = message
         self.table = table
         self.classes = classes
-        self.decoders = {table.first_version + i: decoders[root] for i, root in enumerate(table.roots)}
-        self.encoders = {table.first_version + i: encoders[root] for i, root in enumerate(table.roots)}
+        self.decoders = dict(enumerate(decoders, table.first_version))
+        self.encoders = dict(enumerate(encoders, table.first_version))
         self.holds_bytes = any(
             op.code & KIND_MASK in (BYTES, RECORDS) for layout in table.layouts for op in layout.all_ops()
         )

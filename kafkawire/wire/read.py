@@ -1,7 +1,7 @@
 """Readers: bytes -> values. The words that generated decoders are written in.
 
 Every reader takes the buffer (`bytes`, or a `memoryview` of bytes) and a position, and returns the value and the
-position behind it. Readers are fast and say nothing about what is wrong: on bytes they cannot read they raise one of
+position behind it; `Items` read a given number of structs in a row. Readers are fast and say nothing about what is wrong: on bytes they cannot read they raise one of
 `FAILURES`, or return a position behind the buffer's end; the caller then replays the bytes in the interpreter, which
 knows how to explain. What they accept is what Kafka's `ByteBufferAccessor` and generated `read()` accept.
 """
@@ -9,8 +9,8 @@ knows how to explain. What they accept is what Kafka's `ByteBufferAccessor` and 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from itertools import starmap
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from kafkawire.wire.values import MAX_STRING, MAX_TAGS, ZERO_UUID, Buffer, Tagge
 
 T = TypeVar("T")
 Reader = Callable[[Buffer, int], tuple[T, int]]
+Items = Callable[[Buffer, int, int], tuple[tuple[T, ...], int]]
 
 #: What a reader may raise on malformed bytes.
 FAILURES = (ValueError, IndexError, struct.error)
@@ -29,7 +30,9 @@ _int64 = struct.Struct(">q").unpack_from
 _uint16 = struct.Struct(">H").unpack_from
 _uint32 = struct.Struct(">I").unpack_from
 _float64 = struct.Struct(">d").unpack_from
-_new_uuid, _set = object.__new__, object.__setattr__
+_from_bytes = int.from_bytes
+_new = object.__new__
+_set_int, _set_is_safe = (vars(UUID)[slot].__set__ for slot in ("int", "is_safe"))
 _SAFE = ZERO_UUID.is_safe
 
 
@@ -39,11 +42,6 @@ _SAFE = ZERO_UUID.is_safe
 def unpacker(layout: str) -> Callable[[Buffer, int], tuple[Any, ...]]:
     """A reader of a run of fixed-size fields: struct codes without byte order, `unpacker("ih")(b, p)`."""
     return struct.Struct(">" + layout).unpack_from
-
-
-def iterator(layout: str) -> Callable[[Buffer], Iterator[tuple[Any, ...]]]:
-    """An iterator over equal runs of fixed-size fields."""
-    return struct.Struct(">" + layout).iter_unpack
 
 
 def read_bool(b: Buffer, p: int) -> tuple[bool, int]:
@@ -86,12 +84,12 @@ def read_uuid(b: Buffer, p: int) -> tuple[UUID, int]:
 
 def make_uuid(raw: bytes) -> UUID:
     """The uuid of 16 bytes; built without `UUID.__init__`, which checks what needs no check here."""
-    number = int.from_bytes(raw, "big")
+    number = _from_bytes(raw, "big")
     if not number:
         return ZERO_UUID
-    value = _new_uuid(UUID)
-    _set(value, "int", number)
-    _set(value, "is_safe", _SAFE)
+    value = _new(UUID)
+    _set_int(value, number)
+    _set_is_safe(value, _SAFE)
     return value
 
 
@@ -121,6 +119,12 @@ def read_length(b: Buffer, p: int) -> tuple[int, int]:
     n = b[p]
     if n < 128:
         return n - 1, p + 1
+    second = b[p + 1]
+    if second < 128:
+        return n - 129 + (second << 7), p + 2
+    third = b[p + 2]
+    if third < 128:
+        return n - 129 + (second - 128 << 7) + (third << 14), p + 3
     n, p = read_uvarint(b, p)
     # The smallest int minus 1 is the largest in Java.
     return (n - 1 if n != -0x80000000 else 0x7FFFFFFF), p
@@ -192,12 +196,16 @@ def read_compact_bytes(b: Buffer, p: int) -> tuple[Any, int]:
     n, p = read_length(b, p)
     if n < 0:
         raise ValueError
-    return b[p : p + n], p + n
+    e = p + n
+    return b[p:e], e
 
 
 def read_compact_nullable_bytes(b: Buffer, p: int) -> tuple[Any, int]:
     n, p = read_length(b, p)
-    return (None, p) if n < 0 else (b[p : p + n], p + n)
+    if n < 0:
+        return None, p
+    e = p + n
+    return b[p:e], e
 
 
 # Arrays --------------------------------------------------------------------------------------------------------------
@@ -205,51 +213,100 @@ def read_compact_nullable_bytes(b: Buffer, p: int) -> tuple[Any, int]:
 # refused before anything is allocated.
 
 
-def _items(item: Reader[T], size: int, n: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+def read_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+    n = _int32(b, p)[0]
+    p += 4
+    if n < 0 or n * size > len(b) - p:
+        raise ValueError
+    return items(b, p, n)
+
+
+def read_nullable_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
+    return (None, p + 4) if _int32(b, p)[0] < 0 else read_array(items, size, b, p)
+
+
+def read_compact_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+    n = b[p]
+    if 0 < n < 128:
+        n -= 1
+        p += 1
+    else:
+        n, p = read_length(b, p)
+    if n < 0 or n * size > len(b) - p:
+        raise ValueError
+    return items(b, p, n)
+
+
+def read_compact_nullable_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
+    n = b[p]
+    if n < 128:
+        n -= 1
+        p += 1
+    else:
+        n, p = read_length(b, p)
+    if n < 0:
+        return None, p
     if n * size > len(b) - p:
         raise ValueError
-    values = []
-    for _ in range(n):
-        value, p = item(b, p)
-        values.append(value)
-    return tuple(values), p
+    return items(b, p, n)
 
 
-def read_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
-    n = _int32(b, p)[0]
-    if n < 0:
-        raise ValueError
-    return _items(item, size, n, b, p + 4)
+def _arrays(item: Reader[T], size: int, compact_item: Reader[T], compact_size: int) -> tuple[Reader[Any], ...]:
+    """Readers of an array of what `item` reads: plain, nullable, compact, compact and nullable."""
+    items, compact_items = each(item), each(compact_item)
+    return (
+        partial(read_array, items, size),
+        partial(read_nullable_array, items, size),
+        partial(read_compact_array, compact_items, compact_size),
+        partial(read_compact_nullable_array, compact_items, compact_size),
+    )
 
 
-def read_nullable_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
-    n = _int32(b, p)[0]
-    return (None, p + 4) if n < 0 else _items(item, size, n, b, p + 4)
+def each(item: Reader[T]) -> Items[T]:
+    """Reads elements one by one."""
+
+    def items(b: Buffer, p: int, n: int) -> tuple[tuple[T, ...], int]:
+        values = []
+        for _ in range(n):
+            value, p = item(b, p)
+            values.append(value)
+        return tuple(values), p
+
+    return items
 
 
-def read_compact_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
-    n, p = read_length(b, p)
-    if n < 0:
-        raise ValueError
-    return _items(item, size, n, b, p)
+read_strings, read_nullable_strings, read_compact_strings, read_compact_nullable_strings = _arrays(
+    read_string, 2, read_compact_string, 1
+)
+read_blobs, read_nullable_blobs, read_compact_blobs, read_compact_nullable_blobs = _arrays(
+    read_bytes, 4, read_compact_bytes, 1
+)
+read_uuids, read_nullable_uuids, read_compact_uuids, read_compact_nullable_uuids = _arrays(read_uuid, 16, read_uuid, 16)
 
 
-def read_compact_nullable_array(item: Reader[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
-    n, p = read_length(b, p)
-    return (None, p) if n < 0 else _items(item, size, n, b, p)
+class _Numbers(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
+    """Count -> what unpacks so many numbers of one struct code; the small counts are kept."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def __missing__(self, n: int) -> Callable[[Buffer, int], tuple[Any, ...]]:
+        unpack = unpacker(f"{n}{self.code}")
+        if n <= 64:
+            self[n] = unpack
+        return unpack
 
 
-def _numbers(code: str) -> tuple[Reader[Any], Reader[Any], Reader[Any], Reader[Any]]:
+def _number_arrays(code: str) -> tuple[Reader[Any], Reader[Any], Reader[Any], Reader[Any]]:
     """Readers of an array of numbers of one struct code: plain, nullable, compact, compact and nullable."""
     size = struct.calcsize(">" + code)
-    few = [struct.Struct(f">{n}{code}").unpack_from for n in range(65)]
+    numbers = _Numbers(code)
 
     def read(b: Buffer, p: int, n: int) -> tuple[tuple[Any, ...], int]:
-        if n <= 64:
-            return few[n](b, p), p + n * size
-        if n * size > len(b) - p:
+        e = p + n * size
+        if e > len(b):
             raise ValueError
-        return struct.unpack_from(f">{n}{code}", b, p), p + n * size
+        return numbers[n](b, p), e
 
     def plain(b: Buffer, p: int) -> tuple[Any, int]:
         n = _int32(b, p)[0]
@@ -263,79 +320,45 @@ def _numbers(code: str) -> tuple[Reader[Any], Reader[Any], Reader[Any], Reader[A
 
     def compact(b: Buffer, p: int) -> tuple[Any, int]:
         n = b[p]
-        if 0 < n <= 65:
-            return few[n - 1](b, p + 1), p + 1 + (n - 1) * size
+        if 0 < n <= 64:
+            n -= 1
+            p += 1
+            return numbers[n](b, p), p + n * size
         n, p = read_length(b, p)
         if n < 0:
             raise ValueError
         return read(b, p, n)
 
     def compact_nullable(b: Buffer, p: int) -> tuple[Any, int]:
+        if 0 < b[p] <= 64:
+            return compact(b, p)
         n, p = read_length(b, p)
         return (None, p) if n < 0 else read(b, p, n)
 
     return plain, nullable, compact, compact_nullable
 
 
-read_bools, read_nullable_bools, read_compact_bools, read_compact_nullable_bools = _numbers("?")
-read_int8s, read_nullable_int8s, read_compact_int8s, read_compact_nullable_int8s = _numbers("b")
-read_int16s, read_nullable_int16s, read_compact_int16s, read_compact_nullable_int16s = _numbers("h")
-read_int32s, read_nullable_int32s, read_compact_int32s, read_compact_nullable_int32s = _numbers("i")
-read_int64s, read_nullable_int64s, read_compact_int64s, read_compact_nullable_int64s = _numbers("q")
-read_uint16s, read_nullable_uint16s, read_compact_uint16s, read_compact_nullable_uint16s = _numbers("H")
-read_uint32s, read_nullable_uint32s, read_compact_uint32s, read_compact_nullable_uint32s = _numbers("I")
-read_float64s, read_nullable_float64s, read_compact_float64s, read_compact_nullable_float64s = _numbers("d")
-
-
-class Rows:
-    """A reader of `n` structs that hold only fixed-size fields, all at once.
-
-    `layout` are the struct codes of the fields; in a flexible version (`flexible`) each struct ends in a tag count, and
-    where all of them are 0 the whole stride is read in C. Otherwise, and for a struct with tags, `item` reads one.
-    """
-
-    __slots__ = ("cls", "flexible", "item", "rows", "size")
-
-    def __init__(self, cls: Callable[..., T], item: Reader[T], layout: str, flexible: bool) -> None:
-        self.cls = cls
-        self.item = item
-        self.flexible = flexible
-        self.rows = iterator(layout + "x" * flexible)
-        self.size = struct.calcsize(">" + layout) + flexible
-
-    def read(self, b: Buffer, p: int, n: int) -> tuple[tuple[Any, ...], int]:
-        size = self.size
-        e = p + n * size
-        if e <= len(b) and (not self.flexible or bytes(b[p + size - 1 : e : size]).count(0) == n):
-            return tuple(starmap(self.cls, self.rows(b[p:e]))), e
-        return _items(self.item, size, n, b, p)
-
-
-def read_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
-    n = _int32(b, p)[0]
-    if n < 0:
-        raise ValueError
-    return rows.read(b, p + 4, n)
-
-
-def read_nullable_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
-    n = _int32(b, p)[0]
-    return (None, p + 4) if n < 0 else rows.read(b, p + 4, n)
-
-
-def read_compact_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
-    n, p = read_length(b, p)
-    if n < 0:
-        raise ValueError
-    return rows.read(b, p, n)
-
-
-def read_compact_nullable_rows(rows: Rows, b: Buffer, p: int) -> tuple[Any, int]:
-    n, p = read_length(b, p)
-    return (None, p) if n < 0 else rows.read(b, p, n)
+read_bools, read_nullable_bools, read_compact_bools, read_compact_nullable_bools = _number_arrays("?")
+read_int8s, read_nullable_int8s, read_compact_int8s, read_compact_nullable_int8s = _number_arrays("b")
+read_int16s, read_nullable_int16s, read_compact_int16s, read_compact_nullable_int16s = _number_arrays("h")
+read_int32s, read_nullable_int32s, read_compact_int32s, read_compact_nullable_int32s = _number_arrays("i")
+read_int64s, read_nullable_int64s, read_compact_int64s, read_compact_nullable_int64s = _number_arrays("q")
+read_uint16s, read_nullable_uint16s, read_compact_uint16s, read_compact_nullable_uint16s = _number_arrays("H")
+read_uint32s, read_nullable_uint32s, read_compact_uint32s, read_compact_nullable_uint32s = _number_arrays("I")
+read_float64s, read_nullable_float64s, read_compact_float64s, read_compact_nullable_float64s = _number_arrays("d")
 
 
 # Structs -------------------------------------------------------------------------------------------------------------
+
+
+def read_one(items: Items[T]) -> Reader[T]:
+    """The reader of a single struct that is otherwise read in arrays."""
+
+    def item(b: Buffer, p: int) -> tuple[T, int]:
+        values, p = items(b, p, 1)
+        return values[0], p
+
+    return item
 
 
 def read_nullable_struct(item: Reader[T], b: Buffer, p: int) -> tuple[T | None, int]:
@@ -365,13 +388,17 @@ def read_tags(tags: ReadTags, b: Buffer, p: int) -> tuple[dict[str, Any], int]:
     values: dict[str, Any] = {}
     unknown: list[TaggedField] = []
     for _ in range(count):
-        tag, p = read_uvarint(b, p)
-        size, p = read_uvarint(b, p)
+        tag, size = b[p], b[p + 1]
+        p += 2
+        if tag > 127 or size > 127:
+            tag, p = read_uvarint(b, p - 2)
+            size, p = read_uvarint(b, p)
         if tag in tags:
             known = tags[tag]
             if known is None:
                 raise ValueError
-            values[known[0]], p = known[1](b, p)
+            attribute, read = known
+            values[attribute], p = read(b, p)
         else:
             e = p + size
             if size < 0 or e > len(b):

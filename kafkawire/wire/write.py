@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -17,6 +18,8 @@ from kafkawire.wire.values import BOOLS, MAX_STRING, MAX_TAGS, Buffer, is_octets
 T = TypeVar("T")
 Append = Callable[[Buffer], object]
 Writer = Callable[[T, Append], None]
+#: Writes the elements of an array, without their count.
+Items = Callable[[tuple[T, ...], Append], None]
 
 #: What a writer may raise on a value that the layout cannot carry.
 FAILURES = (ValueError, TypeError, AttributeError, KeyError, OverflowError, struct.error)
@@ -48,12 +51,18 @@ def _long_uvarint(n: int) -> bytes:
     return bytes(out)
 
 
-_UVARINTS = [_long_uvarint(n) for n in range(16384)]
+_UVARINTS = [bytes([n]) for n in range(128)]
 
 
 def uvarint(n: int) -> bytes:
     """The unsigned varint of a number from 0 to 2^31 - 1."""
-    return _UVARINTS[n] if 0 <= n < 16384 else _long_uvarint(n)
+    if 0 <= n < 128:
+        return _UVARINTS[n]
+    if 0 < n < 16384:
+        return bytes((n & 127 | 128, n >> 7))
+    if 0 < n < 2097152:
+        return bytes((n & 127 | 128, n >> 7 & 127 | 128, n >> 14))
+    return _long_uvarint(n)
 
 
 def _scalar(code: str) -> Writer[Any]:
@@ -86,7 +95,10 @@ def write_uuid(value: UUID, out: Append) -> None:
 
 
 def _text(value: str) -> bytes:
-    raw = value.encode("utf-8", "surrogateescape")
+    try:
+        raw = value.encode()
+    except UnicodeEncodeError:
+        raw = value.encode("utf-8", "surrogateescape")
     if len(raw) > MAX_STRING:
         raise ValueError
     return raw
@@ -106,11 +118,17 @@ def write_nullable_string(value: Any, out: Append) -> None:
 
 
 def write_compact_string(value: Any, out: Append) -> None:
-    raw = value.encode("utf-8", "surrogateescape")
+    try:
+        raw = value.encode()
+    except UnicodeEncodeError:
+        raw = value.encode("utf-8", "surrogateescape")
     n = len(raw)
-    if n > MAX_STRING:
+    if n < 127:
+        out(_UVARINTS[n + 1])
+    elif n <= MAX_STRING:
+        out(uvarint(n + 1))
+    else:
         raise ValueError
-    out(uvarint(n + 1))
     out(raw)
 
 
@@ -162,76 +180,136 @@ def _check_array(values: Any) -> None:
         raise TypeError
 
 
-def write_array(item: Writer[T], values: Any, out: Append) -> None:
+def write_array(items: Items[T], values: Any, out: Append) -> None:
     if values.__class__ is not tuple:
         _check_array(values)
     out(_int32(len(values)))
-    for value in values:
-        item(value, out)
+    items(values, out)
 
 
-def write_nullable_array(item: Writer[T], values: Any, out: Append) -> None:
+def write_nullable_array(items: Items[T], values: Any, out: Append) -> None:
     if values is None:
         out(_NULL_4)
     else:
-        write_array(item, values, out)
+        write_array(items, values, out)
 
 
-def write_compact_array(item: Writer[T], values: Any, out: Append) -> None:
+def write_compact_array(items: Items[T], values: Any, out: Append) -> None:
     if values.__class__ is not tuple:
         _check_array(values)
     out(uvarint(len(values) + 1))
-    for value in values:
-        item(value, out)
+    items(values, out)
 
 
-def write_compact_nullable_array(item: Writer[T], values: Any, out: Append) -> None:
+def write_compact_nullable_array(items: Items[T], values: Any, out: Append) -> None:
     if values is None:
         out(_COMPACT_NULL)
     else:
-        write_compact_array(item, values, out)
+        write_compact_array(items, values, out)
 
 
-#: For each struct code, the packers of 0 to 64 numbers.
-_FEW = {code: [struct.Struct(f">{n}{code}").pack for n in range(65)] for code in "?bhiqHId"}
+def _arrays(item: Writer[Any], compact_item: Writer[Any]) -> tuple[Writer[Any], ...]:
+    """Writers of an array of what `item` writes: plain, nullable, compact, compact and nullable."""
+    items, compact_items = each(item), each(compact_item)
+    return (
+        partial(write_array, items),
+        partial(write_nullable_array, items),
+        partial(write_compact_array, compact_items),
+        partial(write_compact_nullable_array, compact_items),
+    )
 
 
-def _numbers(code: str, n: int, values: Any) -> bytes:
-    if values.__class__ is not tuple:
-        _check_array(values)
-    if code == "?":
-        values = [BOOLS[value] for value in values]
-    return _FEW[code][n](*values) if n <= 64 else struct.pack(f">{n}{code}", *values)
+def each(item: Writer[T]) -> Items[T]:
+    """Writes elements one by one."""
+
+    def items(values: tuple[T, ...], out: Append) -> None:
+        for value in values:
+            item(value, out)
+
+    return items
 
 
-def write_numbers(code: str, values: Any, out: Append) -> None:
-    """An array of fixed-size numbers, by their struct code."""
-    n = len(values)
-    out(_int32(n))
-    out(_numbers(code, n, values))
+write_strings, write_nullable_strings, write_compact_strings, write_compact_nullable_strings = _arrays(
+    write_string, write_compact_string
+)
+write_blobs, write_nullable_blobs, write_compact_blobs, write_compact_nullable_blobs = _arrays(
+    write_bytes, write_compact_bytes
+)
+write_uuids, write_nullable_uuids, write_compact_uuids, write_compact_nullable_uuids = _arrays(write_uuid, write_uuid)
 
 
-def write_nullable_numbers(code: str, values: Any, out: Append) -> None:
-    if values is None:
-        out(_NULL_4)
-    else:
-        write_numbers(code, values, out)
+class _Numbers(dict[int, Callable[..., bytes]]):
+    """Count -> what packs it, as `prefix`, and so many numbers of one struct code; the small counts are kept."""
+
+    def __init__(self, prefix: str, code: str) -> None:
+        self.prefix, self.code = prefix, code
+
+    def __missing__(self, n: int) -> Callable[..., bytes]:
+        pack = packer(f"{self.prefix}{n}{self.code}")
+        if n <= 64:
+            self[n] = pack
+        return pack
 
 
-def write_compact_numbers(code: str, values: Any, out: Append) -> None:
-    n = len(values)
-    out(uvarint(n + 1))
-    out(_numbers(code, n, values))
+def _number_arrays(code: str) -> tuple[Writer[Any], Writer[Any], Writer[Any], Writer[Any]]:
+    """Writers of an array of numbers of one struct code: plain, nullable, compact, compact and nullable."""
+    numbers, compact_numbers = _Numbers("i", code), _Numbers("B", code)
+
+    def plain(values: Any, out: Append) -> None:
+        if values.__class__ is not tuple:
+            _check_array(values)
+        if code == "?":
+            values = [BOOLS[value] for value in values]
+        n = len(values)
+        out(numbers[n](n, *values))
+
+    def nullable(values: Any, out: Append) -> None:
+        if values is None:
+            out(_NULL_4)
+        else:
+            plain(values, out)
+
+    def compact(values: Any, out: Append) -> None:
+        if values.__class__ is not tuple:
+            _check_array(values)
+        if code == "?":
+            values = [BOOLS[value] for value in values]
+        n = len(values)
+        if n < 127:
+            out(compact_numbers[n](n + 1, *values))
+        else:
+            out(_long_uvarint(n + 1))
+            out(struct.pack(f">{n}{code}", *values))
+
+    def compact_nullable(values: Any, out: Append) -> None:
+        if values is None:
+            out(_COMPACT_NULL)
+        else:
+            compact(values, out)
+
+    return plain, nullable, compact, compact_nullable
 
 
-def write_compact_nullable_numbers(code: str, values: Any, out: Append) -> None:
-    if values is None:
-        out(_COMPACT_NULL)
-    else:
-        write_compact_numbers(code, values, out)
+write_bools, write_nullable_bools, write_compact_bools, write_compact_nullable_bools = _number_arrays("?")
+write_int8s, write_nullable_int8s, write_compact_int8s, write_compact_nullable_int8s = _number_arrays("b")
+write_int16s, write_nullable_int16s, write_compact_int16s, write_compact_nullable_int16s = _number_arrays("h")
+write_int32s, write_nullable_int32s, write_compact_int32s, write_compact_nullable_int32s = _number_arrays("i")
+write_int64s, write_nullable_int64s, write_compact_int64s, write_compact_nullable_int64s = _number_arrays("q")
+write_uint16s, write_nullable_uint16s, write_compact_uint16s, write_compact_nullable_uint16s = _number_arrays("H")
+write_uint32s, write_nullable_uint32s, write_compact_uint32s, write_compact_nullable_uint32s = _number_arrays("I")
+write_float64s, write_nullable_float64s, write_compact_float64s, write_compact_nullable_float64s = _number_arrays("d")
 
 
 # Structs -------------------------------------------------------------------------------------------------------------
+
+
+def write_one(items: Items[T]) -> Writer[T]:
+    """The writer of a single struct that is otherwise written in arrays."""
+
+    def item(value: T, out: Append) -> None:
+        items((value,), out)
+
+    return item
 
 
 def write_struct(item: Writer[T], value: Any, out: Append) -> None:

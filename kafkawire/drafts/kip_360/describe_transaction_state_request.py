@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_array, read_string
+from kafkawire.wire.read import read_strings
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_array, write_string
+from kafkawire.wire.write import Append, write_strings
 
 
 class DescribeTransactionStateRequest(Message, frozen=True):
@@ -69,12 +69,12 @@ TABLE = Table(
 
 
 def _decode_describe_transaction_state_request_v0(b: Buffer, p: int) -> tuple[DescribeTransactionStateRequest, int]:
-    transactional_ids, p = read_array(read_string, 2, b, p)
+    transactional_ids, p = read_strings(b, p)
     return DescribeTransactionStateRequest(transactional_ids), p
 
 
 def _encode_describe_transaction_state_request_v0(o: DescribeTransactionStateRequest, out: Append) -> None:
-    write_array(write_string, o.transactional_ids, out)
+    write_strings(o.transactional_ids, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -83,10 +83,6 @@ DescribeTransactionStateRequest.codec = Codec(
     DescribeTransactionStateRequest,
     TABLE,
     classes=(DescribeTransactionStateRequest,),
-    decoders=(
-        _decode_describe_transaction_state_request_v0,
-    ),
-    encoders=(
-        _encode_describe_transaction_state_request_v0,
-    ),
+    decoders=(_decode_describe_transaction_state_request_v0,),
+    encoders=(_encode_describe_transaction_state_request_v0,),
 )

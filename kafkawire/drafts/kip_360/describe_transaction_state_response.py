@@ -16,7 +16,7 @@ from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import read_array, read_int32s, read_string, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_array, write_numbers, write_string
+from kafkawire.wire.write import Append, packer, write_array, write_int32s, write_string
 
 
 class TopicPartitions(Struct, frozen=True):
@@ -159,45 +159,53 @@ TABLE = Table(
 unpack_hqh, pack_hqh = unpacker("hqh"), packer("hqh")
 
 
-def _decode_topic_partitions_v0(b: Buffer, p: int) -> tuple[TopicPartitions, int]:
-    topic_name, p = read_string(b, p)
-    partition_ids, p = read_int32s(b, p)
-    return TopicPartitions(topic_name, partition_ids), p
+def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+    values = []
+    for _ in range(n):
+        topic_name, p = read_string(b, p)
+        partition_ids, p = read_int32s(b, p)
+        values.append(TopicPartitions(topic_name, partition_ids))
+    return tuple(values), p
 
 
-def _encode_topic_partitions_v0(o: TopicPartitions, out: Append) -> None:
-    if o.__class__ is not TopicPartitions:
-        raise TypeError
-    write_string(o.topic_name, out)
-    write_numbers("i", o.partition_ids, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicPartitions:
+            raise TypeError
+        write_string(o.topic_name, out)
+        write_int32s(o.partition_ids, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_transaction_state_v0(b: Buffer, p: int) -> tuple[TransactionState, int]:
-    error, producer_id, epoch = unpack_hqh(b, p)
-    state, p = read_string(b, p + 12)
-    partitions, p = read_array(_decode_topic_partitions_v0, 6, b, p)
-    return TransactionState(error, producer_id, epoch, state, partitions), p
+def _decode_items_transaction_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TransactionState, ...], int]:
+    values = []
+    for _ in range(n):
+        error, producer_id, epoch = unpack_hqh(b, p)
+        state, p = read_string(b, p + 12)
+        partitions, p = read_array(_decode_items_topic_partitions_v0, 6, b, p)
+        values.append(TransactionState(error, producer_id, epoch, state, partitions))
+    return tuple(values), p
 
 
-def _encode_transaction_state_v0(o: TransactionState, out: Append) -> None:
-    if o.__class__ is not TransactionState:
-        raise TypeError
-    out(pack_hqh(o.error, o.producer_id, o.epoch))
-    write_string(o.state, out)
-    write_array(_encode_topic_partitions_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_transaction_state_v0(values: tuple[TransactionState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TransactionState:
+            raise TypeError
+        out(pack_hqh(o.error, o.producer_id, o.epoch))
+        write_string(o.state, out)
+        write_array(_encode_items_topic_partitions_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_describe_transaction_state_response_v0(b: Buffer, p: int) -> tuple[DescribeTransactionStateResponse, int]:
-    states, p = read_array(_decode_transaction_state_v0, 18, b, p)
+    states, p = read_array(_decode_items_transaction_state_v0, 18, b, p)
     return DescribeTransactionStateResponse(states), p
 
 
 def _encode_describe_transaction_state_response_v0(o: DescribeTransactionStateResponse, out: Append) -> None:
-    write_array(_encode_transaction_state_v0, o.states, out)
+    write_array(_encode_items_transaction_state_v0, o.states, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
@@ -206,14 +214,6 @@ DescribeTransactionStateResponse.codec = Codec(
     DescribeTransactionStateResponse,
     TABLE,
     classes=(TopicPartitions, TransactionState, DescribeTransactionStateResponse),
-    decoders=(
-        _decode_topic_partitions_v0,
-        _decode_transaction_state_v0,
-        _decode_describe_transaction_state_response_v0,
-    ),
-    encoders=(
-        _encode_topic_partitions_v0,
-        _encode_transaction_state_v0,
-        _encode_describe_transaction_state_response_v0,
-    ),
+    decoders=(_decode_describe_transaction_state_response_v0,),
+    encoders=(_encode_describe_transaction_state_response_v0,),
 )

@@ -17,7 +17,7 @@ from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import read_int32s, read_nullable_array, read_string, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_nullable_array, write_numbers, write_string
+from kafkawire.wire.write import Append, packer, write_int32s, write_nullable_array, write_string
 
 
 class TxnPartition(Struct, frozen=True):
@@ -185,26 +185,30 @@ unpack_hqhib, pack_hqhib = unpacker("hqhib"), packer("hqhib")
 unpack_qq, pack_qq = unpacker("qq"), packer("qq")
 
 
-def _decode_txn_partition_v1(b: Buffer, p: int) -> tuple[TxnPartition, int]:
-    topic, p = read_string(b, p)
-    partitions, p = read_int32s(b, p)
-    return TxnPartition(topic, partitions), p
+def _decode_items_txn_partition_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TxnPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        topic, p = read_string(b, p)
+        partitions, p = read_int32s(b, p)
+        values.append(TxnPartition(topic, partitions))
+    return tuple(values), p
 
 
-def _encode_txn_partition_v1(o: TxnPartition, out: Append) -> None:
-    if o.__class__ is not TxnPartition:
-        raise TypeError
-    write_string(o.topic, out)
-    write_numbers("i", o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_txn_partition_v1(values: tuple[TxnPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TxnPartition:
+            raise TypeError
+        write_string(o.topic, out)
+        write_int32s(o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_transaction_state_value_instance_epoch_v1(b: Buffer, p: int) -> tuple[
     TransactionStateValueInstanceEpoch, int,
 ]:
     instance_epoch, producer_id, producer_epoch, txn_timeout_duration, txn_status = unpack_hqhib(b, p)
-    txn_partitions, p = read_nullable_array(_decode_txn_partition_v1, 6, b, p + 17)
+    txn_partitions, p = read_nullable_array(_decode_items_txn_partition_v1, 6, b, p + 17)
     txn_last_update_time, txn_start_time = unpack_qq(b, p)
     return TransactionStateValueInstanceEpoch(
         instance_epoch, producer_id, producer_epoch, txn_timeout_duration, txn_status, txn_partitions,
@@ -214,7 +218,7 @@ def _decode_transaction_state_value_instance_epoch_v1(b: Buffer, p: int) -> tupl
 
 def _encode_transaction_state_value_instance_epoch_v1(o: TransactionStateValueInstanceEpoch, out: Append) -> None:
     out(pack_hqhib(o.instance_epoch, o.producer_id, o.producer_epoch, o.txn_timeout_duration, o.txn_status))
-    write_nullable_array(_encode_txn_partition_v1, o.txn_partitions, out)
+    write_nullable_array(_encode_items_txn_partition_v1, o.txn_partitions, out)
     out(pack_qq(o.txn_last_update_time, o.txn_start_time))
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
@@ -224,12 +228,6 @@ TransactionStateValueInstanceEpoch.codec = Codec(
     TransactionStateValueInstanceEpoch,
     TABLE,
     classes=(TxnPartition, TransactionStateValueInstanceEpoch),
-    decoders=(
-        _decode_txn_partition_v1,
-        _decode_transaction_state_value_instance_epoch_v1,
-    ),
-    encoders=(
-        _encode_txn_partition_v1,
-        _encode_transaction_state_value_instance_epoch_v1,
-    ),
+    decoders=(_decode_transaction_state_value_instance_epoch_v1,),
+    encoders=(_encode_transaction_state_value_instance_epoch_v1,),
 )

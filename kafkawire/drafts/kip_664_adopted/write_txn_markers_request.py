@@ -16,10 +16,8 @@ from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, INT16, INT32, INT64, STR
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     ReadTags,
-    Rows,
     read_array,
     read_compact_array,
-    read_compact_rows,
     read_compact_string,
     read_int32s,
     read_int64,
@@ -28,6 +26,7 @@ from kafkawire.wire.read import (
     unpacker,
 )
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -37,8 +36,8 @@ from kafkawire.wire.write import (
     write_array,
     write_compact_array,
     write_compact_string,
+    write_int32s,
     write_int64,
-    write_numbers,
     write_string,
     write_tags,
 )
@@ -277,64 +276,79 @@ pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
 unpack_qht, pack_qht = unpacker("qh?"), packer("qh?")
 
 
-def _decode_request_topic_v0(b: Buffer, p: int) -> tuple[RequestTopic, int]:
-    name, p = read_string(b, p)
-    partition_indexes, p = read_int32s(b, p)
-    return RequestTopic(name, partition_indexes), p
+def _decode_items_request_topic_v0(b: Buffer, p: int, n: int) -> tuple[tuple[RequestTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partition_indexes, p = read_int32s(b, p)
+        values.append(RequestTopic(name, partition_indexes))
+    return tuple(values), p
 
 
-def _encode_request_topic_v0(o: RequestTopic, out: Append) -> None:
-    if o.__class__ is not RequestTopic:
-        raise TypeError
-    if o.partitions != ():
-        raise ValueError("partitions")
-    write_string(o.name, out)
-    write_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_request_topic_v0(values: tuple[RequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not RequestTopic:
+            raise TypeError
+        if o.partitions != ():
+            raise ValueError("partitions")
+        write_string(o.name, out)
+        write_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_writable_txn_marker_v0(b: Buffer, p: int) -> tuple[WritableTxnMarker, int]:
-    producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
-    topics, p = read_array(_decode_request_topic_v0, 6, b, p + 11)
-    coordinator_epoch = unpack_i(b, p)[0]
-    return WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch), p + 4
+def _decode_items_writable_txn_marker_v0(b: Buffer, p: int, n: int) -> tuple[tuple[WritableTxnMarker, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
+        topics, p = read_array(_decode_items_request_topic_v0, 6, b, p + 11)
+        coordinator_epoch = unpack_i(b, p)[0]
+        values.append(WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch))
+        p += 4
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_v0(o: WritableTxnMarker, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarker:
-        raise TypeError
-    out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
-    write_array(_encode_request_topic_v0, o.topics, out)
-    out(pack_i(o.coordinator_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_writable_txn_marker_v0(values: tuple[WritableTxnMarker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarker:
+            raise TypeError
+        out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
+        write_array(_encode_items_request_topic_v0, o.topics, out)
+        out(pack_i(o.coordinator_epoch))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_write_txn_markers_request_v0(b: Buffer, p: int) -> tuple[WriteTxnMarkersRequest, int]:
-    markers, p = read_array(_decode_writable_txn_marker_v0, 19, b, p)
+    markers, p = read_array(_decode_items_writable_txn_marker_v0, 19, b, p)
     return WriteTxnMarkersRequest(markers), p
 
 
 def _encode_write_txn_markers_request_v0(o: WriteTxnMarkersRequest, out: Append) -> None:
-    write_array(_encode_writable_txn_marker_v0, o.markers, out)
+    write_array(_encode_items_writable_txn_marker_v0, o.markers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_request_partition_v1(b: Buffer, p: int) -> tuple[RequestPartition, int]:
-    partition_index = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags(_TAGS_REQUEST_PARTITION_V1, b, p + 4)
-        return RequestPartition(partition_index, **tagged), p
-    return RequestPartition(partition_index), p + 5
+def _decode_items_request_partition_v1(b: Buffer, p: int, n: int) -> tuple[tuple[RequestPartition, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags(_TAGS_REQUEST_PARTITION_V1, b, p + 4)
+            values.append(RequestPartition(partition_index, **tagged))
+        else:
+            values.append(RequestPartition(partition_index))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_request_partition_v1(o: RequestPartition, out: Append) -> None:
-    if o.__class__ is not RequestPartition:
-        raise TypeError
-    out(pack_i(o.partition_index))
-    write_tags(_TAGGED_REQUEST_PARTITION_V1, _TAGS_REQUEST_PARTITION_V1, o, out)
+def _encode_items_request_partition_v1(values: tuple[RequestPartition, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not RequestPartition:
+            raise TypeError
+        out(pack_i(o.partition_index))
+        write_tags(_TAGGED_REQUEST_PARTITION_V1, _TAGS_REQUEST_PARTITION_V1, o, out)
 
 
 _TAGS_REQUEST_PARTITION_V1: ReadTags = {
@@ -343,57 +357,69 @@ _TAGS_REQUEST_PARTITION_V1: ReadTags = {
 _TAGGED_REQUEST_PARTITION_V1: WriteTags = (
     (0, "txn_start_offset", 0, write_int64),
 )
-_rows_request_partition_v1 = Rows(RequestPartition, _decode_request_partition_v1, "i", True)
+_rows_request_partition_v1 = rows(RequestPartition, _decode_items_request_partition_v1, "i", True)
 
 
-def _decode_request_topic_v1(b: Buffer, p: int) -> tuple[RequestTopic, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_request_partition_v1, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return RequestTopic(name, partitions=partitions, **tagged), p
-    return RequestTopic(name, partitions=partitions), p + 1
+def _decode_items_request_topic_v1(b: Buffer, p: int, n: int) -> tuple[tuple[RequestTopic, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_request_partition_v1, 5, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(RequestTopic(name, partitions=partitions, **tagged))
+        else:
+            values.append(RequestTopic(name, partitions=partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_request_topic_v1(o: RequestTopic, out: Append) -> None:
-    if o.__class__ is not RequestTopic:
-        raise TypeError
-    if o.partition_indexes != ():
-        raise ValueError("partition_indexes")
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_request_partition_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_request_topic_v1(values: tuple[RequestTopic, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not RequestTopic:
+            raise TypeError
+        if o.partition_indexes != ():
+            raise ValueError("partition_indexes")
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_request_partition_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_writable_txn_marker_v1(b: Buffer, p: int) -> tuple[WritableTxnMarker, int]:
-    producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
-    topics, p = read_compact_array(_decode_request_topic_v1, 3, b, p + 11)
-    coordinator_epoch = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return WritableTxnMarker(
-            producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, **tagged,
-        ), p
-    return WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch), p + 5
+def _decode_items_writable_txn_marker_v1(b: Buffer, p: int, n: int) -> tuple[tuple[WritableTxnMarker, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, producer_epoch, transaction_result = unpack_qht(b, p)
+        topics, p = read_compact_array(_decode_items_request_topic_v1, 3, b, p + 11)
+        coordinator_epoch = unpack_i(b, p)[0]
+        if b[p + 4]:
+            tagged, p = read_tags({}, b, p + 4)
+            values.append(WritableTxnMarker(
+                producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, **tagged,
+            ))
+        else:
+            values.append(WritableTxnMarker(producer_id, producer_epoch, transaction_result, topics, coordinator_epoch))
+            p += 5
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_v1(o: WritableTxnMarker, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarker:
-        raise TypeError
-    out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
-    write_compact_array(_encode_request_topic_v1, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.coordinator_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.coordinator_epoch))
+def _encode_items_writable_txn_marker_v1(values: tuple[WritableTxnMarker, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarker:
+            raise TypeError
+        out(pack_qht(o.producer_id, o.producer_epoch, BOOLS[o.transaction_result]))
+        write_compact_array(_encode_items_request_topic_v1, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            out(pack_i(o.coordinator_epoch))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ix(o.coordinator_epoch))
 
 
 def _decode_write_txn_markers_request_v1(b: Buffer, p: int) -> tuple[WriteTxnMarkersRequest, int]:
-    markers, p = read_compact_array(_decode_writable_txn_marker_v1, 17, b, p)
+    markers, p = read_compact_array(_decode_items_writable_txn_marker_v1, 17, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return WriteTxnMarkersRequest(markers, **tagged), p
@@ -401,7 +427,7 @@ def _decode_write_txn_markers_request_v1(b: Buffer, p: int) -> tuple[WriteTxnMar
 
 
 def _encode_write_txn_markers_request_v1(o: WriteTxnMarkersRequest, out: Append) -> None:
-    write_compact_array(_encode_writable_txn_marker_v1, o.markers, out)
+    write_compact_array(_encode_items_writable_txn_marker_v1, o.markers, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -412,22 +438,6 @@ WriteTxnMarkersRequest.codec = Codec(
     WriteTxnMarkersRequest,
     TABLE,
     classes=(RequestPartition, RequestTopic, WritableTxnMarker, WriteTxnMarkersRequest),
-    decoders=(
-        _decode_request_topic_v0,
-        _decode_writable_txn_marker_v0,
-        _decode_write_txn_markers_request_v0,
-        _decode_request_partition_v1,
-        _decode_request_topic_v1,
-        _decode_writable_txn_marker_v1,
-        _decode_write_txn_markers_request_v1,
-    ),
-    encoders=(
-        _encode_request_topic_v0,
-        _encode_writable_txn_marker_v0,
-        _encode_write_txn_markers_request_v0,
-        _encode_request_partition_v1,
-        _encode_request_topic_v1,
-        _encode_writable_txn_marker_v1,
-        _encode_write_txn_markers_request_v1,
-    ),
+    decoders=(_decode_write_txn_markers_request_v0, _decode_write_txn_markers_request_v1),
+    encoders=(_encode_write_txn_markers_request_v0, _encode_write_txn_markers_request_v1),
 )

@@ -13,8 +13,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import Rows, read_compact_array, read_compact_rows, read_compact_string, read_tags, unpacker
+from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
 
@@ -229,78 +230,96 @@ unpack_qiiqq, pack_qiiqq = unpacker("qiiqq"), packer("qiiqq")
 pack_qiiqqx = packer("qiiqqx")  # with the count of tagged fields behind it: 0
 
 
-def _decode_producer_state_v0(b: Buffer, p: int) -> tuple[ProducerState, int]:
-    producer_id, producer_epoch, last_sequence, last_timestamp, current_txn_start_timestamp = unpack_qiiqq(b, p)
-    if b[p + 32]:
-        tagged, p = read_tags({}, b, p + 32)
-        return ProducerState(
-            producer_id, producer_epoch, last_sequence, last_timestamp, current_txn_start_timestamp, **tagged,
-        ), p
-    return ProducerState(
-        producer_id, producer_epoch, last_sequence, last_timestamp, current_txn_start_timestamp,
-    ), p + 33
+def _decode_items_producer_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ProducerState, ...], int]:
+    values = []
+    for _ in range(n):
+        producer_id, producer_epoch, last_sequence, last_timestamp, current_txn_start_timestamp = unpack_qiiqq(b, p)
+        if b[p + 32]:
+            tagged, p = read_tags({}, b, p + 32)
+            values.append(ProducerState(
+                producer_id, producer_epoch, last_sequence, last_timestamp, current_txn_start_timestamp, **tagged,
+            ))
+        else:
+            values.append(ProducerState(
+                producer_id, producer_epoch, last_sequence, last_timestamp, current_txn_start_timestamp,
+            ))
+            p += 33
+    return tuple(values), p
 
 
-def _encode_producer_state_v0(o: ProducerState, out: Append) -> None:
-    if o.__class__ is not ProducerState:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qiiqq(
-            o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.current_txn_start_timestamp,
-        ))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qiiqqx(
-            o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.current_txn_start_timestamp,
-        ))
+def _encode_items_producer_state_v0(values: tuple[ProducerState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not ProducerState:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_qiiqq(
+                o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.current_txn_start_timestamp,
+            ))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_qiiqqx(
+                o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.current_txn_start_timestamp,
+            ))
 
 
-_rows_producer_state_v0 = Rows(ProducerState, _decode_producer_state_v0, "qiiqq", True)
+_rows_producer_state_v0 = rows(ProducerState, _decode_items_producer_state_v0, "qiiqq", True)
 
 
-def _decode_partition_response_v0(b: Buffer, p: int) -> tuple[PartitionResponse, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    active_producers, p = read_compact_rows(_rows_producer_state_v0, b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PartitionResponse(partition_index, error_code, active_producers, **tagged), p
-    return PartitionResponse(partition_index, error_code, active_producers), p + 1
+def _decode_items_partition_response_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        active_producers, p = read_compact_array(_rows_producer_state_v0, 33, b, p + 6)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(PartitionResponse(partition_index, error_code, active_producers, **tagged))
+        else:
+            values.append(PartitionResponse(partition_index, error_code, active_producers))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_partition_response_v0(o: PartitionResponse, out: Append) -> None:
-    if o.__class__ is not PartitionResponse:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    write_compact_array(_encode_producer_state_v0, o.active_producers, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_partition_response_v0(values: tuple[PartitionResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResponse:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        write_compact_array(_encode_items_producer_state_v0, o.active_producers, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_topic_response_v0(b: Buffer, p: int) -> tuple[TopicResponse, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_array(_decode_partition_response_v0, 8, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicResponse(name, partitions, **tagged), p
-    return TopicResponse(name, partitions), p + 1
+def _decode_items_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicResponse, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_decode_items_partition_response_v0, 8, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicResponse(name, partitions, **tagged))
+        else:
+            values.append(TopicResponse(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_response_v0(o: TopicResponse, out: Append) -> None:
-    if o.__class__ is not TopicResponse:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_response_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_response_v0(values: tuple[TopicResponse, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicResponse:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_response_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_producers_response_v0(b: Buffer, p: int) -> tuple[DescribeProducersResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_response_v0, 3, b, p + 4)
+    topics, p = read_compact_array(_decode_items_topic_response_v0, 3, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeProducersResponse(throttle_time_ms, topics, **tagged), p
@@ -309,7 +328,7 @@ def _decode_describe_producers_response_v0(b: Buffer, p: int) -> tuple[DescribeP
 
 def _encode_describe_producers_response_v0(o: DescribeProducersResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_topic_response_v0, o.topics, out)
+    write_compact_array(_encode_items_topic_response_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -320,16 +339,6 @@ DescribeProducersResponse.codec = Codec(
     DescribeProducersResponse,
     TABLE,
     classes=(ProducerState, PartitionResponse, TopicResponse, DescribeProducersResponse),
-    decoders=(
-        _decode_producer_state_v0,
-        _decode_partition_response_v0,
-        _decode_topic_response_v0,
-        _decode_describe_producers_response_v0,
-    ),
-    encoders=(
-        _encode_producer_state_v0,
-        _encode_partition_response_v0,
-        _encode_topic_response_v0,
-        _encode_describe_producers_response_v0,
-    ),
+    decoders=(_decode_describe_producers_response_v0,),
+    encoders=(_encode_describe_producers_response_v0,),
 )

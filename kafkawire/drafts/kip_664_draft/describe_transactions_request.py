@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags
+from kafkawire.wire.read import read_compact_strings, read_tags
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import NO_TAGS, Append, write_compact_strings, write_tags
 
 
 class DescribeTransactionsRequest(Message, frozen=True):
@@ -67,7 +67,7 @@ TABLE = Table(
 
 
 def _decode_describe_transactions_request_v0(b: Buffer, p: int) -> tuple[DescribeTransactionsRequest, int]:
-    transactional_ids, p = read_compact_array(read_compact_string, 1, b, p)
+    transactional_ids, p = read_compact_strings(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeTransactionsRequest(transactional_ids, **tagged), p
@@ -75,7 +75,7 @@ def _decode_describe_transactions_request_v0(b: Buffer, p: int) -> tuple[Describ
 
 
 def _encode_describe_transactions_request_v0(o: DescribeTransactionsRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.transactional_ids, out)
+    write_compact_strings(o.transactional_ids, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -86,10 +86,6 @@ DescribeTransactionsRequest.codec = Codec(
     DescribeTransactionsRequest,
     TABLE,
     classes=(DescribeTransactionsRequest,),
-    decoders=(
-        _decode_describe_transactions_request_v0,
-    ),
-    encoders=(
-        _encode_describe_transactions_request_v0,
-    ),
+    decoders=(_decode_describe_transactions_request_v0,),
+    encoders=(_encode_describe_transactions_request_v0,),
 )

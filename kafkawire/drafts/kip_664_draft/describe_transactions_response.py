@@ -15,13 +15,14 @@ from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT16, INT32, INT64, STR
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import read_compact_array, read_compact_int32s, read_compact_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import shaped
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
     Append,
     packer,
     write_compact_array,
-    write_compact_numbers,
+    write_compact_int32s,
     write_compact_string,
     write_tags,
 )
@@ -211,61 +212,79 @@ unpack_h, pack_h = unpacker("h"), packer("h")
 unpack_i, pack_i = unpacker("i"), packer("i")
 
 
-def _decode_topic_data_v0(b: Buffer, p: int) -> tuple[TopicData, int]:
-    partition_indexes, p = read_compact_int32s(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicData(partition_indexes, **tagged), p
-    return TopicData(partition_indexes), p + 1
+def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_indexes, p = read_compact_int32s(b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicData(partition_indexes, **tagged))
+        else:
+            values.append(TopicData(partition_indexes))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_data_v0(o: TopicData, out: Append) -> None:
-    if o.__class__ is not TopicData:
-        raise TypeError
-    write_compact_numbers("i", o.partition_indexes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicData:
+            raise TypeError
+        write_compact_int32s(o.partition_indexes, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_transaction_state_v0(b: Buffer, p: int) -> tuple[TransactionState, int]:
-    error_code = unpack_h(b, p)[0]
-    transactional_id, p = read_compact_string(b, p + 2)
-    (
-        transaction_state, transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch,
-    ) = unpack_biqqi(b, p)
-    topic_partitions, p = read_compact_array(_decode_topic_data_v0, 2, b, p + 25)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TransactionState(
-            error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
-            producer_id, producer_epoch, topic_partitions, **tagged,
-        ), p
-    return TransactionState(
-        error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
-        producer_id, producer_epoch, topic_partitions,
-    ), p + 1
+_rows_topic_data_v0 = shaped(
+    lambda rows, e1: [TopicData(r[0:e1]) for r in rows], _decode_items_topic_data_v0, " [i ", True,
+)
 
 
-def _encode_transaction_state_v0(o: TransactionState, out: Append) -> None:
-    if o.__class__ is not TransactionState:
-        raise TypeError
-    out(pack_h(o.error_code))
-    write_compact_string(o.transactional_id, out)
-    out(pack_biqqi(
-        o.transaction_state, o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch,
-    ))
-    write_compact_array(_encode_topic_data_v0, o.topic_partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _decode_items_transaction_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TransactionState, ...], int]:
+    values = []
+    for _ in range(n):
+        error_code = unpack_h(b, p)[0]
+        transactional_id, p = read_compact_string(b, p + 2)
+        (
+            transaction_state, transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch,
+        ) = unpack_biqqi(b, p)
+        topic_partitions, p = read_compact_array(_rows_topic_data_v0, 2, b, p + 25)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TransactionState(
+                error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
+                producer_id, producer_epoch, topic_partitions, **tagged,
+            ))
+        else:
+            values.append(TransactionState(
+                error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
+                producer_id, producer_epoch, topic_partitions,
+            ))
+            p += 1
+    return tuple(values), p
+
+
+def _encode_items_transaction_state_v0(values: tuple[TransactionState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TransactionState:
+            raise TypeError
+        out(pack_h(o.error_code))
+        write_compact_string(o.transactional_id, out)
+        out(pack_biqqi(
+            o.transaction_state, o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id,
+            o.producer_epoch,
+        ))
+        write_compact_array(_encode_items_topic_data_v0, o.topic_partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_describe_transactions_response_v0(b: Buffer, p: int) -> tuple[DescribeTransactionsResponse, int]:
     throttle_time_ms = unpack_i(b, p)[0]
-    transaction_states, p = read_compact_array(_decode_transaction_state_v0, 30, b, p + 4)
+    transaction_states, p = read_compact_array(_decode_items_transaction_state_v0, 30, b, p + 4)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return DescribeTransactionsResponse(throttle_time_ms, transaction_states, **tagged), p
@@ -274,7 +293,7 @@ def _decode_describe_transactions_response_v0(b: Buffer, p: int) -> tuple[Descri
 
 def _encode_describe_transactions_response_v0(o: DescribeTransactionsResponse, out: Append) -> None:
     out(pack_i(o.throttle_time_ms))
-    write_compact_array(_encode_transaction_state_v0, o.transaction_states, out)
+    write_compact_array(_encode_items_transaction_state_v0, o.transaction_states, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -285,14 +304,6 @@ DescribeTransactionsResponse.codec = Codec(
     DescribeTransactionsResponse,
     TABLE,
     classes=(TopicData, TransactionState, DescribeTransactionsResponse),
-    decoders=(
-        _decode_topic_data_v0,
-        _decode_transaction_state_v0,
-        _decode_describe_transactions_response_v0,
-    ),
-    encoders=(
-        _encode_topic_data_v0,
-        _encode_transaction_state_v0,
-        _encode_describe_transactions_response_v0,
-    ),
+    decoders=(_decode_describe_transactions_response_v0,),
+    encoders=(_encode_describe_transactions_response_v0,),
 )

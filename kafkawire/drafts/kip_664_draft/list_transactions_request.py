@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, STRING, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_array, read_compact_string, read_tags
+from kafkawire.wire.read import read_compact_strings, read_tags
 from kafkawire.wire.spec import Field, MessageSpec
 from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.write import NO_TAGS, Append, write_compact_strings, write_tags
 
 
 class ListTransactionsRequest(Message, frozen=True):
@@ -60,7 +60,7 @@ TABLE = Table(
 
 
 def _decode_list_transactions_request_v0(b: Buffer, p: int) -> tuple[ListTransactionsRequest, int]:
-    states_filter, p = read_compact_array(read_compact_string, 1, b, p)
+    states_filter, p = read_compact_strings(b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListTransactionsRequest(states_filter, **tagged), p
@@ -68,7 +68,7 @@ def _decode_list_transactions_request_v0(b: Buffer, p: int) -> tuple[ListTransac
 
 
 def _encode_list_transactions_request_v0(o: ListTransactionsRequest, out: Append) -> None:
-    write_compact_array(write_compact_string, o.states_filter, out)
+    write_compact_strings(o.states_filter, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -79,10 +79,6 @@ ListTransactionsRequest.codec = Codec(
     ListTransactionsRequest,
     TABLE,
     classes=(ListTransactionsRequest,),
-    decoders=(
-        _decode_list_transactions_request_v0,
-    ),
-    encoders=(
-        _encode_list_transactions_request_v0,
-    ),
+    decoders=(_decode_list_transactions_request_v0,),
+    encoders=(_encode_list_transactions_request_v0,),
 )

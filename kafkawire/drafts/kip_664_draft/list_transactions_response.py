@@ -126,31 +126,37 @@ unpack_ih, pack_ih = unpacker("ih"), packer("ih")
 unpack_q, pack_q = unpacker("q"), packer("q")
 
 
-def _decode_transaction_state_v0(b: Buffer, p: int) -> tuple[TransactionState, int]:
-    transactional_id, p = read_compact_string(b, p)
-    producer_id = unpack_q(b, p)[0]
-    transaction_state, p = read_compact_string(b, p + 8)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TransactionState(transactional_id, producer_id, transaction_state, **tagged), p
-    return TransactionState(transactional_id, producer_id, transaction_state), p + 1
+def _decode_items_transaction_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TransactionState, ...], int]:
+    values = []
+    for _ in range(n):
+        transactional_id, p = read_compact_string(b, p)
+        producer_id = unpack_q(b, p)[0]
+        transaction_state, p = read_compact_string(b, p + 8)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TransactionState(transactional_id, producer_id, transaction_state, **tagged))
+        else:
+            values.append(TransactionState(transactional_id, producer_id, transaction_state))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_transaction_state_v0(o: TransactionState, out: Append) -> None:
-    if o.__class__ is not TransactionState:
-        raise TypeError
-    write_compact_string(o.transactional_id, out)
-    out(pack_q(o.producer_id))
-    write_compact_string(o.transaction_state, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_transaction_state_v0(values: tuple[TransactionState, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TransactionState:
+            raise TypeError
+        write_compact_string(o.transactional_id, out)
+        out(pack_q(o.producer_id))
+        write_compact_string(o.transaction_state, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_list_transactions_response_v0(b: Buffer, p: int) -> tuple[ListTransactionsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    transaction_states, p = read_compact_array(_decode_transaction_state_v0, 11, b, p + 6)
+    transaction_states, p = read_compact_array(_decode_items_transaction_state_v0, 11, b, p + 6)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return ListTransactionsResponse(throttle_time_ms, error_code, transaction_states, **tagged), p
@@ -159,7 +165,7 @@ def _decode_list_transactions_response_v0(b: Buffer, p: int) -> tuple[ListTransa
 
 def _encode_list_transactions_response_v0(o: ListTransactionsResponse, out: Append) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_transaction_state_v0, o.transaction_states, out)
+    write_compact_array(_encode_items_transaction_state_v0, o.transaction_states, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -170,12 +176,6 @@ ListTransactionsResponse.codec = Codec(
     ListTransactionsResponse,
     TABLE,
     classes=(TransactionState, ListTransactionsResponse),
-    decoders=(
-        _decode_transaction_state_v0,
-        _decode_list_transactions_response_v0,
-    ),
-    encoders=(
-        _encode_transaction_state_v0,
-        _encode_list_transactions_response_v0,
-    ),
+    decoders=(_decode_list_transactions_response_v0,),
+    encoders=(_encode_list_transactions_response_v0,),
 )

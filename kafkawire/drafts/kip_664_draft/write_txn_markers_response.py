@@ -12,18 +12,9 @@ from typing import ClassVar
 
 from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, INT64, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Rows,
-    read_array,
-    read_compact_array,
-    read_compact_rows,
-    read_compact_string,
-    read_rows,
-    read_string,
-    read_tags,
-    unpacker,
-)
+from kafkawire.wire.read import read_array, read_compact_array, read_compact_string, read_string, read_tags, unpacker
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
+from kafkawire.wire.strides import rows
 from kafkawire.wire.values import Buffer, TaggedField
 from kafkawire.wire.write import (
     NO_TAGS,
@@ -221,126 +212,161 @@ pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
 unpack_q, pack_q = unpacker("q"), packer("q")
 
 
-def _decode_partition_result_v0(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    return PartitionResult(partition_index, error_code), p + 6
+def _decode_items_partition_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        values.append(PartitionResult(partition_index, error_code))
+        p += 6
+    return tuple(values), p
 
 
-def _encode_partition_result_v0(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    out(pack_ih(o.partition_index, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_partition_result_v0(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        out(pack_ih(o.partition_index, o.error_code))
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-_rows_partition_result_v0 = Rows(PartitionResult, _decode_partition_result_v0, "ih", False)
+_rows_partition_result_v0 = rows(PartitionResult, _decode_items_partition_result_v0, "ih", False)
 
 
-def _decode_topic_result_v0(b: Buffer, p: int) -> tuple[TopicResult, int]:
-    name, p = read_string(b, p)
-    partitions, p = read_rows(_rows_partition_result_v0, b, p)
-    return TopicResult(name, partitions), p
+def _decode_items_topic_result_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_string(b, p)
+        partitions, p = read_array(_rows_partition_result_v0, 6, b, p)
+        values.append(TopicResult(name, partitions))
+    return tuple(values), p
 
 
-def _encode_topic_result_v0(o: TopicResult, out: Append) -> None:
-    if o.__class__ is not TopicResult:
-        raise TypeError
-    write_string(o.name, out)
-    write_array(_encode_partition_result_v0, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_topic_result_v0(values: tuple[TopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicResult:
+            raise TypeError
+        write_string(o.name, out)
+        write_array(_encode_items_partition_result_v0, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
-def _decode_writable_txn_marker_result_v0(b: Buffer, p: int) -> tuple[WritableTxnMarkerResult, int]:
-    producer_id = unpack_q(b, p)[0]
-    topics, p = read_array(_decode_topic_result_v0, 6, b, p + 8)
-    return WritableTxnMarkerResult(producer_id, topics), p
+def _decode_items_writable_txn_marker_result_v0(b: Buffer, p: int, n: int) -> tuple[
+    tuple[WritableTxnMarkerResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        producer_id = unpack_q(b, p)[0]
+        topics, p = read_array(_decode_items_topic_result_v0, 6, b, p + 8)
+        values.append(WritableTxnMarkerResult(producer_id, topics))
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_result_v0(o: WritableTxnMarkerResult, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarkerResult:
-        raise TypeError
-    out(pack_q(o.producer_id))
-    write_array(_encode_topic_result_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _encode_items_writable_txn_marker_result_v0(values: tuple[WritableTxnMarkerResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarkerResult:
+            raise TypeError
+        out(pack_q(o.producer_id))
+        write_array(_encode_items_topic_result_v0, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            raise ValueError("unknown_tagged_fields")
 
 
 def _decode_write_txn_markers_response_v0(b: Buffer, p: int) -> tuple[WriteTxnMarkersResponse, int]:
-    markers, p = read_array(_decode_writable_txn_marker_result_v0, 12, b, p)
+    markers, p = read_array(_decode_items_writable_txn_marker_result_v0, 12, b, p)
     return WriteTxnMarkersResponse(markers), p
 
 
 def _encode_write_txn_markers_response_v0(o: WriteTxnMarkersResponse, out: Append) -> None:
-    write_array(_encode_writable_txn_marker_result_v0, o.markers, out)
+    write_array(_encode_items_writable_txn_marker_result_v0, o.markers, out)
     if o.unknown_tagged_fields != ():
         raise ValueError("unknown_tagged_fields")
 
 
-def _decode_partition_result_v1(b: Buffer, p: int) -> tuple[PartitionResult, int]:
-    partition_index, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return PartitionResult(partition_index, error_code, **tagged), p
-    return PartitionResult(partition_index, error_code), p + 7
+def _decode_items_partition_result_v1(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionResult, ...], int]:
+    values = []
+    for _ in range(n):
+        partition_index, error_code = unpack_ih(b, p)
+        if b[p + 6]:
+            tagged, p = read_tags({}, b, p + 6)
+            values.append(PartitionResult(partition_index, error_code, **tagged))
+        else:
+            values.append(PartitionResult(partition_index, error_code))
+            p += 7
+    return tuple(values), p
 
 
-def _encode_partition_result_v1(o: PartitionResult, out: Append) -> None:
-    if o.__class__ is not PartitionResult:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.partition_index, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.partition_index, o.error_code))
+def _encode_items_partition_result_v1(values: tuple[PartitionResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not PartitionResult:
+            raise TypeError
+        if o.unknown_tagged_fields != ():
+            out(pack_ih(o.partition_index, o.error_code))
+            write_tags((), {}, o, out)
+        else:
+            out(pack_ihx(o.partition_index, o.error_code))
 
 
-_rows_partition_result_v1 = Rows(PartitionResult, _decode_partition_result_v1, "ih", True)
+_rows_partition_result_v1 = rows(PartitionResult, _decode_items_partition_result_v1, "ih", True)
 
 
-def _decode_topic_result_v1(b: Buffer, p: int) -> tuple[TopicResult, int]:
-    name, p = read_compact_string(b, p)
-    partitions, p = read_compact_rows(_rows_partition_result_v1, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return TopicResult(name, partitions, **tagged), p
-    return TopicResult(name, partitions), p + 1
+def _decode_items_topic_result_v1(b: Buffer, p: int, n: int) -> tuple[tuple[TopicResult, ...], int]:
+    values = []
+    for _ in range(n):
+        name, p = read_compact_string(b, p)
+        partitions, p = read_compact_array(_rows_partition_result_v1, 7, b, p)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(TopicResult(name, partitions, **tagged))
+        else:
+            values.append(TopicResult(name, partitions))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_topic_result_v1(o: TopicResult, out: Append) -> None:
-    if o.__class__ is not TopicResult:
-        raise TypeError
-    write_compact_string(o.name, out)
-    write_compact_array(_encode_partition_result_v1, o.partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_topic_result_v1(values: tuple[TopicResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not TopicResult:
+            raise TypeError
+        write_compact_string(o.name, out)
+        write_compact_array(_encode_items_partition_result_v1, o.partitions, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
-def _decode_writable_txn_marker_result_v1(b: Buffer, p: int) -> tuple[WritableTxnMarkerResult, int]:
-    producer_id = unpack_q(b, p)[0]
-    topics, p = read_compact_array(_decode_topic_result_v1, 3, b, p + 8)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return WritableTxnMarkerResult(producer_id, topics, **tagged), p
-    return WritableTxnMarkerResult(producer_id, topics), p + 1
+def _decode_items_writable_txn_marker_result_v1(b: Buffer, p: int, n: int) -> tuple[
+    tuple[WritableTxnMarkerResult, ...], int,
+]:
+    values = []
+    for _ in range(n):
+        producer_id = unpack_q(b, p)[0]
+        topics, p = read_compact_array(_decode_items_topic_result_v1, 3, b, p + 8)
+        if b[p]:
+            tagged, p = read_tags({}, b, p)
+            values.append(WritableTxnMarkerResult(producer_id, topics, **tagged))
+        else:
+            values.append(WritableTxnMarkerResult(producer_id, topics))
+            p += 1
+    return tuple(values), p
 
 
-def _encode_writable_txn_marker_result_v1(o: WritableTxnMarkerResult, out: Append) -> None:
-    if o.__class__ is not WritableTxnMarkerResult:
-        raise TypeError
-    out(pack_q(o.producer_id))
-    write_compact_array(_encode_topic_result_v1, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _encode_items_writable_txn_marker_result_v1(values: tuple[WritableTxnMarkerResult, ...], out: Append) -> None:
+    for o in values:
+        if o.__class__ is not WritableTxnMarkerResult:
+            raise TypeError
+        out(pack_q(o.producer_id))
+        write_compact_array(_encode_items_topic_result_v1, o.topics, out)
+        if o.unknown_tagged_fields != ():
+            write_tags((), {}, o, out)
+        else:
+            out(NO_TAGS)
 
 
 def _decode_write_txn_markers_response_v1(b: Buffer, p: int) -> tuple[WriteTxnMarkersResponse, int]:
-    markers, p = read_compact_array(_decode_writable_txn_marker_result_v1, 10, b, p)
+    markers, p = read_compact_array(_decode_items_writable_txn_marker_result_v1, 10, b, p)
     if b[p]:
         tagged, p = read_tags({}, b, p)
         return WriteTxnMarkersResponse(markers, **tagged), p
@@ -348,7 +374,7 @@ def _decode_write_txn_markers_response_v1(b: Buffer, p: int) -> tuple[WriteTxnMa
 
 
 def _encode_write_txn_markers_response_v1(o: WriteTxnMarkersResponse, out: Append) -> None:
-    write_compact_array(_encode_writable_txn_marker_result_v1, o.markers, out)
+    write_compact_array(_encode_items_writable_txn_marker_result_v1, o.markers, out)
     if o.unknown_tagged_fields != ():
         write_tags((), {}, o, out)
     else:
@@ -359,24 +385,6 @@ WriteTxnMarkersResponse.codec = Codec(
     WriteTxnMarkersResponse,
     TABLE,
     classes=(PartitionResult, TopicResult, WritableTxnMarkerResult, WriteTxnMarkersResponse),
-    decoders=(
-        _decode_partition_result_v0,
-        _decode_topic_result_v0,
-        _decode_writable_txn_marker_result_v0,
-        _decode_write_txn_markers_response_v0,
-        _decode_partition_result_v1,
-        _decode_topic_result_v1,
-        _decode_writable_txn_marker_result_v1,
-        _decode_write_txn_markers_response_v1,
-    ),
-    encoders=(
-        _encode_partition_result_v0,
-        _encode_topic_result_v0,
-        _encode_writable_txn_marker_result_v0,
-        _encode_write_txn_markers_response_v0,
-        _encode_partition_result_v1,
-        _encode_topic_result_v1,
-        _encode_writable_txn_marker_result_v1,
-        _encode_write_txn_markers_response_v1,
-    ),
+    decoders=(_decode_write_txn_markers_response_v0, _decode_write_txn_markers_response_v1),
+    encoders=(_encode_write_txn_markers_response_v0, _encode_write_txn_markers_response_v1),
 )
