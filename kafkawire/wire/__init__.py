@@ -1,7 +1,8 @@
 """Bytes <-> values: what every message's codec is made of. No module here knows a message's name.
 
 - `layout`: op tables, one version of one struct as data; `spec`: what a schema says, as data.
-- `read`, `write`: the words that generated codecs are written in; `interpreter`: executes layouts, and explains.
+- `read`, `write`, `strides`: the words that generated codecs are written in; `interpreter`: executes layouts, and
+  explains.
 - `message`: the base classes `Struct` and `Message`, and `Codec`; `generated`: the engine that runs generated codecs;
   `registry`: a namespace of messages.
 - `json_form`: Kafka's JSON form; `values`: what they all share; `backend`: which engine runs.

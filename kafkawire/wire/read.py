@@ -1,9 +1,10 @@
 """Readers: bytes -> values. The words that generated decoders are written in.
 
 Every reader takes the buffer (`bytes`, or a `memoryview` of bytes) and a position, and returns the value and the
-position behind it; `Items` read a given number of structs in a row. Readers are fast and say nothing about what is wrong: on bytes they cannot read they raise one of
-`FAILURES`, or return a position behind the buffer's end; the caller then replays the bytes in the interpreter, which
-knows how to explain. What they accept is what Kafka's `ByteBufferAccessor` and generated `read()` accept.
+position behind it; `Items` read a given number of structs in a row. Readers are fast and say nothing about what is
+wrong: on bytes they cannot read they raise one of `FAILURES`, or return a position behind the buffer's end; the caller
+then replays the bytes in the interpreter, which knows how to explain. What they accept is what Kafka's
+`ByteBufferAccessor` and generated `read()` accept.
 """
 
 from __future__ import annotations
