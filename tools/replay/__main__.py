@@ -30,7 +30,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tools.replay", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=_DATA)
     folder: Path = parser.parse_args().folder
-    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("stopped", "recovered"):
+        shutil.rmtree(folder / name, ignore_errors=True)
     consumed = {}
     with cluster(1, config=dict(zoo.CONFIG)) as running:
         visit = zoo.Zoo(running.bootstrap, running.log_dirs[1])
