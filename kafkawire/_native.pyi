@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from kafkawire.wire.columns.plan import Plan
 from kafkawire.wire.layout import Table
-from kafkawire.wire.message import Input, Struct
+from kafkawire.wire.message import Struct
+from kafkawire.wire.values import Input
 
 __version__: str
 
@@ -16,7 +17,10 @@ class Codec:
     """Executes the layouts of one message (an `Engine` of `kafkawire.wire.message`)."""
 
     def __init__(self, table: Table, classes: tuple[type[Struct], ...]) -> None: ...
-    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool, /) -> tuple[Any, int] | None: ...
+    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool, /) -> Any | None: ...
+    def decode_from(
+        self, data: Input, version: int, offset: int, strict: bool, copy: bool, /
+    ) -> tuple[Any, int] | None: ...
     def encode(self, value: Any, version: int, /) -> bytes | None: ...
 
 @final

@@ -68,14 +68,14 @@ def refused(cls: type[Message], version: int, data: bytes, *, strict: bool = Fal
 def agree(cls: type[Message], version: int, data: bytes) -> None:
     """All engines accept the bytes, as the same value and to the same end, or all refuse them."""
     error = refused(cls, version, data)
-    found = [engine.decode(data, version, 0, False, True) for engine in readers(cls, version)]
+    found = [engine.decode_from(data, version, 0, False, True) for engine in readers(cls, version)]
     if error is not None:
         assert found == [None] * len(found), error
         with pytest.raises(DecodeError) as caught:
             cls.decode(data, version)
         assert (str(caught.value), caught.value.offset) == (str(error), error.offset)
         assert refused(cls, version, data, strict=True) is not None
-        assert all(engine.decode(data, version, 0, True, True) is None for engine in readers(cls, version))
+        assert all(engine.decode_from(data, version, 0, True, True) is None for engine in readers(cls, version))
         return
     expected, expected_end = cls.codec.interpret(data, version)
     for result in found:
@@ -89,7 +89,7 @@ def canonical(cls: type[Message], version: int, data: bytes, value: Any) -> None
     """Strict accepts exactly the bytes that are written back as they were read."""
     error = refused(cls, version, data, strict=True)
     for engine in readers(cls, version):
-        assert (engine.decode(data, version, 0, True, True) is None) == (error is not None), error
+        assert (engine.decode_from(data, version, 0, True, True) is None) == (error is not None), error
     if error is None:
         assert written(cls.decode(data, version, strict=True), version) == data
     else:
@@ -132,7 +132,7 @@ def round_trip(value: Any, version: int, expected: Any) -> bytes:
             found, end = decode(data, version)
             assert (same(found, expected), end) == (True, len(data))
         for engine in readers(cls, version):
-            read = engine.decode(data, version, 0, strict, True)
+            read = engine.decode_from(data, version, 0, strict, True)
             assert read is not None
             assert (same(read[0], expected), read[1]) == (True, len(data))
         assert same(cls.decode(data, version, strict=strict), expected)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafkawire.wire import read, write
-from kafkawire.wire.values import Buffer
+from kafkawire.wire.values import Buffer, octets
 
 if TYPE_CHECKING:
-    from kafkawire.wire.message import Input
+    from kafkawire.wire.values import Input
 
 Decode = Callable[[Buffer, int], tuple[Any, int]]
 Encode = Callable[[Any, write.Append], None]
@@ -47,7 +47,13 @@ class Generated:
         self.encoders = encoders
         self.holds_bytes = holds_bytes
 
-    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int] | None:
+    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any | None:
+        data = octets(data)
+        found = self.decode_from(data, version, offset, strict, copy)
+        return found[0] if found and found[1] == len(data) else None
+
+    def decode_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int] | None:
+        data = octets(data)
         decoder = self.decoders.get(version)
         if decoder is None or not 0 <= offset <= len(data):
             return None

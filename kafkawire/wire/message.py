@@ -18,14 +18,13 @@ from kafkawire.wire.generated import Decode, Encode, Generated, owned
 from kafkawire.wire.interpreter import Decoder, Encoder, allocation_limit
 from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, Table
 from kafkawire.wire.spec import MessageSpec, StructSpec
-from kafkawire.wire.values import Buffer, TaggedField
+from kafkawire.wire.values import Buffer, TaggedField, octets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from mmap import mmap
     from typing import Self
 
-    Input = bytes | bytearray | memoryview | mmap
+    from kafkawire.wire.values import Input
 
 
 class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
@@ -60,15 +59,8 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
             UnsupportedVersionError: the message has no such version.
             ValueError: `offset` lies outside the data.
         """
-        data = _octets(data)
-        message, end = cls.decode_from(data, version, offset=offset, strict=strict, copy=copy)
-        more = len(data) - end
-        if more:
-            found = f"{more} more byte{'s' * (more != 1)}"
-            raise DecodeError(
-                expected="the end of the message", found=found, offset=end, message=cls.spec.name, version=version
-            )
-        return message
+        message: Self | None = cls.codec.engine.decode(data, version, offset, strict, copy)
+        return cls.codec.replay(data, version, offset, strict, copy) if message is None else message
 
     @classmethod
     def decode_from(
@@ -78,7 +70,8 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
         Raises as `decode` does; ValueError when `offset` lies outside the data.
         """
-        return cls.codec.decode(_octets(data), version, offset, strict, copy)
+        found = cls.codec.engine.decode_from(data, version, offset, strict, copy)
+        return cls.codec.replay_from(data, version, offset, strict, copy) if found is None else found
 
     def encode(self, version: int) -> bytes:
         """The bytes of the message in that version.
@@ -87,7 +80,8 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
             EncodeError: a value that the version cannot carry, with its path.
             UnsupportedVersionError: the message has no such version.
         """
-        return self.codec.encode(self, version)
+        data = self.codec.engine.encode(self, version)
+        return self.codec.rewrite(self, version) if data is None else data
 
     @classmethod
     def decode_prefixed(cls, data: Input, *, strict: bool = False, copy: bool = True) -> tuple[Self, int]:
@@ -97,7 +91,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         coordinator keys the api key (their version is the message's only one).
         """
         spec = cls.spec
-        data = _octets(data)
+        data = octets(data)
         prefix = int.from_bytes(bytes(data[:2]), "big", signed=True) if len(data) >= 2 else None
         if spec.kind == "coordinator-key":
             valid, version = prefix == spec.api_key, spec.valid_versions[-1]
@@ -118,21 +112,21 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         return prefix.to_bytes(2, "big", signed=True) + body
 
 
-def _octets(data: Input) -> Input:
-    """The input with one byte an item, which is what lengths and offsets count."""
-    if isinstance(data, memoryview) and (data.format != "B" or not data.contiguous or data.ndim != 1):
-        return data.cast("B") if data.contiguous else data.tobytes()
-    return data
-
-
 class Engine(Protocol):
     """Executes the layouts of one message. None is for all that only the interpreter can answer, with the error that
     explains: a version that the message does not have, an offset outside the data, bytes or a value that it refuses.
     """
 
-    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool, /) -> tuple[Any, int] | None: ...
+    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool, /) -> Any | None:
+        """The message that begins at `offset` and ends where the data ends."""
 
-    def encode(self, value: Any, version: int, /) -> bytes | None: ...
+    def decode_from(
+        self, data: Input, version: int, offset: int, strict: bool, copy: bool, /
+    ) -> tuple[Any, int] | None:
+        """The message that begins at `offset`, and the offset behind it."""
+
+    def encode(self, value: Any, version: int, /) -> bytes | None:
+        """The message's bytes."""
 
 
 class Codec:
@@ -164,18 +158,21 @@ class Codec:
             else native.Codec(table, classes)
         )
 
-    def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
-        found = self.engine.decode(data, version, offset, strict, copy)
-        # Outside of any except clause, so that the error which explains stands alone.
-        return self._replay(data, version, offset, strict, copy) if found is None else found
+    def replay(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any:
+        """What the engine refused, read by the interpreter to the end of the data."""
+        data = octets(data)
+        message, end = self.replay_from(data, version, offset, strict, copy)
+        more = len(data) - end
+        if more:
+            found = f"{more} more byte{'s' * (more != 1)}"
+            name = self.message.spec.name
+            raise DecodeError(expected="the end of the message", found=found, offset=end, message=name, version=version)
+        return message
 
-    def encode(self, value: Any, version: int) -> bytes:
-        written = self.engine.encode(value, version)
-        return self._rewrite(value, version) if written is None else written
-
-    def _replay(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
+    def replay_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
         """What the engine refused, read by the interpreter."""
         self._check(version)
+        data = octets(data)
         size = len(data)
         if not 0 <= offset <= size:
             raise ValueError(f"offset {offset} lies outside the {size} bytes given")
@@ -186,7 +183,7 @@ class Codec:
         assert found is not None
         return found
 
-    def _rewrite(self, value: Any, version: int) -> bytes:
+    def rewrite(self, value: Any, version: int) -> bytes:
         """What the engine refused, written by the interpreter."""
         self._check(version)
         return self.interpret_encode(value, version)

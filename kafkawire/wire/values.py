@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+    #: What messages are read from.
+    Input = bytes | bytearray | memoryview | mmap
 
 #: What codecs read: `memoryview` for input that is not to be copied.
 Buffer = bytes | bytearray | memoryview
@@ -20,6 +27,13 @@ MAX_TAGS = 10_000
 
 #: What a bool field may hold: True and False, and what is equal to them. Truth alone would write "false" as true.
 BOOLS = {False: False, True: True}
+
+
+def octets(data: Input) -> Input:
+    """The input with one byte an item, which is what lengths and offsets count."""
+    if isinstance(data, memoryview) and (data.format != "B" or not data.contiguous or data.ndim != 1):
+        return data.cast("B") if data.contiguous else data.tobytes()
+    return data
 
 
 def is_octets(value: object) -> bool:

@@ -77,7 +77,7 @@ def _read_java(pair: Pair, answer: Answer, newest: bool) -> str | None:
         return f"another value without a copy: {found}"
     if pair.ours.codec.interpret(data, pair.our_version)[1] != len(data):
         return "the interpreter reads another number of bytes"
-    for name, encode in (("codec", pair.ours.codec.encode), ("interpreter", pair.ours.codec.interpret_encode)):
+    for name, encode in (("codec", pair.ours.encode), ("interpreter", pair.ours.codec.interpret_encode)):
         if encode(ours, pair.our_version) != data:
             return f"the {name} writes other bytes"
     return json_difference(pair, ours, answer, newest)

@@ -49,7 +49,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
         let plan = &self.program.plans[index];
         self.budget -= plan.cost;
         if self.budget < 0 {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         let mut fields = Instance::new(self.py, &self.program.classes[layout.class])?;
         for op in &layout.ops {
@@ -69,9 +69,9 @@ impl<'a, 'py> Decoder<'a, 'py> {
 
     fn tagged(&mut self, index: usize, count: i32, fields: &mut Instance<'_, 'py>) -> Result<(), Stop> {
         let layout = &self.program.layouts[index];
-        let count = usize::try_from(count).map_err(|_| Stop::Refused)?;
+        let count = usize::try_from(count).map_err(|_| Stop)?;
         if count > self.cursor.left().min(MAX_TAGS) {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         let mut unknown: Vec<Object<'py>> = Vec::new();
         for _ in 0..count {
@@ -83,9 +83,9 @@ impl<'a, 'py> Decoder<'a, 'py> {
                 continue;
             }
             if layout.foreign_tags.contains(&number) {
-                return Err(Stop::Refused);
+                return Err(Stop);
             }
-            let data = self.cursor.take(usize::try_from(size).map_err(|_| Stop::Refused)?)?;
+            let data = self.cursor.take(usize::try_from(size).map_err(|_| Stop)?)?;
             let mut field = Instance::new(self.py, &self.program.shared.tagged_field)?;
             field.set(0, objects::integer(self.py, i64::from(number))?);
             field.set(1, objects::bytes(self.py, data)?);
@@ -93,10 +93,18 @@ impl<'a, 'py> Decoder<'a, 'py> {
         }
         if !unknown.is_empty() {
             let mut items = unknown.into_iter();
-            let tuple = objects::tuple(self.py, items.len(), || items.next().ok_or(Stop::Refused))?;
+            let tuple = objects::tuple(self.py, items.len(), || items.next().ok_or(Stop))?;
             fields.set(self.program.classes[layout.class].slots() - 1, tuple);
         }
         Ok(())
+    }
+
+    #[inline]
+    fn integer(&self, value: i64) -> Made<'py> {
+        match self.program.shared.small_integer(value) {
+            Some(known) => Ok(known.bind(self.py).clone()),
+            None => objects::integer(self.py, value),
+        }
     }
 
     #[inline]
@@ -112,7 +120,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
         if op.nullable {
             Ok(self.py.None().into_bound(self.py))
         } else {
-            Err(Stop::Refused)
+            Err(Stop)
         }
     }
 
@@ -121,11 +129,11 @@ impl<'a, 'py> Decoder<'a, 'py> {
             return self.null(op);
         };
         if count > self.cursor.left() / op.item_size(&self.program.layouts) {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         let whole = count as i64 * if op.kind == Kind::Struct { self.program.plans[op.arg].cost } else { 8 };
         if whole > self.budget {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         let py = self.py;
         if op.kind == Kind::Struct {
@@ -143,17 +151,17 @@ impl<'a, 'py> Decoder<'a, 'py> {
         let cursor = &mut self.cursor;
         match op.kind {
             Kind::Bool => Ok(PyBool::new(py, cursor.byte()? != 0).to_owned().into_any()),
-            Kind::Int8 => objects::integer(py, i64::from(cursor.byte()? as i8)),
-            Kind::Int16 => objects::integer(py, i64::from(i16::from_be_bytes(cursor.array()?))),
-            Kind::Int32 => objects::integer(py, i64::from(i32::from_be_bytes(cursor.array()?))),
-            Kind::Int64 => objects::integer(py, i64::from_be_bytes(cursor.array()?)),
-            Kind::Uint16 => objects::integer(py, i64::from(u16::from_be_bytes(cursor.array()?))),
-            Kind::Uint32 => objects::integer(py, i64::from(u32::from_be_bytes(cursor.array()?))),
+            Kind::Int8 => { let number = i64::from(cursor.byte()? as i8); self.integer(number) },
+            Kind::Int16 => { let number = i64::from(i16::from_be_bytes(cursor.array()?)); self.integer(number) },
+            Kind::Int32 => { let number = i64::from(i32::from_be_bytes(cursor.array()?)); self.integer(number) },
+            Kind::Int64 => { let number = i64::from_be_bytes(cursor.array()?); self.integer(number) },
+            Kind::Uint16 => { let number = i64::from(u16::from_be_bytes(cursor.array()?)); self.integer(number) },
+            Kind::Uint32 => { let number = i64::from(u32::from_be_bytes(cursor.array()?)); self.integer(number) },
             Kind::Float64 => objects::float(py, f64::from_be_bytes(cursor.array()?)),
             Kind::Uuid => self.uuid(),
             Kind::String => match cursor.length(op.compact, true)? {
                 None => self.null(op),
-                Some(length) if length > MAX_STRING => Err(Stop::Refused),
+                Some(length) if length > MAX_STRING => Err(Stop),
                 Some(length) => objects::text(py, cursor.take(length)?),
             },
             Kind::Bytes | Kind::Records => match cursor.length(op.compact, false)? {

@@ -33,11 +33,11 @@ impl<'a, 'py> Encoder<'a, 'py> {
         let layout = &self.program.layouts[index];
         let class = &self.program.classes[layout.class];
         if !objects::is_exactly(value, class) {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         for slot in &layout.absent {
             if !self.is_default(class, *slot, &field(class, value, *slot)?)? {
-                return Err(Stop::Refused);
+                return Err(Stop);
             }
         }
         for op in &layout.ops {
@@ -49,7 +49,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
         } else if unknown.cast::<PyTuple>().is_ok_and(|unknown| unknown.is_empty()) {
             Ok(())
         } else {
-            Err(Stop::Refused)
+            Err(Stop)
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
         }
         let count = known.len() + unknown.len();
         if count > MAX_TAGS {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         self.uvarint(count);
         for (tag, op, field) in &known {
@@ -96,15 +96,15 @@ impl<'a, 'py> Encoder<'a, 'py> {
     fn unknown(&mut self, layout: &Layout, value: &Object<'py>, last: i64) -> Result<i64, Stop> {
         let class = &self.program.shared.tagged_field;
         if !objects::is_exactly(value, class) {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         let tag = field(class, value, 0)?;
-        let tag = tag.cast::<PyInt>().map_err(|_| Stop::Refused)?;
+        let tag = tag.cast::<PyInt>().map_err(|_| Stop)?;
         let tag: i64 = tag.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?;
         let known = layout.tags.iter().any(|(known, _)| i64::from(*known) == tag);
         let foreign = layout.foreign_tags.iter().any(|foreign| i64::from(*foreign) == tag);
         if tag <= last || tag >= MAX_INT as i64 || known || foreign {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         self.uvarint(tag as usize);
         let data = field(class, value, 1)?;
@@ -126,7 +126,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
             return Ok(());
         }
         if size > MAX_INT {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         let end = self.out.len();
         self.uvarint(size);
@@ -148,11 +148,11 @@ impl<'a, 'py> Encoder<'a, 'py> {
     fn length(&mut self, op: &Op, length: usize) -> Written {
         if op.compact {
             if length >= MAX_INT {
-                return Err(Stop::Refused);
+                return Err(Stop);
             }
             self.uvarint(length + 1);
         } else {
-            self.out.extend(i32::try_from(length).map_err(|_| Stop::Refused)?.to_be_bytes());
+            self.out.extend(i32::try_from(length).map_err(|_| Stop)?.to_be_bytes());
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
 
     fn null(&mut self, op: &Op) -> Written {
         if !op.nullable {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         match op.kind {
             _ if op.compact => self.out.push(0),
@@ -219,7 +219,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
     fn number<T: TryFrom<i64>, const N: usize>(&mut self, value: &Object<'py>, bytes: fn(T) -> [u8; N]) -> Written {
         // Whatever has `__index__`, as `operator.index` takes it.
         let number: i64 = value.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?;
-        self.out.extend(bytes(T::try_from(number).map_err(|_| Stop::Refused)?));
+        self.out.extend(bytes(T::try_from(number).map_err(|_| Stop)?));
         Ok(())
     }
 
@@ -259,17 +259,17 @@ impl<'a, 'py> Encoder<'a, 'py> {
             let bytes: [u8; 16] = value.getattr("bytes").and_then(|bytes| bytes.extract()).map_err(refuse)?;
             self.out.extend(bytes);
         } else {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         Ok(())
     }
 
     #[inline]
     fn string(&mut self, op: &Op, value: &Object<'py>) -> Written {
-        let value = value.cast::<PyString>().map_err(|_| Stop::Refused)?;
+        let value = value.cast::<PyString>().map_err(|_| Stop)?;
         objects::with_utf8(value, |text| {
             if text.len() > MAX_STRING {
-                return Err(Stop::Refused);
+                return Err(Stop);
             }
             if op.compact {
                 self.uvarint(text.len() + 1);
@@ -301,7 +301,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
                 .and_then(|plain| plain.is_truthy())
                 .map_err(|error| objects::refuse_or_raise(self.py, error))?;
         if !plain {
-            return Err(Stop::Refused);
+            return Err(Stop);
         }
         let input = objects::Input::of(value).map_err(|error| objects::refuse_or_raise(self.py, error))?;
         self.sized_octets(input.as_bytes(), length)
@@ -317,7 +317,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
 /// The value of a field; refused where it was never set.
 #[inline]
 fn field<'py>(class: &Class, value: &Object<'py>, slot: usize) -> Result<Object<'py>, Stop> {
-    class.get(value, slot).ok_or(Stop::Refused)
+    class.get(value, slot).ok_or(Stop)
 }
 
 /// The elements of an array, which is a tuple or a list. A list is copied: code that runs while it is written may
@@ -329,6 +329,6 @@ fn items<'py>(value: &Object<'py>) -> Result<Bound<'py, PyTuple>, Stop> {
     } else if let Ok(values) = value.cast::<PyList>() {
         Ok(values.to_tuple())
     } else {
-        Err(Stop::Refused)
+        Err(Stop)
     }
 }

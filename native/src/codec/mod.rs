@@ -37,7 +37,14 @@ struct Shared {
     tagged_field: Class,
     bools: Py<PyAny>,
     is_octets: Py<PyAny>,
+    octets: Py<PyAny>,
+    /// The integers of which CPython keeps one object each.
+    small_integers: Vec<Py<PyAny>>,
 }
+
+/// The range of those integers.
+const SMALLEST: i64 = -5;
+const LARGEST: i64 = 256;
 
 static SHARED: PyOnceLock<Shared> = PyOnceLock::new();
 
@@ -63,8 +70,19 @@ impl Shared {
                 )?,
                 bools: values.getattr("BOOLS")?.unbind(),
                 is_octets: values.getattr("is_octets")?.unbind(),
+                octets: values.getattr("octets")?.unbind(),
+                small_integers: (SMALLEST..=LARGEST)
+                    .map(|number| Ok(number.into_pyobject(py)?.into_any().unbind()))
+                    .collect::<PyResult<_>>()?,
             })
         })
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn small_integer(&self, value: i64) -> Option<&Py<PyAny>> {
+        self.small_integers.get(usize::try_from(value.wrapping_sub(SMALLEST)).ok()?)
     }
 }
 
@@ -153,6 +171,50 @@ impl Codec {
     }
 }
 
+impl Codec {
+    /// Reads the message at `offset`; with `whole` it must end where the data ends.
+    fn read<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        version: &Bound<'py, PyAny>,
+        offset: &Bound<'py, PyAny>,
+        strict: &Bound<'py, PyAny>,
+        copy: &Bound<'py, PyAny>,
+        whole: bool,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+        let py = data.py();
+        let program = self.program(py)?;
+        let Some(root) = program.root(version) else { return Ok(None) };
+        // A view of wider items, or with gaps, is read as the bytes it stands for.
+        let octets = match data.is_instance_of::<PyMemoryView>() {
+            true => &program.shared.octets.bind(py).call1((data,))?,
+            false => data,
+        };
+        let input = Input::of(octets)?;
+        let bytes = input.as_bytes();
+        let Some(offset) = offset.extract().ok().filter(|offset| *offset <= bytes.len()) else { return Ok(None) };
+        let view = if copy.is_truthy()? { None } else { Some(PyMemoryView::from(octets)?) };
+        let mut decoder = Decoder::new(py, program, bytes, offset, view);
+        let Ok(message) = decoder.structure(root) else { return stopped(py) };
+        let end = decoder.position();
+        if whole && end != bytes.len() {
+            return Ok(None);
+        }
+        if strict.is_truthy()? {
+            // Canonical is what would be written, which is hardly ever longer than what was read.
+            let read = &bytes[offset..end];
+            let mut encoder = Encoder::new(py, program, read.len());
+            if encoder.structure(root, &message).is_err() {
+                return stopped(py);
+            }
+            if encoder.written() != read {
+                return Ok(None);
+            }
+        }
+        Ok(Some((message, end)))
+    }
+}
+
 #[pymethods]
 impl Codec {
     #[new]
@@ -160,40 +222,31 @@ impl Codec {
         Codec { table: table.unbind(), classes: classes.unbind(), program: OnceLock::new() }
     }
 
-    /// The message at `offset` and the offset behind it; None for what the interpreter must explain.
+    /// The message that begins at `offset` and ends where the data ends; None for what the interpreter must explain.
     #[pyo3(signature = (data, version, offset, strict, copy, /))]
     fn decode<'py>(
         &self,
-        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        version: &Bound<'py, PyAny>,
+        offset: &Bound<'py, PyAny>,
+        strict: &Bound<'py, PyAny>,
+        copy: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.read(data, version, offset, strict, copy, true)?;
+        Ok(found.map(|(message, _)| message))
+    }
+
+    /// The message at `offset` and the offset behind it; None for what the interpreter must explain.
+    #[pyo3(signature = (data, version, offset, strict, copy, /))]
+    fn decode_from<'py>(
+        &self,
         data: &Bound<'py, PyAny>,
         version: &Bound<'py, PyAny>,
         offset: &Bound<'py, PyAny>,
         strict: &Bound<'py, PyAny>,
         copy: &Bound<'py, PyAny>,
     ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
-        let program = self.program(py)?;
-        let Some(root) = program.root(version) else { return Ok(None) };
-        let input = Input::of(data)?;
-        let bytes = input.as_bytes();
-        let Some(offset) = offset.extract().ok().filter(|offset| *offset <= bytes.len()) else { return Ok(None) };
-        let view = if copy.is_truthy()? { None } else { Some(PyMemoryView::from(data)?) };
-        let mut decoder = Decoder::new(py, program, bytes, offset, view);
-        let value = match decoder.structure(root) {
-            Ok(value) => value,
-            Err(stop) => return refused(py, stop),
-        };
-        let end = decoder.position();
-        if strict.is_truthy()? {
-            // Canonical is what would be written, which is hardly ever longer than what was read.
-            let read = &bytes[offset..end];
-            let mut encoder = Encoder::new(py, program, read.len());
-            match encoder.structure(root, &value) {
-                Ok(()) if encoder.written() == read => {}
-                Ok(()) => return Ok(None),
-                Err(stop) => return refused(py, stop),
-            }
-        }
-        Ok(Some((value, end)))
+        self.read(data, version, offset, strict, copy, false)
     }
 
     /// The bytes of a message; None for what the interpreter must explain.
@@ -209,7 +262,7 @@ impl Codec {
         let mut encoder = Encoder::new(py, program, CAPACITY);
         match encoder.structure(root, value) {
             Ok(()) => Ok(Some(PyBytes::new(py, encoder.written()))),
-            Err(stop) => refused(py, stop),
+            Err(Stop) => stopped(py),
         }
     }
 
@@ -227,9 +280,7 @@ impl Codec {
     }
 }
 
-fn refused<T>(py: Python<'_>, stop: Stop) -> PyResult<Option<T>> {
-    match stop {
-        Stop::Refused => Ok(None),
-        Stop::Raised => Err(PyErr::fetch(py)),
-    }
+/// After a stop: the exception that is set, or the refusal.
+fn stopped<T>(py: Python<'_>) -> PyResult<Option<T>> {
+    PyErr::take(py).map_or(Ok(None), Err)
 }

@@ -11,22 +11,19 @@ use pyo3::exceptions::{
 };
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 
 use crate::cursor::Refused;
 
-/// Why there is no result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// Bytes or values that the engine does not handle: the interpreter says where and why.
-    Refused,
-    /// A Python exception, which is set.
-    Raised,
-}
+/// There is no result: a Python exception is set, or, where none is, bytes or values were refused.
+///
+/// It holds nothing, so that a result is as large as a pointer.
+#[derive(Debug, Clone, Copy)]
+pub struct Stop;
 
 impl From<Refused> for Stop {
     fn from(_: Refused) -> Self {
-        Stop::Refused
+        Stop
     }
 }
 
@@ -37,7 +34,7 @@ pub type Made<'py> = Result<Object<'py>, Stop>;
 #[cold]
 pub fn raise(py: Python<'_>, error: PyErr) -> Stop {
     error.restore(py);
-    Stop::Raised
+    Stop
 }
 
 /// What a wrong value raises when it is asked to be a number or compared is a refusal (`kafkawire.wire.write.FAILURES`);
@@ -50,7 +47,7 @@ pub fn refuse_or_raise(py: Python<'_>, error: PyErr) -> Stop {
         || error.is_instance_of::<PyAttributeError>(py)
         || error.is_instance_of::<PyKeyError>(py);
     if refusals {
-        Stop::Refused
+        Stop
     } else {
         raise(py, error)
     }
@@ -60,7 +57,7 @@ pub fn refuse_or_raise(py: Python<'_>, error: PyErr) -> Stop {
 #[inline]
 fn made(py: Python<'_>, object: *mut ffi::PyObject) -> Made<'_> {
     // SAFETY: callers pass what a function of the C API returned as a new reference.
-    unsafe { Bound::from_owned_ptr_or_opt(py, object) }.ok_or(Stop::Raised)
+    unsafe { Bound::from_owned_ptr_or_opt(py, object) }.ok_or(Stop)
 }
 
 #[inline]
@@ -104,9 +101,14 @@ pub fn tuple<'py>(py: Python<'py>, length: usize, mut item: impl FnMut() -> Made
     for index in 0..length {
         let value = item()?.into_ptr();
         // SAFETY: the tuple is new and seen by nobody, the index lies within it, and its place is still null. The
-        // reference goes over to the tuple. Where an item fails, the tuple is dropped with places that are null, which
-        // its deallocation allows for.
+        // reference goes over to the tuple. Where an item fails, the tuple is dropped with places that are null, for
+        // which its deallocation is prepared.
         unsafe { ffi::PyTuple_SET_ITEM(tuple.as_ptr(), index as ffi::Py_ssize_t, value) };
+    }
+    if length > 0 {
+        // SAFETY: a tuple is a container, and still tracked. It only goes into a struct, and those (`gc=False`) are not
+        // looked into by the garbage collector: it could never free a cycle through this tuple, only spend time on it.
+        unsafe { ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast()) };
     }
     Ok(tuple)
 }
@@ -139,31 +141,53 @@ pub fn with_utf8<T>(value: &Bound<'_, PyString>, use_it: impl FnOnce(&[u8]) -> T
         ffi::PyUnicode_AsEncodedString(object, c"utf-8".as_ptr(), c"surrogateescape".as_ptr())
     });
     match encoded {
-        Ok(encoded) => Ok(use_it(encoded.cast::<pyo3::types::PyBytes>().map_err(|_| Stop::Refused)?.as_bytes())),
+        Ok(encoded) => Ok(use_it(encoded.cast::<PyBytes>().map_err(|_| Stop)?.as_bytes())),
         Err(_) => Err(match PyErr::fetch(py) {
-            error if error.is_instance_of::<PyUnicodeEncodeError>(py) => Stop::Refused,
+            error if error.is_instance_of::<PyUnicodeEncodeError>(py) => Stop,
             error => raise(py, error),
         }),
     }
 }
 
-/// The bytes that an object exports, for as long as this lives.
-pub struct Input<'py> {
-    view: ffi::Py_buffer,
-    py: Python<'py>,
+/// The bytes of an object, for as long as this lives.
+pub enum Input<'a, 'py> {
+    Bytes(&'a [u8]),
+    Exported(Export<'py>),
 }
 
-impl<'py> Input<'py> {
-    pub fn of(object: &Object<'py>) -> PyResult<Self> {
-        let mut view = ffi::Py_buffer::new();
-        // SAFETY: the view is only taken over when it was filled.
-        match unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &mut view, ffi::PyBUF_SIMPLE) } {
-            0 => Ok(Input { view, py: object.py() }),
-            _ => Err(PyErr::fetch(object.py())),
+impl<'a, 'py> Input<'a, 'py> {
+    pub fn of(object: &'a Object<'py>) -> PyResult<Self> {
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Input::Bytes(bytes.as_bytes())),
+            Err(_) => Export::of(object).map(Input::Exported),
         }
     }
 
     pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Input::Bytes(bytes) => bytes,
+            Input::Exported(export) => export.as_bytes(),
+        }
+    }
+}
+
+/// A buffer that an object exports.
+pub struct Export<'py> {
+    view: ffi::Py_buffer,
+    py: Python<'py>,
+}
+
+impl<'py> Export<'py> {
+    fn of(object: &Object<'py>) -> PyResult<Self> {
+        let mut view = ffi::Py_buffer::new();
+        // SAFETY: the view is only taken over when it was filled.
+        match unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &mut view, ffi::PyBUF_SIMPLE) } {
+            0 => Ok(Export { view, py: object.py() }),
+            _ => Err(PyErr::fetch(object.py())),
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
         if self.view.len == 0 {
             return &[]; // its address may be null
         }
@@ -174,7 +198,7 @@ impl<'py> Input<'py> {
     }
 }
 
-impl Drop for Input<'_> {
+impl Drop for Export<'_> {
     fn drop(&mut self) {
         let _attached = self.py;
         // SAFETY: the view was filled by PyObject_GetBuffer and is released once.
@@ -298,7 +322,7 @@ impl<'a, 'py> Instance<'a, 'py> {
         // SAFETY: the type is alive and its allocator is there, which `offset` saw. It returns an instance in which all
         // slots are null: what the class's own `__new__` begins with. That nothing but filling them is left to do is
         // what `Class::new` asked of the class.
-        let object = made(py, unsafe { ((*pointer).tp_alloc.ok_or(Stop::Refused)?)(pointer, 0) })?;
+        let object = made(py, unsafe { ((*pointer).tp_alloc.ok_or(Stop)?)(pointer, 0) })?;
         Ok(Instance { object, class })
     }
 
@@ -310,7 +334,7 @@ impl<'a, 'py> Instance<'a, 'py> {
         unsafe { self.object.as_ptr().cast::<u8>().add(offset).cast() }
     }
 
-    /// Fills a slot that is empty.
+    /// Fills a slot.
     #[inline]
     pub fn set(&mut self, slot: usize, value: Object<'py>) {
         let place = self.place(slot);
