@@ -1,0 +1,25 @@
+"""Mutated files of every kind; `fuzzing` says what must hold, and runs longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.logdir import fuzzing
+
+
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32))
+def test_mutated_files(tmp_path_factory: object, seed: int) -> None:
+    folder: Path = tmp_path_factory.mktemp("fuzz")  # type: ignore[attr-defined]
+    seen = fuzzing.run(25, seed, folder)
+    assert sum(seen.values())
+
+
+def test_files_of_every_kind_are_mutated() -> None:
+    assert set(fuzzing.files_of_every_kind()) == {
+        *("log", "kraft-snapshot", "index", "timeindex", "txnindex", "snapshot", "epochs", "checkpoint"),
+        *("partition-metadata", "meta-properties", "quorum-state", "clean-shutdown"),
+    }
