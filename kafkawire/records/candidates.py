@@ -23,23 +23,27 @@ _MAGIC_AT = 16
 _LENGTH = struct.Struct(">i")
 
 
-def candidates(window: bytes, count: int, longest: int) -> list[int]:
-    """Positions below `count` at which a header of sane values begins, whose batch has at most `longest` bytes.
+def candidates(window: bytes, count: int, left: int, longest: int) -> list[int]:
+    """Positions below `count` at which a header of sane values begins.
 
-    `window` should reach over the header of a batch that begins at its end; where it does not, the bytes end.
+    Args:
+        window: reaches over the header of a batch that begins at `count`, unless the bytes end before.
+        left: how many bytes there are from the window's beginning on.
+        longest: most bytes of a batch.
     """
     import numpy as np
 
-    # Zeros behind the end: a message of magic 0 can be shorter than a header of magic 2.
-    data = np.frombuffer(window + bytes(REACH), dtype=np.uint8)
     count = min(count, len(window))
+    # Zeros behind the end: a message of magic 0 can be shorter than a header of magic 2.
+    window += bytes(REACH)
+    data = np.frombuffer(window, dtype=np.uint8)
     # The magic, and the highest bytes of offset and length; then ever more of the header at ever fewer places.
     high = min(0x7F, longest >> 24)
     at = np.flatnonzero(
         (data[_MAGIC_AT : _MAGIC_AT + count] <= MAGIC) & (data[:count] < 0x80) & (data[8 : 8 + count] <= high)
     )
     length = _int32(data, at + 8)
-    kept = (length >= SHORTEST[0]) & (length <= longest - LOG_OVERHEAD)
+    kept = (length >= SHORTEST[0]) & (length <= np.minimum(longest, left - at) - LOG_OVERHEAD)
     at, length = at[kept], length[kept]
     batches = data[at + _MAGIC_AT] == MAGIC
     found = np.concatenate(

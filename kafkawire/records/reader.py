@@ -248,8 +248,8 @@ class _Walk:
         while start < stop:
             # The window reaches over the header of a batch that begins at its end.
             window = bytes(self.at(start, min(_WINDOW, stop - start) + REACH - 1))
-            longest = min(self.size - start, self.max_batch_bytes + LOG_OVERHEAD)
-            for place in candidates(window, min(_WINDOW, stop - start), longest):
+            longest = self.max_batch_bytes + LOG_OVERHEAD
+            for place in candidates(window, min(_WINDOW, stop - start), self.size - start, longest):
                 if self._proven(start + place):
                     return start + place
             if len(window) < REACH:

@@ -1,12 +1,13 @@
-"""Batches as Kafka's Java describes them (tools.oracle), and questions to it."""
+"""Batches of every kind, as Kafka's Java describes them (tools.oracle), and questions to it."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkawire.errors import RecordError
-from kafkawire.records import Batch, Record, read
+from kafkawire.records import CODECS, Batch, Header, Record, read
 
 #: `build`'s arguments -> the oracle's
 _NAMES = {
@@ -41,6 +42,38 @@ _FIELDS = (
     "codec",
     "base_offset",
 )
+
+
+RECORDS = [
+    Record(b"key", b"a value, a value, a value" * 10, (Header("h", b"x"), Header("", None)), 20, 1_700_000_000_000),
+    Record(None, b"", (), 21, 1_700_000_000_500),
+    Record(b"", None, (), 25, 1_699_999_999_000),
+    Record(None, None, (), 26, -1),
+]
+PRODUCER: dict[str, Any] = {"producer_id": 4001, "producer_epoch": 3, "base_sequence": 2**31 - 3}
+STATES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "stamped": {"append_time": 1_700_000_100_000},
+    "idempotent": PRODUCER,
+    "transactional": PRODUCER | {"transactional": True},
+    "led": {"partition_leader_epoch": 7},
+    "horizon": {"delete_horizon": 1_700_000_200_000},
+    "everything": PRODUCER
+    | {"transactional": True, "append_time": 5, "delete_horizon": 9, "partition_leader_epoch": 1},
+    "shortened": PRODUCER | {"last_offset": 40},
+}
+COMBINATIONS = [
+    (magic, codec, state)
+    for magic, codec, state in itertools.product((0, 1, 2), CODECS, STATES)
+    if magic == 2 or (codec != "zstd" and state in (("plain", "stamped") if magic else ("plain",)))
+]
+
+
+def for_magic(magic: int, listed: list[Record]) -> list[Record]:
+    """The records, without what the magic has no place for."""
+    if magic == 2:
+        return listed
+    return [Record(r.key, r.value, (), r.offset, r.timestamp if magic else -1) for r in listed]
 
 
 def question(records: Iterable[Record], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Iterator
 from typing import Any
 
 import cramjam
 import pytest
 from hypothesis import HealthCheck, given, settings
-from java_batches import described, java_one, question, read_one
+from java_batches import COMBINATIONS, PRODUCER, RECORDS, STATES, described, for_magic, java_one, question, read_one
 from record_strategies import builds, legacy_builds
 
 from kafkawire.messages import (
@@ -23,54 +21,11 @@ from kafkawire.messages import (
     leader_change_message,
     voters_record,
 )
-from kafkawire.records import CODECS, Batch, Header, Record, build, build_control, lz4_header, read
+from kafkawire.records import CODECS, Batch, Record, build, build_control, lz4_header, read
 from kafkawire.records.compression import CompressionError, compress, decompress
-from tools.oracle import Oracle, OracleUnavailableError
+from tools.oracle import Oracle
 
-RELEASE = "4.4.0"
 RELAXED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
-
-RECORDS = [
-    Record(b"key", b"a value, a value, a value" * 10, (Header("h", b"x"), Header("", None)), 20, 1_700_000_000_000),
-    Record(None, b"", (), 21, 1_700_000_000_500),
-    Record(b"", None, (), 25, 1_699_999_999_000),
-    Record(None, None, (), 26, -1),
-]
-PRODUCER: dict[str, Any] = {"producer_id": 4001, "producer_epoch": 3, "base_sequence": 2**31 - 3}
-STATES: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "stamped": {"append_time": 1_700_000_100_000},
-    "idempotent": PRODUCER,
-    "transactional": PRODUCER | {"transactional": True},
-    "led": {"partition_leader_epoch": 7},
-    "horizon": {"delete_horizon": 1_700_000_200_000},
-    "everything": PRODUCER
-    | {"transactional": True, "append_time": 5, "delete_horizon": 9, "partition_leader_epoch": 1},
-    "shortened": PRODUCER | {"last_offset": 40},
-}
-COMBINATIONS = [
-    (magic, codec, state)
-    for magic, codec, state in itertools.product((0, 1, 2), CODECS, STATES)
-    if magic == 2 or (codec != "zstd" and state in (("plain", "stamped") if magic else ("plain",)))
-]
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[Oracle]:
-    try:
-        with Oracle(RELEASE) as oracle:
-            yield oracle
-    except OracleUnavailableError as error:
-        if os.environ.get("KAFKAWIRE_REQUIRE_BROKER"):
-            raise
-        pytest.skip(str(error))
-
-
-def for_magic(magic: int, listed: list[Record]) -> list[Record]:
-    """The records, without what the magic has no place for."""
-    if magic == 2:
-        return listed
-    return [Record(r.key, r.value, (), r.offset, r.timestamp if magic else -1) for r in listed]
 
 
 @pytest.mark.parametrize(("magic", "codec", "state"), COMBINATIONS)
