@@ -12,8 +12,9 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from kafkawire.errors import EncodeError, JsonError, UnsupportedVersionError
 from kafkawire.wire.interpreter import Place
@@ -27,12 +28,13 @@ from kafkawire.wire.layout import (
     NULLABLE,
     STRING,
     STRUCT,
+    UINT32,
     Layout,
     Op,
     Tag,
 )
 from kafkawire.wire.layout import UUID as UUID_KIND
-from kafkawire.wire.message import Message, Struct
+from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import make_uuid
 from kafkawire.wire.values import TaggedField
 
@@ -89,6 +91,36 @@ def _by_slot(layout: Layout) -> dict[int, Op | Tag]:
     return dict(sorted(ops.items()))
 
 
+class _Step(NamedTuple):
+    """How one field is written. `default`: that of a tagged field, which is left out at it; `_ALWAYS` for others."""
+
+    attribute: str
+    name: str
+    code: int
+    arg: int
+    default: Any
+
+
+#: No field has this value.
+_ALWAYS = object()
+_plans: WeakKeyDictionary[Codec, dict[int, tuple[_Step, ...]]] = WeakKeyDictionary()
+
+
+def _plan(codec: Codec, layout: Layout) -> tuple[_Step, ...]:
+    """The steps of one layout of a codec, made once: messages come by the million."""
+    plans = _plans.setdefault(codec, {})
+    plan = plans.get(id(layout))  # the codec holds its layouts, so the id stays theirs
+    if plan is None:
+        cls = codec.classes[layout.struct]
+        steps = []
+        for slot, op in _by_slot(layout).items():
+            field = cls.spec.fields[slot]
+            default = cls.__struct_defaults__[slot] if isinstance(op, Tag) else _ALWAYS
+            steps.append(_Step(field.attribute, field.json_name, op.code, op.arg, default))
+        plan = plans[id(layout)] = tuple(steps)
+    return plan
+
+
 class _Writer:
     def __init__(self, cls: type[Message], version: int, unknown_tags: bool) -> None:
         self.codec = cls.codec
@@ -108,14 +140,17 @@ class _Writer:
             if getattr(value, fields[slot].attribute) != cls.__struct_defaults__[slot]:
                 self.place.steps.append(fields[slot].attribute)
                 self.fail(f"version {self.version} does not carry this field, and its value is not the default")
-        for slot, op in _by_slot(layout).items():
-            field = fields[slot]
-            item = getattr(value, field.attribute)
-            if isinstance(op, Tag) and item == cls.__struct_defaults__[slot]:
+        steps = self.place.steps
+        for attribute, name, code, arg, default in _plan(self.codec, layout):
+            item = getattr(value, attribute)
+            if default is not _ALWAYS and item == default:
                 continue
-            self.place.steps.append(field.attribute)
-            out[field.json_name] = self.value(op.code, op.arg, item)
-            self.place.steps.pop()
+            if code <= UINT32 and item is not None:
+                out[name] = item
+                continue
+            steps.append(attribute)
+            out[name] = self.value(code, arg, item)
+            steps.pop()
         if self.unknown_tags and value.unknown_tagged_fields:
             if not layout.flexible:
                 self.place.steps.append("unknown_tagged_fields")
@@ -130,6 +165,8 @@ class _Writer:
             return None
         kind = code & KIND_MASK
         if code & ARRAY:
+            if kind <= UINT32 and None not in value:
+                return list(value)
             items = []
             for index, item in enumerate(value):
                 self.place.steps.append(index)
