@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tools.bench.cases import Inputs, cases
+from tools.bench.cases import CASES, Inputs, cases
 from tools.bench.machine import machine
 from tools.bench.peaks import peaks
 from tools.bench.report import markdown, show
@@ -25,6 +25,9 @@ from tools.bench.rounds import BenchError, measure
 from tools.bench.samples import ROOT
 from tools.bench.startup import startup
 
+#: Keys of what is measured in other ways than by contestants in turn.
+STARTUP = ("startup/import", "startup/first")
+PEAKS = ("peak/dump",)
 PAGE = ROOT / "docs" / "performance.md"
 
 
@@ -37,7 +40,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--large", action="store_true", help="also the memory of a dump of a 2 GB segment")
     parser.add_argument("--instructions", action="store_true", help="also count instructions (valgrind; slow)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all that was measured")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     parser.add_argument("--from", dest="source", metavar="FILE", type=Path, help="show a run that --json kept")
     return parser.parse_args(words)
 
@@ -50,6 +53,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
     def is_wanted(key: str) -> bool:
         return any(part in key for part in wanted)
 
+    if not any(is_wanted(key) for key in (*CASES, *STARTUP, *PEAKS)):
+        raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join((*CASES, *STARTUP, *PEAKS))}")
     results = []
     for case in cases(inputs, is_wanted):
         results.append(
@@ -61,9 +66,9 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
                 say=lambda text: console.print(text, highlight=False, markup=False),
             )
         )
-    if any(is_wanted(key) for key in ("startup/import", "startup/first")):
+    if any(map(is_wanted, STARTUP)):
         results += startup(arguments.rounds)
-    found = tuple(peaks(inputs, large=arguments.large)) if is_wanted("peak") else ()
+    found = tuple(peaks(inputs, large=arguments.large)) if any(map(is_wanted, PEAKS)) else ()
     command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(sys.argv[1:])}"
     return Run(
         machine=machine(command, load, (time.monotonic() - start) / 60),

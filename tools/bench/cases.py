@@ -107,7 +107,7 @@ class Inputs:
 
 def cases(inputs: Inputs, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Case]:
     """The cases whose keys are wanted. Their inputs are made as they come."""
-    for key, make in _ALL.items():
+    for key, make in CASES.items():
         if wanted(key):
             yield make(inputs)
 
@@ -172,15 +172,19 @@ def _message_case(table: str, message: str, title: str, path: Path, *entrants: E
 
 def _records(shape: str, codec: str, inputs: Inputs) -> Case:
     path, count = inputs.record_set(codec)
-    entrants = [kafkawire(engine, "records", path=str(path), shape=shape) for engine in ENGINES]
+    job = "records" if shape == "objects" else "record_columns"
+    entrants = [kafkawire(engine, job, path=str(path), shape=shape) for engine in ENGINES]
     if shape == "objects":
         entrants += [
             python_peer("kio", "kio_records", path=str(path)),
             python_peer("kafka-python", "kafka_python_records", path=str(path)),
         ]
+    elif shape == "headers":
+        entrants.append(kafkawire("python", "records", "objects", path=str(path), shape=shape))
+    walk = "headers" if shape == "headers" else "objects"
     entrants += [
-        kafka_java("records", str(path), "true", shape),
-        kafka_java("records", str(path), "false", shape, variant="no checksum"),
+        kafka_java("records", str(path), "true", walk),
+        kafka_java("records", str(path), "false", walk, variant="no checksum"),
     ]
     return Case(
         key=f"records/{shape}/{codec}",
@@ -193,28 +197,55 @@ def _records(shape: str, codec: str, inputs: Inputs) -> Case:
     )
 
 
+def _values(inputs: Inputs) -> Case:
+    path, ends, count = inputs.log_values()
+    return Case(
+        key="columns/TransactionLogValue",
+        table="columns",
+        title="TransactionLogValue v1",
+        unit="value",
+        items=count,
+        size=path.stat().st_size,
+        entrants=(
+            *(kafkawire(engine, "values", path=str(path), ends=str(ends)) for engine in ENGINES),
+            kafka_java("values", str(path), str(ends)),
+        ),
+    )
+
+
+#: What is dumped -> its title, kafkawire's options, kafka-dump-log's options.
+_DEEP = "--deep-iteration --print-data-log"
+_DUMPS = {
+    "deep": ("records with payloads to jsonl", f"{_DEEP} --format jsonl", _DEEP.split()),
+    "parquet": ("records with payloads to Parquet (kafka-dump-log: text)", _DEEP, _DEEP.split()),
+    "headers": ("batches only to jsonl", "--format jsonl", []),
+}
+
+
 def _dump(shape: str, codec: str, inputs: Inputs) -> Case:
     path, count = inputs.segment(codec, SEGMENT, "segment")
     small, _ = inputs.segment(codec, 0, "small")
-    deep = shape == "deep"
-    ours = "--deep-iteration --print-data-log --format jsonl" if deep else "--format jsonl"
-    theirs = ("--deep-iteration", "--print-data-log") if deep else ()
+    title, ours, theirs = _DUMPS[shape]
+    job, more = (
+        ("dump_parquet", {"output": str(inputs.folder / "dump.parquet")}) if shape == "parquet" else ("dump", {})
+    )
+    options = {"file": str(path), "small": str(small), "options": ours, **more}
     return Case(
         key=f"dump/{shape}/{codec}",
         table="dump",
-        title=f"{'records with payloads' if deep else 'batches only'}, {codec}",
+        title=f"{title}, {codec}",
         unit="record",
         items=count,
         size=path.stat().st_size,
         entrants=(
-            *(kafkawire(engine, "dump", file=str(path), small=str(small), options=ours) for engine in ENGINES),
+            *(kafkawire(engine, job, **options) for engine in ENGINES),
             dump_log(str(path), str(small), *theirs),
         ),
     )
 
 
 #: Key -> what makes the case.
-_ALL: dict[str, Callable[[Inputs], Case]] = {
+CASES: dict[str, Callable[[Inputs], Case]] = {
     **{
         f"{operation}/{message}": partial(_codec, operation, message, version, title)
         for operation in ("decode", "encode")
@@ -228,12 +259,9 @@ _ALL: dict[str, Callable[[Inputs], Case]] = {
     **{f"strict/{message}": partial(_strict, message, version, title) for message, version, title in MESSAGES},
     **{
         f"records/{shape}/{codec}": partial(_records, shape, codec)
-        for shape in ("objects", "headers")
+        for shape in ("objects", "columns", "headers")
         for codec in CODECS
     },
-    **{
-        f"dump/{shape}/{codec}": partial(_dump, shape, codec)
-        for shape in ("deep", "headers")
-        for codec in ("none", "lz4")
-    },
+    "columns/TransactionLogValue": _values,
+    **{f"dump/{shape}/{codec}": partial(_dump, shape, codec) for shape in _DUMPS for codec in ("none", "lz4")},
 }

@@ -26,6 +26,10 @@ _LOG4J = ROOT / "tools" / "broker" / "tools-log4j2.properties"
 _JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseSerialGC", "-Xshare:auto", f"-Dlog4j2.configurationFile={_LOG4J}")
 
 
+class BrokenContestantError(Exception):
+    """A contestant's process ended where an answer was expected; the message is the last that it said."""
+
+
 @dataclass(frozen=True)
 class Entrant:
     """Who takes part in a case: a name, the command that starts its worker, and for how long it is warmed up."""
@@ -65,7 +69,10 @@ def dump_log(file: str, small: str, *options: str) -> Entrant:
 
 
 class Contestant:
-    """An entrant's process. Raises AbsentError where it cannot run; `check` is its result's digest."""
+    """An entrant's process; `check` is its result's digest.
+
+    Raises AbsentError where it cannot take part, BrokenContestantError where it fails.
+    """
 
     def __init__(self, entrant: Entrant) -> None:
         self.entrant = entrant
@@ -90,7 +97,7 @@ class Contestant:
         self._replies = os.fdopen(read, encoding="utf-8")
         try:
             word, _, rest = self._reply().partition(" ")
-        except AbsentError:
+        except BrokenContestantError:
             self.close()
             raise
         if word == "absent":
@@ -130,7 +137,7 @@ class Contestant:
             self._process.wait()
             self._errors.seek(0)
             said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-            raise AbsentError(f"it ended with {self._process.returncode}: {said[-1] if said else 'no word'}")
+            raise BrokenContestantError(said[-1] if said else f"it ended with {self._process.returncode}")
         return line.rstrip("\n")
 
     def close(self) -> None:

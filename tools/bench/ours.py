@@ -78,9 +78,87 @@ def records(engine: str, path: str, shape: str) -> Job:
     return Job(objects, records_check(r for batch in batches() for r in batch.records), len(data))
 
 
+def record_columns(engine: str, path: str, shape: str) -> Job:
+    """The same as NumPy columns: of records, or of batches' headers."""
+    _require(engine)
+    from kafkawire.records import columns
+
+    data = Path(path).read_bytes()
+
+    def sound(items: Iterable[Any], kind: type) -> Iterable[Any]:
+        for item in items:
+            if not isinstance(item, kind):
+                raise RuntimeError(f"an unexpected {type(item).__name__}")
+            yield item
+
+    def records_of() -> Iterable[columns.Records]:
+        return sound(columns.read(data), columns.Records)
+
+    def batches() -> Iterable[columns.Batches]:
+        return sound(columns.batches(data), columns.Batches)
+
+    if shape == "headers":
+        rows = (
+            _TWO.pack(last, count)
+            for found in batches()
+            for last, count in zip(found.last_offset.tolist(), found.record_count.tolist(), strict=True)
+        )
+        return Job(lambda: sum(int(found.last_offset[-1]) for found in batches()), digest_all(rows), len(data))
+    return Job(lambda: sum(len(found) for found in records_of()), digest_all(_column_rows(records_of())), len(data))
+
+
+def _column_rows(pieces: Iterable[Any]) -> Iterable[bytes | memoryview]:
+    """The bytes of `records_check`, out of columns."""
+    for found in pieces:
+        data = memoryview(found.data)
+        fields = (
+            found.offset,
+            found.timestamp,
+            found.key_start,
+            found.key_length,
+            found.value_start,
+            found.value_length,
+        )
+        for offset, time, key, key_length, value, value_length in zip(
+            *(field.tolist() for field in fields), strict=True
+        ):
+            yield _TWO.pack(offset, time)
+            yield data[key : key + key_length]
+            yield data[value : value + value_length]
+
+
 def records_check(rows: Iterable[Any]) -> str:
     """Digest of offsets, timestamps, keys and values, as `Records.java` makes it."""
     return digest_all(_TWO.pack(row.offset, row.timestamp) + row.key + row.value for row in rows)
+
+
+def values(engine: str, path: str, ends: str) -> Job:
+    """Many TransactionLogValues, all fields of them as Arrow columns."""
+    _require(engine)
+    import numpy as np
+
+    from kafkawire.messages import TransactionLogValue
+    from kafkawire.wire import columns
+
+    data = Path(path).read_bytes()
+    offsets = np.concatenate(([0], np.fromfile(ends, ">i4"))).astype(np.int64)
+
+    def decode() -> Any:
+        return columns.decode(TransactionLogValue, data, 1, offsets=offsets)
+
+    return Job(decode, digest_all(_value_rows(decode().to_pylist())), len(data))
+
+
+def _value_rows(rows: Iterable[dict[str, Any]]) -> Iterable[bytes]:
+    """The bytes of which `LogValues.java` makes its digest."""
+    for row in rows:
+        if row["_error"] is not None:
+            raise RuntimeError(row["_error"])
+        yield _TWO.pack(row["producer_id"], row["transaction_last_update_timestamp_ms"])
+        for topic in row["transaction_partitions"]:
+            yield topic["topic"].encode()
+            for partition in topic["partition_ids"]:
+                yield _TWO.pack(partition, 0)
 
 
 def dump(engine: str, file: str, small: str, options: str) -> Job:
@@ -95,11 +173,29 @@ def dump(engine: str, file: str, small: str, options: str) -> Job:
         if code:
             raise RuntimeError(f"kafkawire dump {path} ended with {code}")
 
-    return Job(run, _printed_check(lambda: run(small)), Path(file).stat().st_size)
+    return Job(run, digest_all(_row(row) for row in _printed(lambda: run(small))), Path(file).stat().st_size)
 
 
-def _printed_check(run: Callable[[], None]) -> str:
-    """Digest of the rows that a command prints: batches' base offsets, and records' offsets, keys and values."""
+def dump_parquet(engine: str, file: str, small: str, output: str, options: str) -> Job:
+    """`kafkawire dump` into a Parquet file, which every run writes anew."""
+    _require(engine)
+    from kafkawire.cli import main
+
+    words = [*options.split(), "--format", "parquet", "--output", output]
+
+    def run(path: str = file) -> None:
+        code = main(["dump", path, *words])
+        if code:
+            raise RuntimeError(f"kafkawire dump {path} ended with {code}")
+
+    import pyarrow.parquet as pq
+
+    run(small)
+    return Job(run, digest_all(_row(row) for row in pq.read_table(output).to_pylist()), Path(file).stat().st_size)
+
+
+def _printed(run: Callable[[], None]) -> Iterable[dict[str, Any]]:
+    """The rows that a command prints."""
     with tempfile.TemporaryFile() as printed:
         usual = os.dup(1)
         os.dup2(printed.fileno(), 1)
@@ -110,12 +206,14 @@ def _printed_check(run: Callable[[], None]) -> str:
             os.dup2(usual, 1)
             os.close(usual)
         printed.seek(0)
-        return digest_all(_row(msgspec.json.decode(line)) for line in printed)
+        yield from map(msgspec.json.decode, printed)
 
 
 def _row(row: dict[str, Any]) -> bytes:
+    """The bytes of which `Dump.java` makes its digest: batches' base offsets; records' offsets, keys and values."""
     if row["kind"] == "batch":
         return _ONE.pack(row["base_offset"])
     if row["kind"] == "record" and "value" in row:
-        return _ONE.pack(row["offset"]) + row["key"].encode() + row["value"].encode()
+        key, value = str(row["key"]), str(row["value"])
+        return _ONE.pack(row["offset"]) + key.encode() + value.encode()
     raise RuntimeError(f"an unexpected row: {row}")

@@ -12,7 +12,7 @@ from statistics import median
 from time import monotonic
 
 from tools.bench.cases import Case
-from tools.bench.contestants import Contestant
+from tools.bench.contestants import BrokenContestantError, Contestant
 from tools.bench.job import AbsentError
 from tools.bench.results import Absence, Memory, Result, Timing
 
@@ -25,17 +25,24 @@ class BenchError(Exception):
 
 
 def measure(
-    case: Case, *, rounds: int, seconds: float, budget: float, say: Callable[[str], None] = lambda _: None
+    case: Case,
+    *,
+    rounds: int,
+    seconds: float,
+    budget: float,
+    warm_up: float | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """One case.
 
     Args:
         seconds: how long a round shall run one contestant.
         budget: most seconds in all for one contestant, beyond `FEWEST` rounds.
+        warm_up: seconds before the first round; by default each contestant's own.
         say: is told what is going on.
 
     Raises:
-        BenchError: one of ours fails, or results differ.
+        BenchError: one of ours fails, or its result differs from the others'.
     """
     absent: list[Absence] = []
     with ExitStack() as stack:
@@ -44,15 +51,18 @@ def measure(
             try:
                 contestant = Contestant(entrant)
             except AbsentError as error:
-                if entrant.ours and "not installed" not in str(error) and "not there" not in str(error):
-                    raise BenchError(f"{case.title}: {entrant.name}: {error}") from error
                 absent.append(Absence(contestant=entrant.name, why=str(error)))
+                continue
+            except BrokenContestantError as error:
+                if entrant.ours:
+                    raise BenchError(f"{case.title}: {entrant.name}: {error}") from error
+                absent.append(Absence(contestant=entrant.name, why=f"{entrant.name} fails: {error}"))
                 continue
             stack.callback(contestant.close)
             present.append(contestant)
         present = [contestant for contestant in present if _agrees(case, contestant, present, absent)]
-        say(f"{case.title}: {', '.join(contestant.entrant.name for contestant in present)}")
-        timings = _timings(present, rounds, seconds, budget)
+        say(f"{case.table}: {case.title}: {', '.join(contestant.entrant.name for contestant in present)}")
+        timings = _timings(present, rounds, seconds, budget, warm_up)
         memory = [
             Memory(contestant=contestant.entrant.name, retained=retained, blocks=blocks, taken=taken)
             for contestant in (present if case.memory else ())
@@ -82,17 +92,19 @@ def _agrees(case: Case, contestant: Contestant, present: Sequence[Contestant], a
     return False
 
 
-def _timings(present: Sequence[Contestant], rounds: int, seconds: float, budget: float) -> list[Timing]:
+def _timings(
+    present: Sequence[Contestant], rounds: int, seconds: float, budget: float, warm_up: float | None
+) -> list[Timing]:
     plans = []
     for contestant in present:
-        estimate = _warm(contestant)
+        estimate = _warm(contestant, contestant.entrant.warm_up if warm_up is None else warm_up)
         times = max(1, int(seconds / estimate))
         turns = max(FEWEST, min(rounds, int(budget / (times * estimate))))
         plans.append((contestant, times, turns))
     measured: list[list[tuple[float, float]]] = [[] for _ in present]
     for turn in range(rounds):
         for (contestant, times, turns), out in zip(plans, measured, strict=True):
-            if (turn + 1) * turns // rounds > turn * turns // rounds or rounds < FEWEST:
+            if (turn + 1) * turns // rounds > turn * turns // rounds:
                 thread, process = contestant.run(times)
                 out.append((thread / times, process / times))
     return [
@@ -107,12 +119,12 @@ def _timings(present: Sequence[Contestant], rounds: int, seconds: float, budget:
     ]
 
 
-def _warm(contestant: Contestant) -> float:
+def _warm(contestant: Contestant, warm_up: float) -> float:
     """Runs the job until the contestant is warm; seconds of one run then."""
-    times, end = 1, monotonic() + contestant.entrant.warm_up
+    times, end = 1, monotonic() + warm_up
     while True:
         thread, process = contestant.run(times)
         if monotonic() >= end:
             return max(thread, process, 1e-9) / times
-        if max(thread, process) < contestant.entrant.warm_up / 20:
+        if max(thread, process) < warm_up / 20:
             times *= 2
