@@ -11,8 +11,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kafkawire import rows
+from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile
+from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
+from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
+from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks import SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Tally
@@ -67,7 +70,7 @@ class SnapshotCheck:
         self._files.clear()
 
     def _compare(self, file: LogFile, intact_from: int, replay: Replay) -> None:
-        entries = _entries(file)
+        entries = _snapshot_entries(file)
         if entries is None:
             self.tally.lack("the file cannot be read")
             return
@@ -116,29 +119,6 @@ class SnapshotCheck:
             self.tally.held += 1
 
 
-def _entries(file: LogFile) -> list[ProducerEntry] | None:
-    found: list[ProducerEntry] = []
-    try:
-        for row in file:
-            if not isinstance(row, rows.Snapshot):
-                return None
-            found.append(
-                ProducerEntry(
-                    producer_id=row.producer_id,
-                    epoch=row.epoch,
-                    last_sequence=row.last_sequence,
-                    last_offset=row.last_offset,
-                    offset_delta=row.offset_delta,
-                    timestamp=row.timestamp,
-                    coordinator_epoch=row.coordinator_epoch,
-                    current_txn_first_offset=row.current_txn_first_offset,
-                )
-            )
-    except OSError:
-        return None
-    return found
-
-
 class _Abort(msgspec.Struct, frozen=True, gc=False):
     """An aborted transaction as replayed. `intact_from`: from where on no offset is missing before its marker."""
 
@@ -169,7 +149,7 @@ class IndexCheck:
         """
         aborts, self._aborts = self._aborts, []
         file = self._files.get(base_offset)
-        entries: list[rows.TxnIndex] | None = []
+        entries: list[AbortedTxn] | None = []
         if file is not None:
             entries = _index_entries(file)
             if entries is None:
@@ -200,17 +180,15 @@ class IndexCheck:
                 what = "has an entry, and the log aborts no transaction with data there"
                 self.tally.breach(entry.last_offset, entry.producer_id, what, path)
 
-    def _ascending(self, entries: Sequence[rows.TxnIndex], path: str | None) -> None:
+    def _ascending(self, entries: Sequence[AbortedTxn], path: str | None) -> None:
         for before, entry in itertools.pairwise(entries):
             if entry.last_offset <= before.last_offset:
                 what = f"entries are out of order: last offset {entry.last_offset} after {before.last_offset}"
                 self.tally.breach(entry.last_offset, entry.producer_id, what, path)
 
-    def _judge(self, entry: rows.TxnIndex, abort: _Abort, path: str | None) -> None:
+    def _judge(self, entry: AbortedTxn, abort: _Abort, path: str | None) -> None:
         ended = abort.ended
         different: list[str] = []
-        if entry.version != 0:
-            different.append(f"version {entry.version}, 0 is known")
         if entry.producer_id != ended.producer_id:
             different.append(f"producer id {entry.producer_id}, the marker's is {ended.producer_id}")
         complete = abort.intact_from <= 0
@@ -233,13 +211,22 @@ def _stable_is_right(stable: int, ended: Ended, complete: bool) -> bool:
     return not complete and stable <= after
 
 
-def _index_entries(file: LogFile) -> list[rows.TxnIndex] | None:
-    found: list[rows.TxnIndex] = []
+def _snapshot_entries(file: LogFile) -> list[ProducerEntry] | None:
+    """None for a file that cannot be read."""
     try:
-        for row in file:
-            if not isinstance(row, rows.TxnIndex):
-                return None
-            found.append(row)
+        found = list(producer_snapshot(file.read_bytes()))
+    except (OSError, RecordError):
+        return None
+    entries = [item.producer for item in found if isinstance(item, SnapshotEntry)]
+    return entries if len(entries) == len(found) else None
+
+
+def _index_entries(file: LogFile) -> list[AbortedTxn] | None:
+    """None for a file that cannot be read."""
+    try:
+        with file.source() as source:
+            found = list(aborted_transactions(source))
     except OSError:
         return None
-    return found
+    entries = [item.aborted for item in found if isinstance(item, AbortedEntry)]
+    return entries if len(entries) == len(found) else None

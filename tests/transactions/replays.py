@@ -6,16 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
-from kafkawire import rows
 from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
+from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Batch
 from kafkawire.transactions import Replay, append_of, outcome_of, read_committed
-
-_ENTRY = tuple(name for name in msgspec.structs.asdict(ProducerEntry()) if name != "unknown_tagged_fields")
 
 States = dict[int, list[ProducerEntry]]
 Index = dict[int, list[AbortedTxn]]
@@ -24,9 +21,9 @@ Index = dict[int, list[AbortedTxn]]
 def snapshot_entries(file: LogFile) -> list[ProducerEntry]:
     """The entries of a `.snapshot`, by producer id."""
     found = []
-    for row in file:
-        assert isinstance(row, rows.Snapshot), row
-        found.append(ProducerEntry(**{name: getattr(row, name) for name in _ENTRY}))
+    for item in producer_snapshot(file.read_bytes()):
+        assert isinstance(item, SnapshotEntry), item
+        found.append(item.producer)
     return sorted(found, key=lambda entry: entry.producer_id)
 
 
@@ -39,17 +36,10 @@ def written_index(partition: Partition) -> Index:
     """What the broker wrote: {segment's base offset: entries} of the `.txnindex` files that have some."""
     found: Index = defaultdict(list)
     for file in partition.txn_indexes:
-        for row in file:
-            assert isinstance(row, rows.TxnIndex), row
-            assert row.version == 0
-            found[file.offset or 0].append(
-                AbortedTxn(
-                    producer_id=row.producer_id,
-                    first_offset=row.first_offset,
-                    last_offset=row.last_offset,
-                    last_stable_offset=row.last_stable_offset,
-                )
-            )
+        with file.source() as source:
+            for item in aborted_transactions(source):
+                assert isinstance(item, AbortedEntry), item
+                found[file.offset or 0].append(item.aborted)
     return dict(found)
 
 

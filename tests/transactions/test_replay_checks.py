@@ -1,0 +1,330 @@
+"""Every rule of the log: one broken, one violation; and what could have happened legally is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafkawire import logdir, transactions
+from kafkawire.messages import AbortedTxn
+from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records import Batch as RecordBatch
+from kafkawire.records import Record, build, read
+from kafkawire.rows import Violation
+from kafkawire.transactions import Replay, append_of
+from kafkawire.transactions.checks import CHECKS, MAX_BREACHES
+from tests.audit_logs import HOUR, NOON, LogDirectory, PartitionLog
+
+
+def sound(log: PartitionLog) -> None:
+    """Transactions of versions below 2 (producer 1) and of version 2 (producer 2), an idempotent producer (3)."""
+    log.data(1, records=2)
+    log.marker("COMMIT", 1)
+    log.data(1, records=3)
+    log.data(2, 0)
+    log.data(3, records=2, transactional=False)
+    log.marker("ABORT", 1)
+    log.marker("COMMIT", 2, 1)
+    log.data(2, 1, records=2)
+    log.data(3, transactional=False)
+    log.marker("ABORT", 2, 2, coordinator_epoch=1)
+    log.data(1)
+
+
+def derive(log: PartitionLog) -> None:
+    """Write the snapshots and transaction indexes that a broker has of such a log when it has been shut down."""
+    replay = Replay()
+    for base, data in log.segments:
+        if base:
+            log.snapshot(*replay.snapshot(), offset=base)
+        index = b""
+        for batch in read(bytes(data)):
+            assert isinstance(batch, RecordBatch)
+            append = append_of(batch)
+            ended = None if append is None else replay.add(append)
+            if ended is not None and ended.aborted is not None:
+                index += ended.aborted.encode_prefixed(version=0)
+        if index:
+            (log.directory / f"{base:020}.txnindex").write_bytes(index)
+    log.snapshot(*replay.snapshot())
+
+
+def violations(log: PartitionLog) -> list[Violation]:
+    log.write()
+    return list(transactions.audit(logdir.open(log.directory)).violations)
+
+
+def checks_of(found: list[Violation]) -> list[str]:
+    return [violation.check for violation in found]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> PartitionLog:
+    return PartitionLog(tmp_path / "orders-0")
+
+
+def marker_of(log: PartitionLog, *, records: int = 1, sequence: int = -1, key: bytes = b"\0\0\0\1") -> None:
+    listed = [Record(key=key, value=b"\0\0\0\0\0\0", timestamp=NOON)] * records
+    data = build(
+        listed, base_offset=log.end, producer_id=1, producer_epoch=0, base_sequence=sequence, transactional=True,
+        control=True,
+    )  # fmt: skip
+    log.segments[-1][1].extend(data)
+    log.end += records
+
+
+#: What is done to a sound log, the check that it breaks, and what is said of it.
+BREAKS: list[tuple[Callable[[PartitionLog], object], str, str]] = [
+    (lambda log: log.data(3, transactional=False, sequence=9), "sequence_contiguous", "sequence number 9 after 2"),
+    (lambda log: log.data(3, transactional=False, sequence=1), "sequence_contiguous", "sequence number 1 after 2"),
+    (lambda log: log.data(3, transactional=False, sequence=2), "duplicate_batch", "sequence numbers 2 to 2 again"),
+    (
+        lambda log: log.data(3, 1, transactional=False, sequence=1),
+        "new_epoch_from_zero",
+        "epoch 1 begins with sequence number 1",
+    ),
+    (lambda log: log.data(2, 2, sequence=3), "new_epoch_from_zero", "epoch 2 begins with sequence number 3"),
+    (lambda log: log.data(2, 1), "epoch_not_backwards", "epoch 1 after epoch 2"),
+    (lambda log: log.marker("ABORT", 2, 0, coordinator_epoch=1), "epoch_not_backwards", "epoch 0 after epoch 2"),
+    (
+        lambda log: log.marker("COMMIT", 2, 2, coordinator_epoch=0),
+        "coordinator_epoch_monotonic",
+        "a marker of coordinator epoch 0 after one of 1",
+    ),
+    (lambda log: marker_of(log, records=2), "marker_shape", "a marker of 2 records"),
+    (lambda log: marker_of(log, sequence=4), "marker_shape", "a marker with the sequence number 4"),
+    (lambda log: marker_of(log, key=b"\0\0\0\2"), "marker_shape", "a control record of type LEADER_CHANGE"),
+    (lambda log: marker_of(log, key=b"\0"), "marker_shape", "an int16 version"),
+    (
+        lambda log: log.data(1, transactional=False),
+        "mixed_batches",
+        "a batch outside of transactions while the one from offset 15 on is open",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spoil", "check", "what"), BREAKS, ids=lambda case: case if isinstance(case, str) else "")
+def test_one_rule_broken(log: PartitionLog, spoil: Callable[[PartitionLog], object], check: str, what: str) -> None:
+    sound(log)
+    assert violations(log) == []
+    offset = log.end
+    spoil(log)
+    (found,) = violations(log)
+    assert (found.check, found.offset) == (check, offset)
+    assert what in found.what
+    assert (found.topic, found.partition) == ("orders", 0)
+    assert found.place == f"orders-0, offset {offset}"
+
+
+def test_sound_logs_hold_in_every_check(log: PartitionLog) -> None:
+    sound(log)
+    log.roll()
+    log.data(1, records=2)
+    log.write()
+    derive(log)
+    (partition,) = logdir.open(log.directory).partitions
+    answers = {answer.check: answer for answer in transactions.check(partition)}
+    assert tuple(answers) == CHECKS
+    assert {answer.answer for answer in answers.values()} == {"holds"}
+    assert all(answer.held for answer in answers.values())
+    assert {answer.lacked for answer in answers.values()} == {None}
+
+
+def test_what_may_have_been_between_two_batches_is_not_judged(log: PartitionLog) -> None:
+    sound(log)
+    log.skip(2)
+    log.data(3, transactional=False, sequence=9)
+    log.data(2, 3, sequence=1)
+    log.write()
+    (partition,) = logdir.open(log.directory).partitions
+    answers = {answer.check: answer for answer in transactions.check(partition)}
+    assert not any(answer.violated for answer in answers.values())
+    assert answers["sequence_contiguous"].not_checkable == 1
+    assert answers["new_epoch_from_zero"].not_checkable == 1
+    assert "offsets are missing" in (answers["sequence_contiguous"].lacked or "")
+
+
+def test_a_producer_that_was_idle_for_a_day_may_begin_anew(log: PartitionLog) -> None:
+    sound(log)
+    log.data(3, transactional=False, sequence=9, at=NOON + 24 * HOUR)
+    log.write()
+    (partition,) = logdir.open(log.directory).partitions
+    assert not any(answer.violated for answer in transactions.check(partition))
+    sooner = transactions.check(partition, expiration_ms=25 * HOUR)
+    assert [answer.check for answer in sooner if answer.violated] == ["sequence_contiguous"]
+
+
+def test_the_first_batch_of_a_producer_may_have_any_sequence_number(log: PartitionLog) -> None:
+    log.data(5, transactional=False, sequence=77)
+    assert violations(log) == []
+
+
+def test_sequence_numbers_after_the_highest(log: PartitionLog) -> None:
+    log.data(5, transactional=False, records=3, sequence=2**31 - 2)
+    log.data(5, transactional=False, sequence=1)
+    log.data(5, transactional=False, sequence=2)
+    assert violations(log) == []
+    log.data(5, transactional=False, sequence=2**31 - 1)
+    assert checks_of(violations(log)) == ["sequence_contiguous"]
+
+
+def test_a_retry_is_known_among_the_last_five_batches(log: PartitionLog) -> None:
+    for _ in range(6):
+        log.data(5, transactional=False)
+    log.data(5, transactional=False, sequence=0)
+    assert checks_of(violations(log)) == ["sequence_contiguous"]  # the first of six is forgotten
+    log.data(5, transactional=False, sequence=2)
+    assert checks_of(violations(log)) == ["sequence_contiguous", "duplicate_batch"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("epoch", 5), ("last_sequence", 3), ("last_offset", 14), ("offset_delta", 1), ("timestamp", NOON + 1),
+        ("coordinator_epoch", 3), ("current_txn_first_offset", -1),
+    ],
+)  # fmt: skip
+def test_a_snapshot_that_says_otherwise(log: PartitionLog, field: str, value: int) -> None:
+    entries = derived_snapshot(log)
+    wrong = [ProducerEntry(**{**plain(e), field: value}) if e.producer_id == 1 else e for e in entries]
+    log.snapshot(*wrong)
+    (found,) = violations(log)
+    assert (found.check, found.offset, found.producer_id) == ("snapshot_equals_replay", log.end, 1)
+    assert found.what.startswith(f"{field} {value}, the log says ")
+    assert found.file == str(log.directory / f"{log.end:020}.snapshot")
+
+
+def test_a_snapshot_with_a_producer_too_many(log: PartitionLog) -> None:
+    log.snapshot(*derived_snapshot(log), ProducerEntry(producer_id=9, last_offset=3, current_txn_first_offset=-1))
+    (found,) = violations(log)
+    assert (found.check, found.producer_id) == ("snapshot_equals_replay", 9)
+
+
+def test_a_snapshot_lacks_a_producer(log: PartitionLog) -> None:
+    """Who is idle may have expired; who has an open transaction has not."""
+    entries = derived_snapshot(log)
+    log.snapshot(*(entry for entry in entries if entry.producer_id != 3))
+    assert violations(log) == []
+    log.snapshot(*(entry for entry in entries if entry.producer_id != 1))
+    (found,) = violations(log)
+    assert (found.check, found.producer_id) == ("snapshot_equals_replay", 1)
+
+
+def test_a_wrong_snapshot_is_told_once(log: PartitionLog) -> None:
+    entries = derived_snapshot(log)
+    log.snapshot(*(ProducerEntry(**{**plain(e), "coordinator_epoch": 8}) for e in entries if e.producer_id == 1))
+    log.roll()
+    log.data(1)
+    derived = [entry for entry in derived_snapshot_of(log) if entry.producer_id == 1]
+    log.snapshot(*(ProducerEntry(**{**plain(e), "coordinator_epoch": 8}) for e in derived))
+    assert [found.offset for found in violations(log)] == [log.end - 1]
+
+
+def test_a_snapshot_that_cannot_be_read_is_no_violation(log: PartitionLog) -> None:
+    derived_snapshot(log)
+    (log.directory / f"{log.end:020}.snapshot").write_bytes(b"\0\1" + bytes(20))
+    assert violations(log) == []
+
+
+def write_index(log: PartitionLog, entries: list[AbortedTxn]) -> None:
+    derive(log)
+    data = b"".join(entry.encode_prefixed(version=0) for entry in entries)
+    (log.directory / f"{0:020}.txnindex").write_bytes(data)
+
+
+#: Of `sound`: producer 1's second transaction, while producer 2's is open; producer 2's second one.
+FIRST = AbortedTxn(producer_id=1, first_offset=3, last_offset=9, last_stable_offset=6)
+SECOND = AbortedTxn(producer_id=2, first_offset=11, last_offset=14, last_stable_offset=15)
+
+
+@pytest.mark.parametrize(
+    ("entries", "what"),
+    [
+        ([FIRST], "lacks the transaction from offset 11 on"),
+        ([SECOND], "lacks the transaction from offset 3 on"),
+        ([AbortedTxn(1, 2, 9, 6), SECOND], "first offset 2, the log says 3"),
+        ([AbortedTxn(2, 3, 9, 6), SECOND], "producer id 2, the marker's is 1"),
+        ([AbortedTxn(1, 3, 9, 10), SECOND], "last stable offset 10, the log says 6"),
+        ([FIRST, AbortedTxn(1, 11, 12, 13), SECOND], "has an entry, and the log aborts no transaction"),
+        ([SECOND, FIRST], "entries are out of order"),
+    ],
+)
+def test_a_transaction_index_that_says_otherwise(log: PartitionLog, entries: list[AbortedTxn], what: str) -> None:
+    sound(log)
+    log.write()
+    write_index(log, [FIRST, SECOND])
+    assert violations(log) == []
+    write_index(log, entries)
+    (found,) = violations(log)
+    assert found.check == "txnindex_equals_log"
+    assert what in found.what
+
+
+def test_the_index_of_the_last_segment_may_lag_behind_in_a_running_copy(log: PartitionLog) -> None:
+    sound(log)
+    log.write()
+    write_index(log, [FIRST])
+    (log.directory / f"{log.end:020}.snapshot").unlink()
+    assert violations(log) == []
+
+
+def test_without_any_index_nothing_is_said(log: PartitionLog) -> None:
+    sound(log)
+    assert violations(log) == []
+
+
+def test_many_violations_are_counted(log: PartitionLog) -> None:
+    log.data(3, transactional=False)
+    for i in range(MAX_BREACHES + 20):
+        log.data(3, transactional=False, sequence=100 + 2 * i)
+    found = violations(log)
+    assert len(found) == MAX_BREACHES + 1
+    assert found[-1].what == f"20 more, after the first {MAX_BREACHES}"
+
+
+def test_records_deleted_by_request_leave_no_false_alarm(tmp_path: Path) -> None:
+    """The log begins within a transaction that only the newest snapshot still knows."""
+    logs = LogDirectory(tmp_path / "logs")
+    whole = PartitionLog(tmp_path / "whole-0")
+    sound(whole)
+    kept = logs.partition("orders", start=whole.end)
+    kept.sequences = dict(whole.sequences)
+    for log in (kept, whole):
+        log.data(1)
+    log_start = kept.end
+    for log in (kept, whole):
+        log.data(1, records=2)
+    kept.snapshot(*derived_snapshot_of(whole))
+    logs.checkpoint("log-start-offset-checkpoint", "orders", 0, log_start)
+    audit = transactions.audit(logdir.open(logs.write()))
+    assert audit.violations == ()
+    assert [finding.start_offset for finding in audit.findings] == [15]
+
+
+def derived_snapshot(log: PartitionLog) -> list[ProducerEntry]:
+    """Of `sound`, written with its files; its entries."""
+    sound(log)
+    log.write()
+    derive(log)
+    assert violations(log) == []
+    return derived_snapshot_of(log)
+
+
+def derived_snapshot_of(log: PartitionLog) -> list[ProducerEntry]:
+    replay = Replay()
+    for _, data in log.segments:
+        for batch in read(bytes(data)):
+            assert isinstance(batch, RecordBatch)
+            append = append_of(batch)
+            if append is not None:
+                replay.add(append)
+    return replay.snapshot()
+
+
+def plain(entry: ProducerEntry) -> dict[str, int]:
+    return {name: getattr(entry, name) for name in (
+        "producer_id", "epoch", "last_sequence", "last_offset", "offset_delta", "timestamp", "coordinator_epoch",
+        "current_txn_first_offset",
+    )}  # fmt: skip
