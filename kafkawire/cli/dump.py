@@ -131,6 +131,7 @@ def _columns() -> output.Columns:
     """What a table shows of the kinds that have more fields than a screen has room for."""
     from kafkawire import rows
 
+    of_a_file = (rows.Epoch, rows.Index, rows.Metadata, rows.Snapshot, rows.TimeIndex, rows.TxnIndex)
     return {
         rows.Batch: (
             "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
@@ -140,6 +141,7 @@ def _columns() -> output.Columns:
             "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "key_size",
             "value_size", *_PAYLOAD,
         ),
+        **{kind: _told(kind) for kind in of_a_file},
         rows.Check: ("file", "check", "passed", "entries"),
         rows.Damage: ("position", "reason", "detail", "resumed_at", "harmless"),
         rows.Stats: (
@@ -147,6 +149,11 @@ def _columns() -> output.Columns:
             "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
         ),
     }  # fmt: skip
+
+
+def _told(kind: type[Row]) -> tuple[str, ...]:
+    """All fields of a row but those that the file's name above the table tells."""
+    return tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition"))
 
 
 def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:

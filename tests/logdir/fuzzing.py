@@ -138,8 +138,14 @@ class Case:
             for position, data in self.batches
             if position + len(data) <= mutated.head or position >= len(self.original) - mutated.tail
         }
-        missing = expected - set(self._batches())
-        assert not missing, sorted(position for position, _ in missing)
+        found = set(self._batches())
+        whole = {data for _, data in self.batches}
+        for position, data in expected - found:
+            # Where bytes that look alike were removed between two batches, the first may have them, not the second.
+            taken = (
+                at for at, other in found if other in whole and at < position + len(data) and position < at + len(other)
+            )
+            assert any(True for _ in taken), position
 
 
 class _Reads:

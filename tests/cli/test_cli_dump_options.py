@@ -1,0 +1,352 @@
+"""What `kafkawire dump` is asked for: filters, decoders, checks, statistics, formats; with what a reader sees."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.cli import progress, ranges
+from kafkawire.messages import (
+    ConfigRecord,
+    DelegationTokenRecord,
+    TransactionLogKey,
+    TransactionLogValue,
+    UserScramCredentialRecord,
+)
+from kafkawire.records import Record, build, build_marker
+from kafkawire.wire.write import uvarint
+from tests import golden
+from tests.cli.runner import Run
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
+
+
+@pytest.fixture
+def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A real broker's log directory, in the current directory: paths in what is printed are short."""
+    monkeypatch.chdir(tmp_path)
+    copytree(EXAMPLES / "one-node" / "broker-1", "logs")
+    return Path("logs")
+
+
+def lines(run: Run, *arguments: object, code: int = 0) -> list[dict[str, Any]]:
+    result = run("dump", *arguments)
+    assert result.code == code, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def kinds(rows: list[dict[str, Any]]) -> set[str]:
+    return {row["kind"] for row in rows}
+
+
+# What a reader sees --------------------------------------------------------------------------------------------------
+
+SEEN = {
+    "batches": ["logs/orders-0"],
+    "records": ["logs/orders-0", "--print-data-log"],
+    "payloads": ["logs/orders-0", "--skip-record-metadata", "--offset", "4..9"],
+    "transactions": ["logs/__transaction_state-0", "--print-data-log"],
+    "broker": ["logs/meta.properties", "logs/replication-offset-checkpoint", "logs/.kafka_cleanshutdown"],
+    "stats": ["logs", "--stats"],
+    "verified": ["logs/orders-*", "--verify-index-only"],
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("format", ["table", "jsonl", "csv"])
+def test_what_a_reader_sees(run: Run, broker: Path, name: str, format: str) -> None:
+    result = run("dump", *SEEN[name], "--format", format)
+    assert result.code == 0
+    golden.check(f"cli/dump/{name}.{format}.txt", result.text)
+
+
+def test_damage_as_a_reader_sees_it(run: Run, broker: Path) -> None:
+    log = broker / "orders-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[400:420] = b"\x1b[31m" * 4
+    log.write_bytes(data[:-10])
+    (broker / "orders-0" / f"{0:020}.timeindex").write_bytes(bytes.fromhex("000001a1fe000000" + "00000005") + b"\1")
+    result = run("dump", "logs/orders-0", "--format", "table")
+    assert result.code == 4
+    golden.check("cli/dump/damage.table.txt", result.text + result.err)
+
+
+# Filters -------------------------------------------------------------------------------------------------------------
+
+
+def test_filters(run: Run, broker: Path) -> None:
+    def offsets(*arguments: str) -> list[int]:
+        found = lines(run, "logs/orders-0", "--deep-iteration", *arguments)
+        return [row["offset"] for row in found if row["kind"] == "record"]
+
+    everything = offsets()
+    assert everything == list(range(23))
+    assert offsets("--offset", "3..7") == [3, 4, 5, 6]
+    assert offsets("--offset", "21..") == [21, 22]
+    assert offsets("--offset", "..2") == [0, 1]
+    assert offsets("--offset", "5") == [5]
+    assert offsets("--offset", "100..200") == []
+    control = offsets("--control")
+    assert sorted(control + offsets("--no-control")) == everything
+    assert offsets("--producer-id", "7") == [20, 21, 22]
+    assert offsets("--key", "100") == offsets("--key", "hex:313030") == [7]
+    assert offsets("--time", "1795241506736..1795241506737") == [6]
+    assert offsets("--time", "2026-11-21T06:11:46.736Z..2026-11-21T06:11:46.737") == [6]
+    assert offsets("--time", "1795241506736..", "--offset", "..8", "--no-control") == [6, 7]
+
+
+def test_what_a_filter_cannot_speak_of_is_left_out(run: Run, broker: Path) -> None:
+    assert kinds(lines(run, "logs")) >= {"batch", "checkpoint", "metadata", "epoch", "snapshot", "txnindex"}
+    assert kinds(lines(run, "logs", "--producer-id", "0")) == {"batch", "snapshot", "txnindex"}
+    assert kinds(lines(run, "logs", "--offset", "0..5")) == {"batch", "timeindex", "txnindex"}
+    assert kinds(lines(run, "logs", "--control")) == {"batch"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--offset", "x"], ["--offset", "5..5"], ["--offset", "9..3"], ["--offset", "1..2..3"], ["--time", "now"],
+        ["--time", "2026-13-01..", "--stats"], ["--time", "5"], ["--key", "hex:0"], ["--producer-id", "x"],
+        ["--offsets-decoder", "--transaction-log-decoder"], ["--stats", "--verify-index-only"],
+        ["--max-bytes", "-1"], ["--format", "parquet"], ["logs/no-*"],
+    ],
+)  # fmt: skip
+def test_usage(run: Run, broker: Path, arguments: list[str]) -> None:
+    result = run("dump", "logs", *arguments)
+    assert result.code == 2
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert result.out == b""
+
+
+@given(st.none() | st.integers(0, 1 << 60), st.none() | st.integers(0, 1 << 60))
+def test_ranges(first: int | None, end: int | None) -> None:
+    def text(number: int | None) -> str:
+        return "" if number is None else str(number)
+
+    for parse in (ranges.offset_range, ranges.time_range):
+        written = f"{text(first)}..{text(end)}"
+        if first is not None and end is not None and first >= end:
+            with pytest.raises(typer.BadParameter):
+                parse(written)
+        elif all(len(text(number)) <= 18 for number in (first, end)):
+            assert parse(written) == (first, end)
+
+
+def test_globs_and_lists(run: Run, broker: Path) -> None:
+    by_glob = lines(run, "logs/orders-*/*.log")
+    assert {row["partition"] for row in by_glob} == {0, 1}
+    files = sorted(str(path) for path in broker.glob("orders-*/*.log"))
+    assert lines(run, "--files", ",".join(files)) == by_glob
+    assert lines(run, *files) == by_glob
+    odd = broker / "[0]"
+    (broker / "orders-0").rename(odd)
+    assert len(lines(run, odd)) > 1  # a path that is there is no glob
+
+
+# Decoders ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_away_from_its_topic_is_decoded_when_asked(run: Run, broker: Path, tmp_path: Path) -> None:
+    moved = tmp_path / f"{0:020}.log"
+    (broker / "__transaction_state-0" / f"{0:020}.log").rename(moved)
+    plain = [row for row in lines(run, moved, "--print-data-log") if row["kind"] == "record"]
+    assert all(row["decoded"] is None for row in plain)
+    found = [row for row in lines(run, moved, "--transaction-log-decoder") if row["kind"] == "record"]
+    assert {row["decoded"]["value"]["name"] for row in found} == {"TransactionLogValue"}
+    assert found[0]["decoded"]["value"]["data"].keys() >= {"previousProducerId", "transactionTimeoutMs"}
+
+
+def framed(message: Any) -> bytes:
+    return b"".join(map(uvarint, (1, message.spec.api_key, 0))) + message.encode(version=0)
+
+
+def test_secrets_are_hidden(run: Run, tmp_path: Path) -> None:
+    hidden = [
+        UserScramCredentialRecord(name="alice", mechanism=1, salt=b"SALT!", stored_key=b"STORED", server_key=b"SERVER"),
+        DelegationTokenRecord(owner="User:alice", token_id="TOKENID"),
+        ConfigRecord(resource_type=4, resource_name="1", name="ssl.keystore.password", value="HUNTER2"),
+    ]
+    shown = ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="86400000")
+    values = [framed(message) for message in (*hidden, shown)]
+    values.append(b"\1\x0b\x63" + b"HUNTER3")  # a credential of a version that is not known
+    log = tmp_path / "__cluster_metadata-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(build([Record(None, value) for value in values]))
+    for flags in ([], ["--offsets-decoder"], ["--format", "csv"], ["--format", "table"], ["--skip-record-metadata"]):
+        out = run("dump", log, "--print-data-log", *flags).text
+        for secret in (b"SALT!", b"STORED", b"SERVER", b"TOKENID", b"HUNTER2", b"HUNTER3"):
+            assert secret.decode() not in out
+            assert not any(piece in out for piece in in_base64(secret)), secret
+        assert "86400000" in out
+    found = lines(run, log, "--print-data-log")
+    data = [row["decoded"]["value"]["data"] for row in found if row["kind"] == "record"]
+    assert (data[0]["name"], data[0]["salt"], data[0]["storedKey"]) == ("alice", "[redacted]", "[redacted]")
+    assert (data[2]["name"], data[2]["value"]) == ("ssl.keystore.password", "[redacted]")
+    clear = lines(run, log, "--print-data-log", "--show-secrets")
+    assert [row["decoded"]["value"]["data"] for row in clear if row["kind"] == "record"][2]["value"] == "HUNTER2"
+    assert "[redacted]" not in run("dump", log, "--print-data-log", "--show-secrets").text
+
+
+def in_base64(secret: bytes) -> list[str]:
+    """What base64 shows of bytes, wherever they stand in what is encoded."""
+    from base64 import b64encode
+
+    return [b64encode(bytes(shift) + secret).decode()[(shift * 4 + 2) // 3 : -4] for shift in range(3)]
+
+
+def test_tombstones_and_unknown_versions_keep_their_bytes(run: Run, tmp_path: Path) -> None:
+    key = TransactionLogKey(transactional_id="t").encode_prefixed(0)
+    value = TransactionLogValue(producer_id=1).encode_prefixed(1)
+    log = tmp_path / "__transaction_state-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(build([Record(key, None), Record(key, b"\0\x09" + value[2:])]))
+    gone, newer = [row for row in lines(run, log, "--print-data-log") if row["kind"] == "record"]
+    assert (gone["decoded"]["value"], gone["value"], gone["value_size"]) == (None, None, None)
+    assert newer["decoded"]["value"]["data"] is None
+    assert "has no version 9" in newer["decoded"]["value"]["problem"]
+    assert newer["value_base64"] or newer["value"]
+
+
+# Checks, statistics --------------------------------------------------------------------------------------------------
+
+
+def test_checks_of_indexes(run: Run, broker: Path) -> None:
+    found = lines(run, "logs", "--index-sanity-check")
+    assert kinds(found) == {"check"}
+    assert all(row["passed"] for row in found)
+    index = broker / "__cluster_metadata-0" / f"{0:020}.index"
+    index.write_bytes(index.read_bytes()[:4] + b"\0\0\0\1")
+    assert all(row["passed"] for row in lines(run, "logs", "--index-sanity-check"))
+    wrong = lines(run, "logs", "--verify-index-only", code=4)
+    assert [(row["kind"], row.get("reason"), row.get("passed")) for row in wrong if row["file"] == str(index)] == [
+        ("damage", "index_mismatch", None),
+        ("check", None, False),
+    ]
+
+
+def test_stats(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "t-3"
+    folder.mkdir()
+    data = build(
+        [Record(b"k", b"v" * 1000, timestamp=5 + i) for i in range(4)], codec="gzip", producer_id=1, producer_epoch=0
+    )
+    data += build([Record(b"k", offset=12)], base_offset=10, last_offset=14, base_timestamp=9)
+    (folder / f"{0:020}.log").write_bytes(data)
+    more = build_marker("COMMIT", offset=20, timestamp=99, producer_id=1, producer_epoch=0, coordinator_epoch=0)
+    (folder / f"{20:020}.log").write_bytes(more + b"\xff" * 70)
+    (folder / f"{0:020}.log.deleted").write_bytes(data)
+    damage, stats = lines(run, folder, "--stats", code=4)
+    assert (damage["kind"], damage["reason"], damage["position"]) == ("damage", "unknown_magic", len(more))
+    assert stats["compressed_bytes"] < stats["uncompressed_bytes"]
+    assert stats["compression_ratio"] == round(stats["uncompressed_bytes"] / stats["compressed_bytes"], 3)
+    del stats["compressed_bytes"], stats["uncompressed_bytes"], stats["compression_ratio"]
+    assert stats == {
+        "kind": "stats", "file": str(tmp_path), "topic": "t", "partition": 3, "segments": 2, "batches": 3, "records": 6,
+        "bytes": len(data) + len(more), "first_offset": 0, "last_offset": 20, "first_timestamp": 8,
+        "last_timestamp": 99, "magics": {"2": 3}, "codecs": {"gzip": 1, "none": 2}, "producers": 1,
+        "control_batches": 1, "transactional_batches": 1, "gaps": 3, "missing_offsets": 6 + 4 + 5, "damaged": 1,
+    }  # fmt: skip
+
+
+# Limits, formats, progress -------------------------------------------------------------------------------------------
+
+
+def test_limits(run: Run, broker: Path) -> None:
+    log = broker / "orders-0" / f"{0:020}.log"
+    first = lines(run, log)[0]
+    assert lines(run, log, "--max-bytes", first["size"]) == [first]
+    found = lines(run, log, "--max-message-size", "200", code=4)
+    assert {row["reason"] for row in found if row["kind"] == "damage"} == {"too_large"}
+    assert [row for row in found if row["kind"] == "batch" and row["size"] > 212] == []
+
+
+def test_parquet(run: Run, broker: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert run("dump", "logs", "--print-data-log", "-o", "rows.parquet").out == b""
+    table = parquet.read_table("rows.parquet")
+    rows = lines(run, "logs", "--print-data-log")
+    assert table.num_rows == len(rows)
+    for read, row in zip(table.to_pylist(), rows, strict=True):
+        for name, value in row.items():
+            expected = json.loads(read[name]) if name == "decoded" and read[name] else read[name]
+            assert expected == value, name
+    assert {str(table.schema.field(name).type) for name in ("offset", "timestamp", "producer_id")} == {"int64"}
+
+
+def test_parquet_needs_its_extra(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run("dump", "logs", "-o", "rows.parquet")
+    assert result.code == 1
+    assert result.err == 'error: Parquet needs the "arrow" extra: pip install "kafkawire[arrow]"\n'
+
+
+def test_parquet_of_damage_says_so(run: Run, broker: Path) -> None:
+    pytest.importorskip("pyarrow")
+    log = broker / "orders-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes()[:-1])
+    assert run("dump", "logs", "--format", "parquet", "-o", "x").code == 4
+    assert Path("x").read_bytes().startswith(b"PAR1")
+
+
+def test_the_bar_is_shown_where_it_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream(io.StringIO):
+        terminal = True
+
+        def isatty(self) -> bool:
+            return self.terminal
+
+    out, err = Stream(), Stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    assert not progress.watched(None)
+    assert progress.watched("rows.csv")
+    out.terminal = False
+    assert progress.watched(None)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.progress(100, shown=True) as advance:
+        advance(60)
+        advance(40)
+    assert err.getvalue()
+    assert not out.getvalue()
+    err.terminal = False
+    assert not progress.watched(None)
+
+
+def test_progress_adds_up(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However rows go by, the bar ends where the files do."""
+    from contextlib import contextmanager
+
+    from kafkawire.cli import dump
+
+    told: list[int] = []
+    totals: list[int] = []
+
+    @contextmanager
+    def counting(total: int, *, shown: bool) -> Any:
+        totals.append(total)
+        yield told.append
+
+    monkeypatch.setattr(dump, "progress", counting)
+    lines(run, "logs", "--deep-iteration")
+    size = sum(path.stat().st_size for path in broker.rglob("*") if path.is_file())
+    assert totals == [sum(told)] == [size]
+
+
+def test_files_are_only_read(run: Run, broker: Path) -> None:
+    def state() -> dict[Path, tuple[int, bytes]]:
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in broker.rglob("*") if path.is_file()}
+
+    before = state()
+    for flags in (["--print-data-log"], ["--stats"], ["--verify-index-only"], ["--index-sanity-check"]):
+        lines(run, "logs", *flags)
+    assert state() == before
