@@ -1,0 +1,133 @@
+"""Captures with TCP faults, beside tshark (Wireshark's Kafka dissector) in both of its modes.
+
+In every row of the table, the frames that are found whole and right must be at least as many as tshark's in either mode,
+and none may be wrong. What is right is what the capture without faults says.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kafkawire import capture
+
+PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
+BROKER_PORT = "9092"
+
+#: A frame: request or response, the client's end, correlation id, size without the four bytes of size.
+Frame = tuple[str, str, int, int]
+
+
+def packets() -> tuple[bytes, list[bytes]]:
+    """The file's header, and its packets with their headers."""
+    data = PCAP.read_bytes()
+    found, position = [], 24
+    while position < len(data):
+        size = 16 + struct.unpack_from("<I", data, position + 8)[0]
+        found.append(data[position : position + size])
+        position += size
+    return data[:24], found
+
+
+HEAD, WHOLE = packets()
+
+
+def holds_data(packet: bytes) -> bool:
+    found = capture.parse(1, packet[16:])
+    return isinstance(found, capture.Segment) and bool(found.payload)
+
+
+WITH_DATA = [place for place, packet in enumerate(WHOLE) if holds_data(packet)]
+
+
+def dropped(chosen: set[int]) -> list[bytes]:
+    return [packet for place, packet in enumerate(WHOLE) if place not in chosen]
+
+
+def swapped(chosen: set[int]) -> list[bytes]:
+    out = list(WHOLE)
+    for place in sorted(chosen):
+        if place + 1 < len(out):
+            out[place], out[place + 1] = out[place + 1], out[place]
+    return out
+
+
+def doubled(chosen: set[int]) -> list[bytes]:
+    return [packet for place, packet in enumerate(WHOLE) for _ in range(2 if place in chosen else 1)]
+
+
+def some(share: float, seed: int) -> set[int]:
+    return {place for place in WITH_DATA if random.Random(seed * 1_000_003 + place).random() < share}
+
+
+FAULTS = {
+    "none": WHOLE,
+    "ten packets dropped": dropped(set(random.Random(1).sample(WITH_DATA, 10))),
+    "1 % dropped": dropped(some(0.01, 2)),
+    "5 % dropped": dropped(some(0.05, 3)),
+    "1 % swapped": swapped(some(0.01, 4)),
+    "5 % swapped": swapped(some(0.05, 5)),
+    "begins in the middle": WHOLE[len(WHOLE) // 3 :],
+    "duplicates": doubled(some(0.2, 6)),
+}
+
+
+def ours(path: Path) -> Counter[Frame]:
+    found: Counter[Frame] = Counter()
+    for matched in capture.read(path, keep=True).matched():
+        row = matched.row
+        if matched.request is not None:
+            found["request", row.client or "", row.correlation_id or 0, row.request_bytes or 0] += 1
+        if matched.response is not None:
+            found["response", row.client or "", row.correlation_id or 0, row.response_bytes or 0] += 1
+    return found
+
+
+def tshark(path: Path, *options: str) -> Counter[Frame]:
+    fields = ("ip.src", "tcp.srcport", "ip.dst", "tcp.dstport", "kafka.correlation_id", "kafka.len")
+    command = [
+        "tshark",
+        "-r",
+        str(path),
+        "-Y",
+        "kafka && !_ws.malformed",
+        "-T",
+        "fields",
+        "-E",
+        "aggregator=,",
+        *options,
+    ]
+    for field in fields:
+        command += ["-e", field]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    found: Counter[Frame] = Counter()
+    for line in done.stdout.splitlines():
+        source, source_port, target, target_port, ids, sizes = line.split("\t")
+        asks = target_port == BROKER_PORT
+        client = f"{source}:{source_port}" if asks else f"{target}:{target_port}"
+        for number, size in zip(ids.split(","), sizes.split(","), strict=False):
+            if number and size:
+                found["request" if asks else "response", client, int(number), int(size)] += 1
+    return found
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault(fault: str, tmp_path: Path) -> None:
+    path = tmp_path / "faulty.pcap"
+    path.write_bytes(HEAD + b"".join(FAULTS[fault]))
+    right = ours(PCAP)
+    found = ours(path)
+    assert not found - right  # nothing is made up
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+    for options in ((), ("-o", "tcp.reassemble_out_of_order:TRUE")):
+        theirs = tshark(path, *options) & right
+        assert found.total() >= theirs.total()
+        if fault == "none":
+            assert theirs  # the comparison compares something
