@@ -69,3 +69,23 @@ def gather(data: _Bytes, starts: _Int64, lengths: _Int32, /) -> tuple[_Int32, _B
 def record_objects(
     record_class: type[Any], header_class: type[Any], head: bytes, payload: bytes, at: int, most: int, /
 ) -> tuple[list[Any], int]: ...
+
+_Field = tuple[str, bytes | None]
+
+@final
+class LogRows:
+    """Writes batches and their records as lines of JSON, for `kafkawire.logdir.jsonl`."""
+
+    def __init__(
+        self,
+        batch: list[_Field],
+        record: list[_Field],
+        header: list[str],
+        codecs: list[bytes],
+        timestamp_types: tuple[bytes, bytes],
+        markers: tuple[bytes, bytes],
+        printable: bytes,
+        marker_records: bool,
+        max_batch_bytes: int,
+    ) -> None: ...
+    def lines(self, data: _Bytes, origin: int, start: int, until: int, most: int) -> tuple[_Bytes, int, bool]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,11 +13,16 @@ from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.ranges import offset_range, time_range
+from kafkawire.cli.text import json_bytes, printable_characters
+from kafkawire.rows.base import Lines
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options
     from kafkawire.logdir.located import Located
     from kafkawire.rows import Row
+
+    #: Makes the rows of a file, one by one or written already.
+    RowsOf = Callable[[Located, Options], Iterator[Row | Lines]]
 
 #: Fields of a record's row that are only there with --print-data-log.
 _PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
@@ -114,8 +119,9 @@ def dump(
     wanted = list(logdir.wanted_files(directory.files, options.selection))
     outcome = Outcome()
     unset = (*(() if payloads else _PAYLOAD), *(() if options.metadata or not deep else _METADATA))
+    rows_of_file = _lines_of_file if output.takes_lines(format, to) else logdir.rows_of
     with progress(sum(map(_size, wanted)), shown=watched(to)) as advance:
-        found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance)
+        found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance, rows_of_file)
         output.print_rows(
             _counted(directory, found, outcome),
             _kinds(options, stats),
@@ -168,20 +174,20 @@ def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
     return [kind for kind in rows.LOG_ROWS.values() if kind not in without]
 
 
-def _rows(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Row]:
+def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: RowsOf) -> Iterator[Row | Lines]:
     """The rows of files, one file after the other."""
     for file in files:
-        yield from _moving(file, _of_file(file, options), advance)
+        yield from _moving(file, rows_of(file, options), advance)
 
 
-def _of_file(file: LogFile, options: Options) -> Iterator[Row]:
-    """The rows of one file. The only place where `dump` makes rows out of files, but for --stats."""
-    from kafkawire import logdir
+def _lines_of_file(file: Located, options: Options) -> Iterator[Row | Lines]:
+    """The rows of one file for jsonl."""
+    from kafkawire.logdir.jsonl import lines_of
 
-    return logdir.rows_of(file, options)
+    return lines_of(file, options, encode=json_bytes, printable=printable_characters)
 
 
-def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Row]:
+def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Row | Lines]:
     from kafkawire.logdir.stats import by_partition, stats_of
 
     for segments in by_partition(files):
@@ -189,11 +195,11 @@ def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator
         advance(sum(map(_size, segments)))
 
 
-def _moving(file: LogFile, found: Iterator[Row], advance: Advance) -> Iterator[Row]:
+def _moving(file: LogFile, found: Iterator[Row | Lines], advance: Advance) -> Iterator[Row | Lines]:
     """The rows, with the bar moved on as they go by."""
     told = 0
     for number, row in enumerate(_readable(file.path, found)):
-        if not number % _STEP:
+        if not number % _STEP or isinstance(row, Lines):
             position = getattr(row, "position", None) or 0
             advance(max(0, position - told))
             told = max(told, position)
@@ -201,7 +207,7 @@ def _moving(file: LogFile, found: Iterator[Row], advance: Advance) -> Iterator[R
     advance(max(0, _size(file) - told))
 
 
-def _readable(path: str, found: Iterator[Row]) -> Iterator[Row]:
+def _readable(path: str, found: Iterator[Row | Lines]) -> Iterator[Row | Lines]:
     """The rows, and a row of damage where the file cannot be read any further."""
     from kafkawire import rows
 
@@ -211,7 +217,7 @@ def _readable(path: str, found: Iterator[Row]) -> Iterator[Row]:
         yield rows.Damage(file=path, reason="unreadable", detail=error.strerror or str(error))
 
 
-def _counted(directory: LogDirectory, found: Iterator[Row], outcome: Outcome) -> Iterator[Row]:
+def _counted(directory: LogDirectory, found: Iterator[Row | Lines], outcome: Outcome) -> Iterator[Row | Lines]:
     """All rows, with what could not be listed first, and with the outcome told of them."""
     from kafkawire import rows
 

@@ -22,6 +22,7 @@ import msgspec
 import typer
 
 from kafkawire.cli.text import json_bytes, printable
+from kafkawire.rows.base import Lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -124,6 +125,12 @@ def _flushed(rows: Iterable[T], stream: BinaryIO) -> Iterator[T]:
         stream.flush()
 
 
+def takes_lines(format: Format | None, output: str | None) -> bool:
+    """Whether `print_rows` prints jsonl in UTF-8, so that `rows.Lines` may be among the rows."""
+    terminal = output in (None, "-") and sys.stdout.isatty()
+    return (format or (Format.table if terminal else _ending(output))) is Format.jsonl and _utf8(terminal)
+
+
 def print_json(value: Any, *, compact: bool = False, output: str | None = None) -> None:
     """Prints one JSON value (Structs, dicts, lists, strings, numbers): on many lines, or on one where `compact`."""
     with _stream(output) as (stream, terminal):
@@ -161,7 +168,7 @@ def _utf8(terminal: bool) -> bool:
 def _jsonl(rows: Iterable[Any], stream: BinaryIO, terminal: bool) -> None:
     ascii_only = not _utf8(terminal)
     for row in rows:
-        stream.write(json_bytes(row, ascii_only=ascii_only) + b"\n")
+        stream.write(row.data if isinstance(row, Lines) else json_bytes(row, ascii_only=ascii_only) + b"\n")
 
 
 def _json(rows: Iterable[Any], stream: BinaryIO, terminal: bool) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from unicodedata import category
 
@@ -28,6 +29,17 @@ def counted(number: int, noun: str) -> str:
 def printable(text: str) -> str:
     """`text` on one line: `\\x1b` for an escape, `\\n` for a newline, `\\udcff` for a byte that is no UTF-8."""
     return text if text.isprintable() else _SUSPECT.sub(lambda run: _escape(run[0], _python_escape), text)
+
+
+@cache
+def printable_characters() -> bytes:
+    """A byte for each character of the first two planes of Unicode: 1 where it is shown as it is, 0 where escaped."""
+    characters = list(map(chr, range(0x20000)))
+    table = bytearray(map(str.isprintable, characters))
+    for place, char in enumerate(characters):
+        if not table[place] and category(char) == "Zs":
+            table[place] = 1
+    return bytes(table)
 
 
 def json_bytes(value: Any, *, indent: int | None = None, ascii_only: bool = False) -> bytes:

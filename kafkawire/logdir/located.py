@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from typing import TYPE_CHECKING
@@ -75,15 +75,14 @@ class Located(msgspec.Struct, frozen=True):
         Only headers are read. Offsets in a segment ascend; a batch that goes back has damage before it
         (`offset_backwards`): the base offset is not under the checksum.
         """
-        following = self.offset if self.kind == "log" and self.offset is not None else 0
         with self.source() as source:
-            for item in read(source, start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes):
-                if isinstance(item, Batch):
-                    if item.base_offset < following:
-                        detail = f"base offset {item.base_offset} where {following} or more should follow"
-                        yield Damage(item.position, "offset_backwards", detail, item.position)
-                    following = item.last_offset + 1
-                yield item
+            found = read(source, start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes)
+            yield from ascending(found, self.least_offset)
+
+    @property
+    def least_offset(self) -> int:
+        """Least offset that the batches of a segment can have: the one in its name."""
+        return self.offset if self.kind == "log" and self.offset is not None else 0
 
     def read_bytes(self) -> bytes:
         """All bytes of a small file.
@@ -95,3 +94,14 @@ class Located(msgspec.Struct, frozen=True):
             if source.size > MAX_BYTES:
                 raise RecordError(expected=f"at most {MAX_BYTES} bytes", found=str(source.size), offset=0)
             return bytes(source.at(0, source.size))
+
+
+def ascending(found: Iterable[Batch | Damage], following: int) -> Iterator[Batch | Damage]:
+    """The batches and the damage, with damage before a batch whose offset is below the one that should follow."""
+    for item in found:
+        if isinstance(item, Batch):
+            if item.base_offset < following:
+                detail = f"base offset {item.base_offset} where {following} or more should follow"
+                yield Damage(item.position, "offset_backwards", detail, item.position)
+            following = item.last_offset + 1
+        yield item

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kafkawire import rows
@@ -51,7 +51,7 @@ def rows_of(file: Located, options: Options = DEFAULT) -> Iterator[rows.Row]:
     """
     if file.kind in BATCHES:
         if options.indexes == "show":
-            yield from _log_rows(file, options)
+            yield from log_rows(selected_batches(file, options), file, options)
     elif file.kind in _INDEXES:
         yield from _index_rows(file, options)
     elif file.kind in _SMALL and options.indexes == "show":
@@ -84,18 +84,24 @@ def selected_batches(file: Located, options: Options = DEFAULT) -> Iterator[Batc
             yield item
 
 
-def _log_rows(file: Located, options: Options) -> Iterator[rows.Row]:
-    place = file.place
-    shown: dict[str, Any] = {
+def record_options(file: Located, options: Options) -> dict[str, Any]:
+    """What `rows.Record.of` is told of all records of a file."""
+    return {
         "payload": options.payloads,
         "metadata": options.metadata,
         "decode_as": options.decode_as or (CLUSTER_METADATA if file.kind == "kraft-snapshot" else None),
         "show_secrets": options.show_secrets,
-        **place,
+        **file.place,
     }
+
+
+def log_rows(found: Iterable[Batch | Damage], file: Located, options: Options) -> Iterator[rows.Row]:
+    """The rows of batches of a file, and of the damage between them."""
+    place = file.place
+    shown = record_options(file, options)
     selection = options.selection
     everything = selection.all
-    for item in selected_batches(file, options):
+    for item in found:
         if isinstance(item, Damage):
             yield rows.Damage.of(item, **place)
             continue

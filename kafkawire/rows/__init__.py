@@ -7,7 +7,7 @@ UTF-8.
 """
 
 from kafkawire.rows.audits import Audit, Coverage, Finding, Violation
-from kafkawire.rows.base import Json, Place, Row, field_names, text, to_dict
+from kafkawire.rows.base import Json, Lines, Place, Row, field_names, text, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
     LOG_ROWS,
@@ -41,6 +41,7 @@ __all__ = [
     "Header",
     "Index",
     "Json",
+    "Lines",
     "Metadata",
     "Place",
     "Record",

@@ -14,6 +14,18 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Base class of all rows."""
 
 
+class Lines(msgspec.Struct, frozen=True, eq=False):
+    """Many rows of a log as lines of JSON, as the native engine writes them.
+
+    Attributes:
+        position: byte offset in the file of the first batch among them.
+        data: the lines, in UTF-8.
+    """
+
+    position: int
+    data: memoryview
+
+
 class Place(TypedDict, total=False):
     """Where a row of a log directory comes from."""
 

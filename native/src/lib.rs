@@ -10,6 +10,7 @@ mod columns;
 mod cursor;
 mod layout;
 mod records;
+mod rows;
 
 use pyo3::prelude::*;
 
@@ -20,5 +21,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<columns::WalkedColumns>()?;
     records::register(module)?;
+    rows::register(module)?;
     Ok(())
 }

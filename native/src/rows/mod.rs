@@ -1,0 +1,97 @@
+//! Rows as lines of JSON: what `msgspec.json.encode` makes of the rows in `kafkawire.rows`, without making the rows.
+
+mod fields;
+mod json;
+mod writer;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::records::codec::Decompressor;
+use fields::{BatchValue, Field, HeaderValue, RecordValue, Words};
+use writer::Writer;
+
+/// The name of a field, and its value in JSON where that is the same in all rows.
+type Given = (String, Option<Vec<u8>>);
+
+/// Writes batches, and their records, as lines of JSON; `kafkawire.logdir.jsonl` says of what.
+#[pyclass]
+struct LogRows(Writer);
+
+#[pymethods]
+impl LogRows {
+    /// Fields in their order; an empty `record` writes batches only. `codecs`, `timestamp_types` (CreateTime,
+    /// LogAppendTime) and `markers` (ABORT, COMMIT) are words in JSON; `printable` a byte for each character.
+    ///
+    /// ValueError: a field that is not known here.
+    #[new]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        batch: Vec<Given>,
+        record: Vec<Given>,
+        header: Vec<String>,
+        codecs: Vec<Vec<u8>>,
+        timestamp_types: (Vec<u8>, Vec<u8>),
+        markers: (Vec<u8>, Vec<u8>),
+        printable: Vec<u8>,
+        marker_records: bool,
+        max_batch_bytes: usize,
+    ) -> PyResult<Self> {
+        let header = header.into_iter().map(|name| (name, None)).collect();
+        Ok(LogRows(Writer {
+            batch: fields(batch, BatchValue::named, Some(BatchValue::Constant))?,
+            record: fields(record, RecordValue::named, Some(|json| RecordValue::OfBatch(BatchValue::Constant(json))))?,
+            header: fields(header, HeaderValue::named, None)?,
+            words: Words {
+                codecs,
+                create_time: timestamp_types.0,
+                log_append_time: timestamp_types.1,
+                abort: markers.0,
+                commit: markers.1,
+            },
+            printable,
+            marker_records,
+            max_batch_bytes,
+            decompressor: Decompressor::default(),
+        }))
+    }
+
+    /// See `Writer::lines`: the lines, where to go on, and whether the batch there was refused.
+    fn lines<'py>(
+        &mut self,
+        py: Python<'py>,
+        data: PyReadonlyArray1<'py, u8>,
+        origin: i64,
+        start: usize,
+        until: usize,
+        most: usize,
+    ) -> PyResult<(Bound<'py, PyArray1<u8>>, usize, bool)> {
+        let data = data.as_slice()?;
+        let until = until.min(data.len());
+        let found = py.detach(|| self.0.lines(data, origin, start, until, most));
+        Ok((PyArray1::from_vec(py, found.bytes), found.next, found.refused))
+    }
+}
+
+fn fields<T>(
+    given: Vec<Given>,
+    named: impl Fn(&str) -> Option<T>,
+    constant: Option<fn(Vec<u8>) -> T>,
+) -> PyResult<Vec<Field<T>>> {
+    let mut found = Vec::with_capacity(given.len());
+    for (name, json) in given {
+        let value = match (json, constant) {
+            (Some(json), Some(constant)) => Some(constant(json)),
+            _ => named(&name),
+        };
+        let value = value.ok_or_else(|| PyValueError::new_err(format!("no known field of a row: {name}")))?;
+        let before = if found.is_empty() { '{' } else { ',' };
+        found.push(Field { name: format!("{before}\"{name}\":").into_bytes(), value });
+    }
+    Ok(found)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<LogRows>()
+}

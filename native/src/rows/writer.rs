@@ -1,0 +1,215 @@
+//! Batches and their records as lines of JSON.
+
+use crate::cursor::{Cursor, Read, Refused};
+use crate::records::batch::{for_each, header_spans, payload};
+use crate::records::codec::Decompressor;
+use crate::records::header::{batch_at, Header};
+use crate::records::record::{count_fits, Record};
+
+use super::fields::{BatchValue, Facts, Field, HeaderValue, Marker, RecordValue, Words};
+use super::json::{integer, Shown};
+
+/// Batches whose records have more bytes than this, decompressed, are refused: their lines would be many times that.
+const MOST_BYTES: usize = 16 << 20;
+const ABORT: i16 = 0;
+const COMMIT: i16 = 1;
+
+pub struct Writer {
+    pub batch: Vec<Field<BatchValue>>,
+    /// Empty where records have no rows.
+    pub record: Vec<Field<RecordValue>>,
+    pub header: Vec<Field<HeaderValue>>,
+    pub words: Words,
+    /// See `json`.
+    pub printable: Vec<u8>,
+    /// Whether the records of markers can be written: what they hold is decoded elsewhere.
+    pub marker_records: bool,
+    pub max_batch_bytes: usize,
+    pub decompressor: Decompressor,
+}
+
+/// The lines of whole batches, where in the data the first batch begins that has none yet, and whether that one was
+/// refused.
+pub struct Lines {
+    pub bytes: Vec<u8>,
+    pub next: usize,
+    pub refused: bool,
+}
+
+impl Writer {
+    /// The lines of the batches that begin in `data[from..until]`, until they are `most` bytes, or up to a batch that
+    /// is not plain: one that is damaged, a marker of another kind, text that must be asked about.
+    ///
+    /// `origin`: position of `data` in its file.
+    pub fn lines(&mut self, data: &[u8], origin: i64, from: usize, until: usize, most: usize) -> Lines {
+        let mut out = Vec::with_capacity(most + most / 8);
+        let mut at = from;
+        let mut refused = false;
+        while at < until && out.len() < most {
+            let mark = out.len();
+            match self.batch_lines(data, origin, at, &mut out) {
+                Ok(size) => at += size,
+                Err(Refused) => {
+                    out.truncate(mark);
+                    refused = true;
+                    break;
+                }
+            }
+        }
+        Lines { bytes: out, next: at, refused }
+    }
+
+    /// Appends the lines of the batch at `at`; its size.
+    fn batch_lines(&mut self, data: &[u8], origin: i64, at: usize, out: &mut Vec<u8>) -> Read<usize> {
+        let header = batch_at(data, at, false, usize::MAX).ok_or(Refused)?;
+        let batch = &data[at..at + header.size()];
+        let deep = !self.record.is_empty();
+        if header.control() && deep && !self.marker_records {
+            return Err(Refused);
+        }
+        let records = match deep || header.control() {
+            true => payload(batch, &header, &mut self.decompressor, self.max_batch_bytes.min(MOST_BYTES))?,
+            false => &[],
+        };
+        if records.len() > MOST_BYTES {
+            return Err(Refused);
+        }
+        let facts = Facts {
+            position: origin + at as i64,
+            header: &header,
+            marker: if header.control() { Some(marker(records, header.count)?) } else { None },
+            codec: self.words.codecs.get(header.codec()).ok_or(Refused)?,
+            words: &self.words,
+        };
+        for field in &self.batch {
+            out.extend_from_slice(&field.name);
+            field.value.write(out, &facts);
+        }
+        out.extend_from_slice(b"}\n");
+        if deep {
+            let template = Template::new(&self.record, &facts);
+            for_each(records, header.count, |record| {
+                template.write(out, record, &header, records, &self.header, &self.printable)
+            })?;
+        }
+        Ok(header.size())
+    }
+}
+
+/// What the records' rows of one batch have in common, and what stands between.
+struct Template<'a> {
+    common: Vec<u8>,
+    /// Where in `common` a piece ends, and the value behind it.
+    values: Vec<(usize, &'a RecordValue)>,
+    payload: bool,
+}
+
+impl<'a> Template<'a> {
+    fn new(fields: &'a [Field<RecordValue>], facts: &Facts) -> Self {
+        let mut common = Vec::with_capacity(512);
+        let mut values = Vec::with_capacity(fields.len());
+        let mut payload = false;
+        for field in fields {
+            common.extend_from_slice(&field.name);
+            match &field.value {
+                RecordValue::OfBatch(value) => value.write(&mut common, facts),
+                value => {
+                    payload |= matches!(value, RecordValue::Key | RecordValue::Value);
+                    values.push((common.len(), value));
+                }
+            }
+        }
+        common.extend_from_slice(b"}\n");
+        Template { common, values, payload }
+    }
+
+    #[inline]
+    fn write(
+        &self,
+        out: &mut Vec<u8>,
+        record: &Record,
+        batch: &Header,
+        data: &[u8],
+        headers: &[Field<HeaderValue>],
+        printable: &[u8],
+    ) -> Read<()> {
+        let (key, value) = match self.payload {
+            true => (Shown::new(record.key.of(data)), Shown::new(record.value.of(data))),
+            false => (Shown::Null, Shown::Null),
+        };
+        let mut done = 0;
+        for &(end, kind) in &self.values {
+            out.extend_from_slice(&self.common[done..end]);
+            done = end;
+            match kind {
+                RecordValue::Offset => integer(out, record.offset(batch)),
+                RecordValue::Timestamp => integer(out, record.timestamp(batch)),
+                RecordValue::Sequence => integer(out, batch.sequence(record.offset_delta)),
+                RecordValue::KeySize => size(out, record.key.length),
+                RecordValue::ValueSize => size(out, record.value.length),
+                RecordValue::Key => key.write_text(out, printable)?,
+                RecordValue::KeyBase64 => key.write_base64(out),
+                RecordValue::Value => value.write_text(out, printable)?,
+                RecordValue::ValueBase64 => value.write_base64(out),
+                RecordValue::Headers => write_headers(out, record, data, headers, printable)?,
+                RecordValue::OfBatch(_) => return Err(Refused), // none is left
+            }
+        }
+        out.extend_from_slice(&self.common[done..]);
+        Ok(())
+    }
+}
+
+fn size(out: &mut Vec<u8>, length: i32) {
+    match length {
+        0.. => integer(out, length),
+        _ => out.extend_from_slice(b"null"),
+    }
+}
+
+fn write_headers(
+    out: &mut Vec<u8>,
+    record: &Record,
+    data: &[u8],
+    fields: &[Field<HeaderValue>],
+    printable: &[u8],
+) -> Read<()> {
+    out.push(b'[');
+    for (index, (key, value)) in header_spans(data, record).enumerate() {
+        let key = Shown::new(key.of(data));
+        if matches!(key, Shown::Binary(_)) {
+            return Err(Refused); // a string with surrogate escapes
+        }
+        let value = Shown::new(value.of(data));
+        if index > 0 {
+            out.push(b',');
+        }
+        for field in fields {
+            out.extend_from_slice(&field.name);
+            match field.value {
+                HeaderValue::Key => key.write_text(out, printable)?,
+                HeaderValue::Value => value.write_text(out, printable)?,
+                HeaderValue::ValueBase64 => value.write_base64(out),
+            }
+        }
+        out.push(b'}');
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// The transaction's marker that a control batch holds. Refused: one of another kind, or in another version.
+fn marker(records: &[u8], count: i32) -> Read<Marker> {
+    if count <= 0 || !count_fits(count, records.len()) {
+        return Err(Refused);
+    }
+    let record = Record::read(records, 0)?;
+    let mut key = Cursor::new(record.key.of(records).ok_or(Refused)?, 0);
+    let mut value = Cursor::new(record.value.of(records).ok_or(Refused)?, 0);
+    let (key_version, kind) = (i16::from_be_bytes(key.array()?), i16::from_be_bytes(key.array()?));
+    let (version, coordinator_epoch) = (i16::from_be_bytes(value.array()?), i32::from_be_bytes(value.array()?));
+    if key_version != 0 || version != 0 || !matches!(kind, ABORT | COMMIT) {
+        return Err(Refused);
+    }
+    Ok(Marker { commit: kind == COMMIT, coordinator_epoch })
+}

@@ -1,0 +1,198 @@
+"""Lines that the native engine writes: byte for byte those of the rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire import logdir, rows
+from kafkawire.cli.text import json_bytes, printable_characters
+from kafkawire.logdir.jsonl import lines_of, writer_of
+from kafkawire.records import CODECS, Header, Record, build, build_marker
+from kafkawire.wire.backend import native
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
+NAME = "00000000000000000000.log"
+WAYS = [
+    logdir.Options(deep=deep, payloads=payloads, check_crc=check_crc)
+    for deep, payloads in ((False, False), (True, False), (True, True))
+    for check_crc in (True, False)
+]
+
+pytestmark = pytest.mark.skipif(native is None, reason="the native engine is not installed")
+
+
+def both(file: Any, options: logdir.Options) -> tuple[bytes, int]:
+    """The file's lines, after a look at that they are those of its rows, and how many bytes of them came as `Lines`."""
+    out, written = [], 0
+    for item in lines_of(file, options, encode=json_bytes, printable=printable_characters):
+        if isinstance(item, rows.Lines):
+            written += len(item.data)
+            out.append(bytes(item.data))
+        else:
+            out.append(json_bytes(item) + b"\n")
+    found = b"".join(out)
+    assert found == b"".join(json_bytes(row) + b"\n" for row in logdir.rows_of(file, options))
+    return found, written
+
+
+def segment(folder: Path, data: bytes, name: str = "orders-0") -> Any:
+    path = folder / name / NAME
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    (file,) = logdir.open(path.parent).files
+    return file
+
+
+def test_every_field_of_the_rows_is_known(tmp_path: Path) -> None:
+    """Otherwise everything would quietly go the slow way."""
+    for options in WAYS:
+        assert writer_of(segment(tmp_path, b""), options, json_bytes, printable_characters) is not None
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_examples(options: logdir.Options) -> None:
+    total = 0
+    for file in logdir.open(EXAMPLES).files:
+        total += both(file, options)[1]
+    assert total > 10_000
+
+
+TEXTS = st.text('aé€😀\0"\\/\n\t\x7f\x85\u2028\u202e\u00a0\u3000\U00020000', max_size=40).map(str.encode)
+VALUES = st.none() | TEXTS | st.binary(max_size=40) | st.just(b"x" * 100 + b'"')
+HEADERS = st.lists(st.builds(Header, st.text('aé"\u202e\udcff', max_size=5), VALUES), max_size=3).map(tuple)
+RECORDS = st.lists(st.builds(Record, VALUES, VALUES, HEADERS, timestamp=st.integers(-1, 1 << 42)), max_size=5)
+
+
+@st.composite
+def segments(draw: st.DrawFn) -> bytes:
+    """A few batches of all kinds."""
+    offset = 0
+    out = []
+    for _ in range(draw(st.integers(1, 4))):
+        offset += draw(st.integers(-2, 40))
+        offset = max(0, offset)
+        if draw(st.integers(0, 4)) == 0:
+            name = draw(st.sampled_from(["COMMIT", "ABORT"]))
+            marker: dict[str, Any] = {"producer_id": 7, "producer_epoch": 1, "coordinator_epoch": 3}
+            out.append(build_marker(name, offset=offset, timestamp=5, **marker))
+            offset += 1
+            continue
+        listed = draw(RECORDS)
+        last = offset + max(len(listed) - 1, 0) + draw(st.integers(0, 3))
+        out.append(
+            build(
+                listed,
+                base_offset=offset,
+                last_offset=last,
+                codec=draw(st.sampled_from(CODECS)),
+                append_time=draw(st.none() | st.integers(0, 1 << 42)),
+                delete_horizon=draw(st.none() | st.integers(0, 1 << 42)),
+                transactional=draw(st.booleans()),
+                control=draw(st.integers(0, 9)) == 0,
+                producer_id=draw(st.integers(-1, 1 << 62)),
+                producer_epoch=draw(st.integers(-1, 1 << 14)),
+                base_sequence=draw(st.integers(-1, (1 << 31) - 1)),
+            )
+        )
+        offset = last + 1
+    return b"".join(out)
+
+
+@given(segments(), st.sampled_from(WAYS))
+def test_built_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
+    both(segment(tmp_path_factory.mktemp("log"), data), options)
+
+
+@given(segments(), st.sampled_from(WAYS), st.data())
+def test_mutated_segments(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options, choose: st.DataObject
+) -> None:
+    changed = bytearray(data)
+    for _ in range(choose.draw(st.integers(1, 3))):
+        place = choose.draw(st.integers(0, len(changed)))
+        changed[place : place + choose.draw(st.integers(0, 4))] = choose.draw(st.binary(max_size=4))
+    both(segment(tmp_path_factory.mktemp("log"), bytes(changed)), options)
+
+
+def mutated_examples() -> Iterator[tuple[str, bytes]]:
+    """The examples' segments, each with some bytes changed."""
+    choice = random.Random(5)
+    for path in sorted(EXAMPLES.glob("*/*/*/" + NAME)):
+        data = bytearray(path.read_bytes())
+        for _ in range(5):
+            if data:
+                data[choice.randrange(len(data))] ^= 1 << choice.randrange(8)
+        yield path.parent.name, bytes(data)
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
+    for name, data in mutated_examples():
+        both(segment(tmp_path, data, name), options)
+
+
+def test_plain_batches_are_written_as_lines(tmp_path: Path) -> None:
+    """Whatever their codec; and the one that is not plain, between them, is not."""
+    plain = [build([Record(b"k", b"v")] * 3, base_offset=10 * i, codec=codec) for i, codec in enumerate(CODECS)]
+    odd = build([Record(headers=(Header("\udcff"),))], base_offset=60)
+    after = build([Record(b"k", b"v")], base_offset=70)
+    found = list(
+        lines_of(
+            segment(tmp_path, b"".join(plain) + odd + after),
+            logdir.Options(deep=True, payloads=True),
+            encode=json_bytes,
+            printable=printable_characters,
+        )
+    )
+    kinds = [type(item).__name__ for item in found]
+    assert kinds == ["Lines", "Batch", "Record", "Lines"]
+    assert bytes(found[0].data).count(b"\n") == 5 * 4  # type: ignore[union-attr]
+    assert found[3].position == found[1].position + len(odd)  # type: ignore[union-attr, operator]
+
+
+def test_offsets_that_go_back_have_their_damage(tmp_path: Path) -> None:
+    data = b"".join(build([Record(b"k")] * 2, base_offset=offset) for offset in (10, 4, 6, 5, 20))
+    lines, written = both(segment(tmp_path, data), logdir.Options(deep=True))
+    assert lines.count(b"offset_backwards") == 2
+    assert written
+
+
+def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
+    """Their lines are made one by one: never all of them at once."""
+    large = build([Record(value=bytes(1 << 20))] * 20, codec="zstd")
+    found = lines_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes, printable=printable_characters)
+    assert {type(item).__name__ for item in found} == {"Batch", "Record"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "options"),
+    [
+        ("__transaction_state-0", logdir.Options(deep=True, payloads=True)),
+        ("orders-0", logdir.Options(deep=True, payloads=True, decode_as="__consumer_offsets")),
+        ("orders-0", logdir.Options(max_bytes=100)),
+        ("orders-0", logdir.Options(indexes="verify")),
+        ("orders-0", logdir.Options(deep=True, metadata=False)),
+        ("orders-0", logdir.Options(selection=logdir.Selection(control=False))),
+    ],
+)
+def test_what_needs_python_goes_the_slow_way(tmp_path: Path, topic: str, options: logdir.Options) -> None:
+    file = segment(tmp_path, build([Record(b"k", b"v")]), topic)
+    assert both(file, options)[1] == 0
+
+
+def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
+    data = b"".join(build([Record(value=b"\xff" * 1000)] * 50, base_offset=50 * i) for i in range(200))
+    sizes = [
+        len(item.data)
+        for item in lines_of(segment(tmp_path, data), WAYS[-1], encode=json_bytes, printable=printable_characters)
+        if isinstance(item, rows.Lines)
+    ]
+    assert sum(sizes) > 13 << 20
+    assert max(sizes) < 3 << 20
