@@ -7,45 +7,47 @@ pub struct Refused;
 
 pub type Read<T> = Result<T, Refused>;
 
-/// A position in a slice.
+/// A position in a slice: what is left of it, and where it ends.
 #[derive(Clone, Copy)]
 pub struct Cursor<'a> {
-    data: &'a [u8],
-    at: usize,
+    rest: &'a [u8],
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// `at` may lie behind the end: then every read is refused.
     pub fn new(data: &'a [u8], at: usize) -> Self {
-        Cursor { data, at: at.min(data.len()) }
+        Cursor { rest: data.get(at..).unwrap_or_default(), end: data.len() }
     }
 
+    #[inline]
     pub fn position(&self) -> usize {
-        self.at
+        self.end - self.rest.len()
     }
 
+    #[inline]
     pub fn left(&self) -> usize {
-        self.data.len() - self.at
+        self.rest.len()
     }
 
     #[inline]
     pub fn take(&mut self, count: usize) -> Read<&'a [u8]> {
-        let found = self.data[self.at..].get(..count).ok_or(Refused)?;
-        self.at += count;
+        let (found, rest) = self.rest.split_at_checked(count).ok_or(Refused)?;
+        self.rest = rest;
         Ok(found)
     }
 
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
-        let found = self.data[self.at..].first_chunk::<N>().ok_or(Refused)?;
-        self.at += N;
+        let (found, rest) = self.rest.split_first_chunk::<N>().ok_or(Refused)?;
+        self.rest = rest;
         Ok(*found)
     }
 
     #[inline]
     pub fn byte(&mut self) -> Read<u8> {
-        let found = *self.data.get(self.at).ok_or(Refused)?;
-        self.at += 1;
+        let (&found, rest) = self.rest.split_first().ok_or(Refused)?;
+        self.rest = rest;
         Ok(found)
     }
 

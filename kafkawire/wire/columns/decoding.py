@@ -196,7 +196,7 @@ def _by_layout(
         known &= versions.valid
     starts = np.where(known, values.starts + versions.skip, MISSING)
     roots = _roots(table, versions)
-    distinct = np.unique(roots[known]) if not isinstance(roots, int) else [roots]
+    distinct = [roots] if isinstance(roots, int) else np.flatnonzero(np.bincount(roots[known])).tolist()
     parts = []
     read = np.zeros(len(values), np.bool_)
     for root in distinct:
@@ -207,7 +207,7 @@ def _by_layout(
         ours = Values(values.data, starts, values.ends)
         if not whole:
             ours = Values(values.data, starts[rows], values.ends[rows])
-        plan = _plan(message, int(root), shape)
+        plan = _plan(message, root, shape)
         walked = engine(plan, ours)
         parts.append(_Part(rows, build(plan, walked, shape, style), walked.refused))
         read[rows] = True
@@ -219,7 +219,9 @@ def _roots(table: Table, versions: Versions) -> Any:
     """The layout of each value."""
     if isinstance(versions.each, int):
         return table.roots[versions.each - table.first_version]
-    places = np.clip(versions.each - table.first_version, 0, len(table.roots) - 1)
+    places = versions.each - table.first_version
+    if versions.valid is not None and not versions.valid.all():
+        places = np.where(versions.valid, places, 0)
     return np.array(table.roots)[places]
 
 

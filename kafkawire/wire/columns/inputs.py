@@ -27,6 +27,9 @@ MISSING = -1
 MOST_BYTES = (1 << 31) - 16
 
 
+_BUFFERS = (bytes, bytearray, memoryview)
+
+
 class Values(NamedTuple):
     """Bytes of values: `data[starts[i]:ends[i]]`; `starts[i]` is MISSING where a value is null."""
 
@@ -89,26 +92,25 @@ def read_values(given: Any, offsets: Any = None) -> Values:
 
 
 def _from_list(buffers: list[Any]) -> Values:
-    if None not in buffers:
-        sizes = np.fromiter(map(len, buffers), np.int64, len(buffers))
-        ends = np.cumsum(sizes)
-        data = np.frombuffer(_joined(buffers), np.uint8)
-        if len(data) != (ends[-1] if len(ends) else 0):  # memoryviews of wider items
-            return _from_list([bytes(buffer) for buffer in buffers])
-        return Values(data, ends - sizes, ends)
-    values = _from_list([b"" if buffer is None else buffer for buffer in buffers])
-    there = np.fromiter((buffer is not None for buffer in buffers), np.bool_, len(buffers))
-    return Values(values.data, np.where(there, values.starts, MISSING), values.ends)
-
-
-def _joined(buffers: list[Any]) -> bytes:
+    present = buffers
+    if None in buffers:
+        present = [b"" if buffer is None else buffer for buffer in buffers]
     try:
-        return b"".join(buffers)
+        joined = b"".join(present)
+        sizes = np.fromiter(map(len, present), np.int64, len(present))
     except TypeError:
-        for number, buffer in enumerate(buffers):
-            if not isinstance(buffer, (bytes, bytearray, memoryview)):
-                raise TypeError(f"value {number}: expected bytes or None, got {type(buffer).__name__}") from None
-        return b"".join(bytes(buffer) for buffer in buffers)
+        wrong = next((i for i, buffer in enumerate(present) if not isinstance(buffer, _BUFFERS)), None)
+        if wrong is None:
+            raise
+        raise TypeError(f"value {wrong}: expected bytes or None, got {type(present[wrong]).__name__}") from None
+    ends = np.cumsum(sizes)
+    if len(joined) != (ends[-1] if len(ends) else 0):  # memoryviews of wider items
+        return _from_list([None if buffer is None else bytes(buffer) for buffer in buffers])
+    starts = ends - sizes
+    if present is not buffers:
+        there = np.fromiter((buffer is not None for buffer in buffers), np.bool_, len(buffers))
+        starts = np.where(there, starts, MISSING)
+    return Values(np.frombuffer(joined, np.uint8), starts, ends)
 
 
 def _with_offsets(buffer: Any, offsets: Any) -> Values:
@@ -210,9 +212,9 @@ def _numbers(versions: Any) -> tuple[Ints, NDArray[np.bool_]]:
 def _prefixes(spec: MessageSpec, values: Values) -> Versions:
     """Versions as `Message.decode_prefixed` reads them."""
     long = (values.starts != MISSING) & (values.ends - values.starts >= 2)
-    at = values.starts[long]
-    prefixes = np.full(len(values), -1, np.int64)
-    prefixes[long] = (values.data[at].astype(np.int8).astype(np.int64) << 8) | values.data[at + 1]
+    at = values.starts if long.all() else np.where(long, values.starts, 0)
+    octets = values.data if len(values.data) >= 2 else np.zeros(2, np.uint8)
+    prefixes = octets.view(np.int8)[at].astype(np.int64) << 8 | octets[at + 1]
     valid = spec.valid_versions
     if spec.kind == "coordinator-key":
         known = prefixes == spec.api_key

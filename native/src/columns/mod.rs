@@ -97,48 +97,49 @@ fn gathered<T: Send>(
     Ok(py.detach(|| gathers(octets))?)
 }
 
-/// Evaluates `$body` with `$read` as the function that reads a value of the kind, and `$default` of its Arrow type.
+/// Evaluates `$body` with `$read` as the function that reads a value of the kind, and `$own` as the one that takes a
+/// Python value for one of its Arrow type.
 macro_rules! of_kind {
-    ($kind:expr, $given:expr, |$read:ident, $default:ident| $body:expr) => {
+    ($kind:expr, |$read:ident, $own:ident| $body:expr) => {
         match Kind::of_code($kind) {
             Some(Kind::Bool) => {
-                let $default = u8::from($given.extract::<bool>()?);
                 let $read = |raw: [u8; 1]| u8::from(raw[0] != 0);
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<bool>().map(u8::from);
                 $body
             }
             Some(Kind::Int8) => {
-                let $default: i8 = $given.extract()?;
                 let $read = i8::from_be_bytes;
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<i8>();
                 $body
             }
             Some(Kind::Int16) => {
-                let $default: i16 = $given.extract()?;
                 let $read = i16::from_be_bytes;
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<i16>();
                 $body
             }
             Some(Kind::Int32) => {
-                let $default: i32 = $given.extract()?;
                 let $read = i32::from_be_bytes;
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<i32>();
                 $body
             }
             Some(Kind::Int64) => {
-                let $default: i64 = $given.extract()?;
                 let $read = i64::from_be_bytes;
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<i64>();
                 $body
             }
             Some(Kind::Uint16) => {
-                let $default: i32 = $given.extract()?;
                 let $read = |raw| i32::from(u16::from_be_bytes(raw));
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<i32>();
                 $body
             }
             Some(Kind::Uint32) => {
-                let $default: i64 = $given.extract()?;
                 let $read = |raw| i64::from(u32::from_be_bytes(raw));
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<i64>();
                 $body
             }
             Some(Kind::Float64) => {
-                let $default: f64 = $given.extract()?;
                 let $read = f64::from_be_bytes;
+                let $own = |given: &Bound<'_, PyAny>| given.extract::<f64>();
                 $body
             }
             _ => return Err(PyValueError::new_err("a kind of numbers")),
@@ -173,7 +174,8 @@ impl WalkedColumns {
             })?;
             return Ok(array(py, found).into_any());
         }
-        of_kind!(kind, default, |read, default| {
+        of_kind!(kind, |read, own| {
+            let default = own(default)?;
             let found = gathered(py, &self.data, |data| {
                 Ok(gather::numbers(data, runs, offset, default, read))
             })?;
@@ -198,8 +200,7 @@ impl WalkedColumns {
             })?;
             array(py, found.data).into_any()
         } else {
-            let zero = 0i8.into_pyobject(py)?;
-            of_kind!(kind, zero, |read, _default| {
+            of_kind!(kind, |read, _own| {
                 let found = gathered(py, &self.data, |data| Ok(gather::arrays(data, blobs, read)))?;
                 array(py, found).into_any()
             })

@@ -71,7 +71,7 @@ pub fn walk(plan: &Plan, data: &[u8], starts: &[i64], ends: &[i64]) -> Places {
     if let Some(count) = places.counts.first_mut() {
         *count = starts.len();
     }
-    for (space, &count) in plan.spaces.iter().zip(&places.counts.clone()) {
+    for (space, count) in plan.spaces.iter().zip(places.counts.clone()) {
         places.fill(space, count);
     }
     places
@@ -236,7 +236,7 @@ impl Walker<'_> {
         row: usize,
     ) -> Read<()> {
         let (count, flag) = match count {
-            Some(count) if count <= cursor.left() / size => (count, 0),
+            Some(count) if count.saturating_mul(size) <= cursor.left() => (count, 0),
             None if nullable => (0, NULL_LIST),
             _ => return Err(Refused),
         };
