@@ -15,7 +15,7 @@ audit).
 from kafkawire.transactions.appends import Append, append_of
 from kafkawire.transactions.assembly import Settings, choose_replicas, conclude
 from kafkawire.transactions.checking import check
-from kafkawire.transactions.checks import Answer, Breach
+from kafkawire.transactions.checks import Answer, Breach, LogChecks
 from kafkawire.transactions.committed import outcome_of, read_committed
 from kafkawire.transactions.coordinator import IdLog, registration, standing, state_name
 from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Registration, Segment
@@ -33,6 +33,7 @@ __all__ = [
     "Ended",
     "Facts",
     "IdLog",
+    "LogChecks",
     "Open",
     "Owner",
     "Partition",

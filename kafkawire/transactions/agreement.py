@@ -162,7 +162,9 @@ class IndexCheck:
         reached = max(said, default=-1)
         for abort in aborts:
             entry = said.pop(abort.ended.last_offset, None)
-            if entry is not None:
+            if abort.intact_from > abort.ended.first_offset:
+                self.tally.lack("offsets are missing between the transaction's beginning and its marker")
+            elif entry is not None:
                 self._judge(entry, abort, path)
             elif not self._any:
                 self.tally.lack("the partition has no .txnindex: it was not copied")
@@ -175,7 +177,7 @@ class IndexCheck:
             if entry.last_offset >= end_offset:
                 self.tally.lack("the log ends below the entry")
             elif intact_from > 0:
-                self.tally.lack("offsets are missing below the entry's")
+                self.tally.lack("offsets are missing below the entry")
             else:
                 what = "has an entry, and the log aborts no transaction with data there"
                 self.tally.breach(entry.last_offset, entry.producer_id, what, path)

@@ -58,7 +58,7 @@ def read_segment(file: LogFile, after: Segment | None = None) -> Iterator[Segmen
                     yield append
                 if file.topic == TRANSACTION_STATE:
                     yield from coordinator_records(item)
-            elif not item.harmless and item.reason != "unsupported_magic":  # magic 0 and 1 know no producers
+            elif not item.harmless:
                 damage.append(rows.Damage.of(item, **file.place))
     except OSError as error:
         damage.append(rows.Damage.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
