@@ -66,9 +66,22 @@ def record_columns(
 ) -> tuple[_Columns, _Bytes | None, list[int], int, bool]: ...
 def payload_columns(head: bytes, payload: _Bytes, index: int, /) -> tuple[_Columns, bool]: ...
 def gather(data: _Bytes, starts: _Int64, lengths: _Int32, /) -> tuple[_Int32, _Bytes]: ...
-def record_objects(
-    record_class: type[Any], header_class: type[Any], head: bytes, payload: bytes, at: int, most: int, /
-) -> tuple[list[Any], int]: ...
+
+@final
+class RecordReader:
+    """Makes `Record`s out of a batch's (decompressed) records, for `kafkawire.records.record`."""
+
+    def __init__(self, record: type[Any], header: type[Any]) -> None: ...
+    def read(
+        self,
+        payload: bytes,
+        at: int,
+        most: int,
+        base_offset: int,
+        base_timestamp: int,
+        base_sequence: int,
+        append_time: int | None,
+    ) -> tuple[list[Any], int]: ...
 
 _Field = tuple[str, bytes | None]
 

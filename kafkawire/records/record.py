@@ -6,11 +6,13 @@ Accepts what Kafka's `DefaultRecord.readFrom` accepts, and says where a malforme
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
 from kafkawire.errors import RecordError
 from kafkawire.records.varints import INT64_MAX, INT64_MIN, read_varint, read_varlong, wrap64
+from kafkawire.wire.backend import native
 
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
@@ -45,6 +47,11 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     sequence: int = NO_SEQUENCE
 
 
+#: How many records are made before the first of them is asked for.
+_AT_ONCE = 256
+_READER = None if native is None else native.RecordReader(Record, Header)
+
+
 def read_records(
     data: bytes,
     count: int,
@@ -64,6 +71,33 @@ def read_records(
     Raises:
         RecordError: malformed bytes, fewer or more records than `count`; the records before are yielded.
     """
+    done = 0
+    if _READER is not None and count <= len(data) // SMALLEST_RECORD:
+        position = 0
+        while done < count:
+            found, position = _READER.read(
+                data, position, min(count - done, _AT_ONCE), base_offset, base_timestamp, base_sequence, append_time
+            )
+            if not found:
+                break
+            yield from found
+            done += len(found)
+        if done == count and position == len(data):
+            return
+    # What the engine refuses is read again, which says what is wrong.
+    again = _read_records(data, count, base_offset, base_timestamp, base_sequence, append_time, origin)
+    yield from islice(again, done, None)
+
+
+def _read_records(
+    data: bytes,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    base_sequence: int,
+    append_time: int | None,
+    origin: int,
+) -> Iterator[Record]:
     if not 0 <= count <= len(data) // SMALLEST_RECORD:
         raise _error(f"{count} records", f"{len(data)} bytes, too few for them", origin, 0)
     position = 0

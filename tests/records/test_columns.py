@@ -28,6 +28,7 @@ from kafkawire.records import (
     columns,
     lockstep,
     read,
+    record,
 )
 from kafkawire.wire.backend import native
 
@@ -85,8 +86,8 @@ def from_columns(data: Any, *, piece: int = columns.PIECE, **options: Any) -> li
             row = [item.position, *(getattr(item, n) for n in item.__struct_fields__[4:])]
             batch.append(tuple(int(column[place]) for column in row))
         for part in columns.records(item, piece=piece):
-            for batch_index, record in records_of(part):
-                listed[batch_index].append(record)
+            for batch_index, found in records_of(part):
+                listed[batch_index].append(found)
             for damage in part.damage:
                 listed[item.position.tolist().index(damage.position)].append(damage)
         for batch in listed:
@@ -123,9 +124,12 @@ def records_of(part: columns.Records) -> list[tuple[int, Record]]:
 
 
 def agree(data: bytes, **options: Any) -> list[Any]:
-    """Every engine says of `data` what the objects say."""
-    expected = objects(data, **options)
+    """Every engine says of `data` what the objects say, which are the same with the native engine and without."""
+    natively = objects(data, **options)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "_READER", None)
+        expected = objects(data, **options)
+        assert natively == expected
         for engine in engines():
             patch.setattr(columns, "engine", engine)
             for piece in (1, columns.PIECE):

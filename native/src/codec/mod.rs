@@ -2,7 +2,7 @@
 
 mod decode;
 mod encode;
-mod objects;
+pub mod objects;
 
 use std::sync::OnceLock;
 

@@ -17,7 +17,7 @@ const TRANSACTIONAL: i16 = 0x10;
 const CONTROL: i16 = 0x20;
 const DELETE_HORIZON: i16 = 0x40;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub base_offset: i64,
     pub length: i32,
@@ -53,6 +53,18 @@ impl Header {
             base_sequence: i32::from_be_bytes(cursor.array()?),
             count: i32::from_be_bytes(cursor.array()?),
         })
+    }
+
+    /// Of a header only what the values of records are counted from.
+    pub fn of_records(base_offset: i64, base_timestamp: i64, base_sequence: i32, append_time: Option<i64>) -> Self {
+        Header {
+            base_offset,
+            base_timestamp,
+            base_sequence,
+            max_timestamp: append_time.unwrap_or(-1),
+            attributes: if append_time.is_some() { LOG_APPEND_TIME } else { 0 },
+            ..Header::default()
+        }
     }
 
     /// Bytes of the whole batch; `length` must be sane.

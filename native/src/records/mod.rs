@@ -12,7 +12,7 @@ mod varint;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyTuple};
 
 use columns::{Headers, Records};
 use header::Header;
@@ -95,23 +95,6 @@ fn gather<'py>(
     Ok((PyArray1::from_vec(py, offsets), PyArray1::from_vec(py, bytes)))
 }
 
-/// Up to `most` `Record`s of a batch from position `at` of its (decompressed) records on, and the position behind them.
-#[pyfunction]
-fn record_objects<'py>(
-    record_class: &Bound<'py, PyAny>,
-    header_class: &Bound<'py, PyAny>,
-    head: &Bound<'py, PyBytes>,
-    payload: &Bound<'py, PyBytes>,
-    at: usize,
-    most: usize,
-) -> PyResult<(Bound<'py, PyList>, usize)> {
-    let head = header_of(head)?;
-    let payload = payload.as_bytes();
-    let mut at = at.min(payload.len());
-    let found = objects::objects(record_class, header_class, payload, &mut at, &head, most)?;
-    Ok((found, at))
-}
-
 fn header_of(head: &Bound<'_, PyBytes>) -> PyResult<Header> {
     Header::read(head.as_bytes(), 0).map_err(|_| PyValueError::new_err("no batch header"))
 }
@@ -122,5 +105,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record_columns, module)?)?;
     module.add_function(wrap_pyfunction!(payload_columns, module)?)?;
     module.add_function(wrap_pyfunction!(gather, module)?)?;
-    module.add_function(wrap_pyfunction!(record_objects, module)?)
+    module.add_class::<objects::RecordReader>()
 }
