@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.bench import __main__ as command
+from tools.bench import counts
 from tools.bench.cases import Case, Inputs, cases
 from tools.bench.contestants import Contestant, Entrant, python_peer
 from tools.bench.job import AbsentError
@@ -95,6 +96,14 @@ def test_memory_of_a_message(inputs: Inputs) -> None:
     assert memory.taken > 300
 
 
+@pytest.mark.skipif(not counts.available(), reason="valgrind is not installed")
+def test_instructions_of_a_message(inputs: Inputs) -> None:
+    case = the_case(inputs, "decode/TransactionLogValue")
+    ours = [entrant for entrant in case.entrants if entrant.name == "kafkawire python"]
+    (count,) = counts.instructions(only(case, *ours), once(only(case, *ours)))
+    assert 5_000 < count.instructions < 500_000
+
+
 def test_a_library_that_is_not_installed_is_named(inputs: Inputs, tmp_path: Path) -> None:
     (tmp_path / "kio").mkdir()
     (tmp_path / "kio" / "__init__.py").write_text("raise ImportError")
@@ -115,7 +124,9 @@ def test_missing_java_is_named(inputs: Inputs, tmp_path: Path, monkeypatch: pyte
 
 def test_a_peer_that_fails_is_named(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
-    broken = python_peer("kio", "kio", operation="decode", message="MetadataResponse", version="12", path="/nowhere")
+    broken = python_peer(
+        "kio", "peers:kio", operation="decode", message="MetadataResponse", version="12", path="/nowhere"
+    )
     (absence,) = once(only(case, broken)).absent
     assert absence.why.startswith("kio fails: FileNotFoundError")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from tools.bench import counts
 from tools.bench.cases import CASES, Inputs, cases
 from tools.bench.machine import machine
 from tools.bench.peaks import peaks
@@ -55,17 +56,20 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
 
     if not any(is_wanted(key) for key in (*CASES, *STARTUP, *PEAKS)):
         raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join((*CASES, *STARTUP, *PEAKS))}")
+    if arguments.instructions and not counts.available():
+        raise BenchError("instructions are counted by valgrind, which is not installed")
     results = []
     for case in cases(inputs, is_wanted):
-        results.append(
-            measure(
-                case,
-                rounds=arguments.rounds,
-                seconds=arguments.seconds,
-                budget=arguments.budget,
-                say=lambda text: console.print(text, highlight=False, markup=False),
-            )
+        result = measure(
+            case,
+            rounds=arguments.rounds,
+            seconds=arguments.seconds,
+            budget=arguments.budget,
+            say=lambda text: console.print(text, highlight=False, markup=False),
         )
+        if arguments.instructions and case.table in ("decode", "encode"):
+            result = msgspec.structs.replace(result, instructions=tuple(counts.instructions(case, result)))
+        results.append(result)
     if any(map(is_wanted, STARTUP)):
         results += startup(arguments.rounds)
     found = tuple(peaks(inputs, large=arguments.large)) if any(map(is_wanted, PEAKS)) else ()

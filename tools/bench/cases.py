@@ -121,8 +121,9 @@ def _codec(operation: str, message: str, version: int, title: str, inputs: Input
         title,
         path,
         *(kafkawire(engine, "codec", **options) for engine in ENGINES),
-        python_peer("kio", "kio", **options),
-        python_peer("kafka-python", "kafka_python", **options),
+        python_peer("kio", "peers:kio", **options),
+        python_peer("kafka-python", "peers:kafka_python", **options),
+        python_peer("C bound", "bound:codec", **options),
         kafka_java(operation, message, str(version), str(path)),
     )
 
@@ -176,8 +177,8 @@ def _records(shape: str, codec: str, inputs: Inputs) -> Case:
     entrants = [kafkawire(engine, job, path=str(path), shape=shape) for engine in ENGINES]
     if shape == "objects":
         entrants += [
-            python_peer("kio", "kio_records", path=str(path)),
-            python_peer("kafka-python", "kafka_python_records", path=str(path)),
+            python_peer("kio", "peers:kio_records", path=str(path)),
+            python_peer("kafka-python", "peers:kafka_python_records", path=str(path)),
         ]
     elif shape == "headers":
         entrants.append(kafkawire("python", "records", "objects", path=str(path), shape=shape))

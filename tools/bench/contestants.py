@@ -41,6 +41,10 @@ class Entrant:
     warm_up: float = 0.05
     ours: bool = False
 
+    @property
+    def is_python(self) -> bool:
+        return self.command is _python
+
 
 def kafkawire(engine: str, job: str, /, variant: str = "", **options: str) -> Entrant:
     """One of our engines; `job` is a function of `tools.bench.ours`."""
@@ -54,8 +58,8 @@ def kafkawire(engine: str, job: str, /, variant: str = "", **options: str) -> En
 
 
 def python_peer(name: str, job: str, /, **options: str) -> Entrant:
-    """Another Python library; `job` is a function of `tools.bench.peers`."""
-    return Entrant(name, _python, (f"tools.bench.peers:{job}", *_pairs(options)))
+    """What is no engine of ours; `job` names a function: `peers:kio` is `tools.bench.peers.kio`."""
+    return Entrant(name, _python, (f"tools.bench.{job}", *_pairs(options)))
 
 
 def kafka_java(job: str, /, *arguments: str, variant: str = "") -> Entrant:
@@ -80,16 +84,13 @@ class Contestant:
         read, write = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         # A worker opens the pipe under its name: its standard output belongs to the job.
-        place = command.index("REPLIES")
-        command[place] = f"/dev/fd/{write}"
-        arguments = [*command[:place], *self._order(command[place], entrant)]
         self._process = subprocess.Popen(
-            arguments,
+            [*command, f"/dev/fd/{write}", *entrant.job],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             pass_fds=(write,),
-            env={**os.environ, "PYTHONHASHSEED": "0", **entrant.environment},
+            env=environment(entrant),
             cwd=ROOT,
             text=True,
         )
@@ -104,13 +105,6 @@ class Contestant:
             self.close()
             raise AbsentError(rest)
         self.check = rest
-
-    @staticmethod
-    def _order(replies: str, entrant: Entrant) -> list[str]:
-        """The worker's arguments: Python's names the job first, Java's the pipe."""
-        if entrant.command is _python:
-            return [entrant.job[0], replies, *entrant.job[1:]]
-        return [replies, *entrant.job]
 
     def run(self, times: int) -> tuple[float, float]:
         """Runs the job that often. CPU seconds of the thread, and of the whole process."""
@@ -148,8 +142,13 @@ class Contestant:
         self._errors.close()
 
 
+def environment(entrant: Entrant) -> dict[str, str]:
+    """The variables that an entrant's process has."""
+    return {**os.environ, "PYTHONHASHSEED": "0", **entrant.environment}
+
+
 def _python() -> list[str]:
-    return [sys.executable, "-m", "tools.bench.worker", "REPLIES"]
+    return [sys.executable, "-m", "tools.bench.worker"]
 
 
 def _java() -> list[str]:
@@ -168,7 +167,7 @@ def _classes() -> Path:
 def _jvm(jars: Callable[[], Path]) -> list[str]:
     try:
         path = f"{_classes()}:{jars()}/*"
-        return [java(), *_JVM, "-cp", path, "bench.Main", "REPLIES"]
+        return [java(), *_JVM, "-cp", path, "bench.Main"]
     except (BrokerUnavailableError, OracleUnavailableError) as error:
         raise AbsentError(str(error)) from error
 

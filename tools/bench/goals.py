@@ -109,6 +109,7 @@ GOALS = (
     Goal("decode, native: ahead of kio in every case (smallest ratio)", least("decode", N, KIO), at_least(1)),
     Goal("decode, native: at least 10× kafka-python, geometric mean", mean("decode", N, KP), at_least(10)),
     Goal("decode, native: within 1.5× of the C bound, geometric mean", mean("decode", "C bound", N), at_most(1.5)),
+    Goal("encode, native: within 1.5× of the C bound, geometric mean", mean("encode", "C bound", N), at_most(1.5)),
     Goal("encode, native: at least 20× kio, geometric mean", mean("encode", N, KIO), at_least(20)),
     Goal("encode, native: at least 12× kafka-python, geometric mean", mean("encode", N, KP), at_least(12)),
     Goal("decode, pure Python: no slower than kio, geometric mean", mean("decode", P, KIO), at_least(1)),

@@ -1,8 +1,9 @@
 """A contestant that is Python: a process with one job, which it runs as often as it is told.
 
-`python -m tools.bench.worker JOB REPLIES key=value...`: prepares the job, writes `ready CHECK` (a digest of its result)
+`python -m tools.bench.worker REPLIES JOB key=value...`: prepares the job, writes `ready CHECK` (a digest of its result)
 or `absent REASON` to the file REPLIES, then answers each line of standard input: a number runs the job that many times
-and gives the CPU time of the thread and of the process in nanoseconds; `memory` what a result keeps and takes. The Java
+and gives the CPU time of the thread and of the process in nanoseconds; `memory` what a result keeps and takes; `count`
+and a number runs the job that many times behind a mark and ends the process, for who counts its instructions. The Java
 contestants speak the same (`java/`).
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 import time
 import tracemalloc
@@ -27,6 +29,16 @@ def _time(run: Callable[[], Any], times: int) -> str:
     for _ in range(times):
         run()
     return f"{time.thread_time_ns() - thread} {time.process_time_ns() - process}"
+
+
+def _count(run: Callable[[], Any], times: int) -> None:
+    """Runs the job behind a call of the C library's `getloadavg`, where the counting begins; then nothing follows."""
+    gc.disable()
+    run()
+    os.getloadavg()
+    for _ in range(times):
+        run()
+    os._exit(0)
 
 
 def _memory(job: Job) -> str:
@@ -52,7 +64,7 @@ def _memory(job: Job) -> str:
     return f"{retained:.0f} {(sys.getallocatedblocks() - blocks) / count:.0f} {peak}"
 
 
-def main(name: str, replies: str, *options: str) -> None:
+def main(replies: str, name: str, *options: str) -> None:
     module, function = name.split(":")
     with open(replies, "w", encoding="utf-8") as out:
 
@@ -70,7 +82,13 @@ def main(name: str, replies: str, *options: str) -> None:
         gc.freeze()  # what was imported is no garbage of the job
         say(f"ready {job.check}")
         for line in sys.stdin:
-            say(_memory(job) if line.strip() == "memory" else _time(job.run, int(line)))
+            match line.split():
+                case ["memory"]:
+                    say(_memory(job))
+                case ["count", times]:
+                    _count(job.run, int(times))
+                case [times]:
+                    say(_time(job.run, int(times)))
 
 
 if __name__ == "__main__":
