@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from kafkawire.records.batch import HEADER, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC
 from kafkawire.records.compression import CODECS
-from kafkawire.records.legacy import KEY_AT, SHORTEST
+from kafkawire.records.legacy import KEY_AT, LEGACY_CODECS, SHORTEST
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Numbers = npt.NDArray[np.int64]
 
 #: A base offset above this is not believed: the offsets after it would overflow.
 HIGHEST_OFFSET = (1 << 63) - (1 << 32)
@@ -20,11 +22,10 @@ SHORTEST_BATCH = HEADER.size - LOG_OVERHEAD
 #: As many bytes from a position on are looked at.
 REACH = HEADER.size
 _MAGIC_AT = 16
-_LENGTH = struct.Struct(">i")
 
 
-def candidates(window: bytes, count: int, left: int, longest: int) -> list[int]:
-    """Positions below `count` at which a header of sane values begins.
+def candidates(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, int]]:
+    """Positions below `count` at which a header of sane values begins, ascending, and its batch's size in bytes.
 
     Args:
         window: reaches over the header of a batch that begins at `count`, unless the bytes end before.
@@ -35,63 +36,56 @@ def candidates(window: bytes, count: int, left: int, longest: int) -> list[int]:
 
     count = min(count, len(window))
     # Zeros behind the end: a message of magic 0 can be shorter than a header of magic 2.
-    window += bytes(REACH)
-    data = np.frombuffer(window, dtype=np.uint8)
+    data = np.frombuffer(window + bytes(REACH), dtype=np.uint8)
     # The magic, and the highest bytes of offset and length; then ever more of the header at ever fewer places.
     high = min(0x7F, longest >> 24)
-    at = np.flatnonzero(
-        (data[_MAGIC_AT : _MAGIC_AT + count] <= MAGIC) & (data[:count] < 0x80) & (data[8 : 8 + count] <= high)
-    )
-    length = _int32(data, at + 8)
-    kept = (length >= SHORTEST[0]) & (length <= np.minimum(longest, left - at) - LOG_OVERHEAD)
-    at, length = at[kept], length[kept]
+    kept = (data[_MAGIC_AT : _MAGIC_AT + count] <= MAGIC) & (data[:count] < 0x80) & (data[8 : 8 + count] <= high)
+    kept &= (data[9 : 9 + count] | data[10 : 10 + count] | data[11 : 11 + count]) != 0
+    at = np.flatnonzero(kept)
+    size = _int32(data, at + 8) + LOG_OVERHEAD
+    kept = (size >= SHORTEST[0] + LOG_OVERHEAD) & (size <= np.minimum(longest, left - at))
+    at, size = at[kept], size[kept]
     batches = data[at + _MAGIC_AT] == MAGIC
-    found = np.concatenate(
-        (_batches(data, at[batches], length[batches]), _messages(data, at[~batches], length[~batches]))
-    )
-    found.sort()
-    return [int(p) for p in found if window[p + _MAGIC_AT] == MAGIC or _fills(window, int(p))]
+    kept = np.empty(len(at), bool)
+    kept[batches] = _batches(data, at[batches], size[batches])
+    kept[~batches] = _messages(data, at[~batches], size[~batches])
+    return list(zip(at[kept].tolist(), size[kept].tolist(), strict=True))
 
 
-def _batches(
-    data: npt.NDArray[np.uint8], at: npt.NDArray[np.intp], length: npt.NDArray[np.int64]
-) -> npt.NDArray[np.intp]:
+def _batches(data: Bytes, at: Numbers, size: Numbers) -> npt.NDArray[np.bool_]:
     attributes = data[at + 21].astype(int) << 8 | data[at + 22]
     delta, count = _int32(data, at + 23), _int32(data, at + 57)
-    sane = length >= SHORTEST_BATCH
+    sane = size >= SHORTEST_BATCH + LOG_OVERHEAD
     sane &= (attributes <= KNOWN_ATTRIBUTES) & (attributes & 7 < len(CODECS))
     sane &= _int32(data, at + 12) >= -1
     sane &= (delta >= 0) & (count >= 0) & (count <= delta + 1)
-    sane &= _int32(data, at) < HIGHEST_OFFSET >> 32
-    return at[sane]
+    return _sane_offset(data, at, sane)
 
 
-def _messages(
-    data: npt.NDArray[np.uint8], at: npt.NDArray[np.intp], length: npt.NDArray[np.int64]
-) -> npt.NDArray[np.intp]:
-    magic, attributes = data[at + _MAGIC_AT], data[at + 17]
-    key = _int32(data, at + 18 + 8 * magic.astype(int))
-    sane = length >= SHORTEST[0] + 8 * magic.astype(int)
-    sane &= (attributes < 0x10) & (attributes & 7 < 4)
-    sane &= (key >= -1) & (key <= length)
-    sane &= _int32(data, at) < HIGHEST_OFFSET >> 32
-    return at[sane]
+def _messages(data: Bytes, at: Numbers, size: Numbers) -> npt.NDArray[np.bool_]:
+    import numpy as np
+
+    magic, attributes = data[at + _MAGIC_AT].astype(int), data[at + 17]
+    key_at = at + KEY_AT[0] + 8 * magic
+    key = _int32(data, key_at)
+    # Key and value fill the message, as far as the window tells.
+    value_at = key_at + 4 + np.maximum(key, 0)
+    sane = (attributes < 0x10) & (attributes & 7 < len(LEGACY_CODECS)) & (key >= -1) & (value_at + 4 <= at + size)
+    sane &= (attributes & 7 == 0) | (key == -1)  # wrappers have no key
+    inside = sane & (value_at + 4 <= len(data) - REACH)
+    value = _int32(data, value_at[inside])
+    sane[inside] &= (value >= -1) & (value_at[inside] + 4 + np.maximum(value, 0) == (at + size)[inside])
+    return _sane_offset(data, at, sane)
 
 
-def _int32(data: npt.NDArray[np.uint8], at: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    number = (data[at].astype(int) << 24) | (data[at + 1].astype(int) << 16) | (data[at + 2].astype(int) << 8)
-    number |= data[at + 3]
-    return number - ((number >> 31) << 32)
+def _sane_offset(data: Bytes, at: Numbers, sane: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    sane[sane] &= _int32(data, at[sane]) < HIGHEST_OFFSET >> 32
+    return sane
 
 
-def _fills(window: bytes, position: int) -> bool:
-    """Whether a message's key and value fill its size, as far as the window tells."""
-    end = position + LOG_OVERHEAD + _LENGTH.unpack_from(window, position + 8)[0]
-    key_at = position + KEY_AT[window[position + _MAGIC_AT]]
-    value_at = key_at + 4 + max(0, _LENGTH.unpack_from(window, key_at)[0])
-    if value_at + 4 > end:
-        return False
-    if value_at + 4 > len(window):
-        return True
-    (value,) = _LENGTH.unpack_from(window, value_at)
-    return bool(value >= -1 and value_at + 4 + max(0, value) == end)
+def _int32(data: Bytes, at: Numbers) -> Numbers:
+    number: Numbers = data[at].astype(int)
+    for i in (1, 2, 3):
+        number = number << 8 | data[at + i]
+    number -= (number >> 31) << 32
+    return number

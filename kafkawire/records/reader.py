@@ -28,6 +28,7 @@ _MAGIC = struct.Struct(">b")
 _LENGTH = struct.Struct(">i")
 _PROOF_FACTOR = 16
 _WINDOW = 1 << 20
+_SEARCHED = 1 << 18
 _ZEROS = bytes(_WINDOW)
 
 
@@ -247,14 +248,14 @@ class _Walk:
         stop = min(stop, self.size)
         while start < stop:
             # The window reaches over the header of a batch that begins at its end.
-            window = bytes(self.at(start, min(_WINDOW, stop - start) + REACH - 1))
+            window = bytes(self.at(start, min(_SEARCHED, stop - start) + REACH - 1))
             longest = self.max_batch_bytes + LOG_OVERHEAD
-            for place in candidates(window, min(_WINDOW, stop - start), self.size - start, longest):
-                if self._proven(start + place):
+            for place, size in candidates(window, min(_SEARCHED, stop - start), self.size - start, longest):
+                if size <= self._affordable(start + place) and self._proven(start + place):
                     return start + place
             if len(window) < REACH:
                 return None
-            start += _WINDOW
+            start += _SEARCHED
         return None
 
     def _proven(self, position: int) -> bool:
@@ -264,8 +265,7 @@ class _Walk:
             return False
         magic, length = head[_MAGIC_AT], _LENGTH.unpack_from(head, 8)[0]
         size = length + LOG_OVERHEAD
-        affordable = self.max_batch_bytes + _PROOF_FACTOR * (position - self.start) - self.proved
-        longest = min(self.size - position, self.max_batch_bytes + LOG_OVERHEAD, affordable)
+        longest = min(self.size - position, self.max_batch_bytes + LOG_OVERHEAD, self._affordable(position))
         if length < _SHORTEST[magic] or size > longest:
             return False
         self.proved += size
@@ -275,6 +275,10 @@ class _Walk:
         if magic == MAGIC:
             return crc32c.crc32c(data[CHECKSUMMED:]) == int.from_bytes(data[17:21], "big")
         return legacy.checksum(data) == int.from_bytes(data[12:16], "big")
+
+    def _affordable(self, position: int) -> int:
+        """How many bytes may still be checksummed to prove a batch."""
+        return self.max_batch_bytes + _PROOF_FACTOR * (position - self.start) - self.proved
 
     def _zeros_to_end(self, position: int) -> bool:
         while position < self.size:
