@@ -185,7 +185,7 @@ def test_versions_that_are_none() -> None:
             decoded(DATA, wrong)
 
 
-# Columns that are asked for --------------------------------------------------------------------------------------------
+# Columns that are asked for ------------------------------------------------------------------------------------------
 
 
 def test_some_columns() -> None:
