@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kafkawire.logdir.located import UNKNOWN, Located
-from kafkawire.logdir.names import PARTITION_KINDS, FileName, PartitionName, file_name, partition_name
+from kafkawire.logdir.names import PARTITION_KINDS, REMOTE_INDEXES, FileName, PartitionName, file_name, partition_name
 from kafkawire.logdir.rows_of import rows_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def log_file(path: str, partition: PartitionName | None = None) -> LogFile:
     directory, name = os.path.split(path)
     found = file_name(name) or FileName(UNKNOWN, None, "")
     if partition is None:
+        if os.path.basename(directory) == REMOTE_INDEXES:
+            directory = os.path.dirname(directory)
         return LogFile(path, directory, found.kind, None, None, found.offset, found.state)
     named = os.path.basename(directory) == os.path.basename(os.path.abspath(directory))
     root = os.path.dirname(directory) if named else os.path.join(directory, os.pardir)  # "." has no parent in it

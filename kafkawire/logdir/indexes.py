@@ -132,7 +132,7 @@ def _used(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
     nothing = (0, 0)
     zeros = first = 0  # how many entries of zeros were met and not yielded yet, and where they began
     for position, piece, entries in _pieces(source, layout):
-        if piece == _ZEROS[: len(piece)]:
+        if bytes(piece) == _ZEROS[: len(piece)]:  # compared as bytes: views are compared one by one
             first = first if zeros else position
             zeros += len(entries)
             continue

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import FileIO
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from kafkawire.errors import RecordError
-from kafkawire.logdir.source import FileSource
+from kafkawire.logdir.source import FileSource, open_file
 from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Located(msgspec.Struct, frozen=True):
     @contextmanager
     def source(self, window: int | None = None) -> Iterator[FileSource]:
         """Its bytes, in windows, while the context lasts."""
-        with FileIO(self.path) as file:
+        with open_file(self.path) as file:
             yield FileSource(file) if window is None else FileSource(file, window)
 
     def beside(self, kind: str) -> Located:

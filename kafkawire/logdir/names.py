@@ -12,7 +12,9 @@ _STATES = "deleted|cleaned|swap|future"
 _SEGMENT = re.compile(
     rf"(?P<offset>\d{{20}})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?:\.(?P<state>{_STATES}))?", re.ASCII
 )
-#: Of tiered storage, fetched from there: `remote-log-index-cache/<offset>_<segment's uuid>.index` (`RemoteIndexCache`).
+#: Directory beside those of partitions: indexes fetched from tiered storage (`RemoteIndexCache`).
+REMOTE_INDEXES = "remote-log-index-cache"
+#: `<first offset>_<segment's uuid>.index` there.
 _CACHED_INDEX = re.compile(
     r"(?P<offset>\d{1,19})_[A-Za-z0-9_-]{22}\.(?P<kind>index|timeindex|txnindex)(?:\.(?P<state>deleted|tmp))?", re.ASCII
 )

@@ -89,7 +89,7 @@ def record_options(file: Located, options: Options) -> dict[str, Any]:
     return {
         "payload": options.payloads,
         "metadata": options.metadata,
-        "decode_as": options.decode_as or (CLUSTER_METADATA if file.kind == "kraft-snapshot" else None),
+        "decode_as": CLUSTER_METADATA if file.kind == "kraft-snapshot" else options.decode_as,
         "show_secrets": options.show_secrets,
         **file.place,
     }

@@ -6,10 +6,23 @@ file kills the process. A read only comes back short.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from io import FileIO
 
 _WINDOW = 4 << 20
+
+
+def open_file(path: str) -> FileIO:
+    """A regular file, for reading, unbuffered. Of pipes and devices, which would block or never end, none is opened.
+
+    Raises:
+        OSError: there is no such file, it may not be read, or it is none.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return FileIO(path)
 
 
 class FileSource:

@@ -16,7 +16,7 @@ from kafkawire.logdir.entries import AbortedEntry, Entry, OffsetEntry, TimeEntry
 from kafkawire.logdir.indexes import offset_index, time_index
 from kafkawire.logdir.located import Located
 from kafkawire.logdir.seek import entries_of
-from kafkawire.logdir.source import FileSource
+from kafkawire.logdir.source import FileSource, open_file
 from kafkawire.records import Batch, Damage, read
 
 _WINDOW = 1 << 18
@@ -36,7 +36,7 @@ class IndexCheck:
 
     def __enter__(self) -> Self:
         try:
-            opened = FileIO(self.file.beside("log").path)
+            opened = open_file(self.file.beside("log").path)
         except OSError:
             return self
         self.log = _Log(opened, self.file)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkawire import logdir
-from kafkawire.transactions import check
+from kafkawire.messages import DescribeProducersRequest, DescribeProducersResponse
+from kafkawire.messages.describe_producers_request import TopicRequest
+from kafkawire.messages.describe_producers_response import ProducerState
+from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.transactions import Replay, check
 from kafkawire.transactions.checks import CHECKS, VIOLATED
 from tests.broker_fixture import StartCluster
-from tests.transactions.replays import assert_replayed, view
+from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
 from tools.broker import Cluster
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
 from tools.examples import clients
+from tools.examples.clients import Service
 from tools.examples.wire import Wire
 from tools.replay import recovery, zoo
 
 pytestmark = pytest.mark.broker
 
+_END = 2**62
 MADE_UP = [f"made-up-{seed}" for seed in range(6)]
 
 #: Release, finalized features, and whether Kafka's newest Java producer (transaction version 2) takes part.
@@ -42,8 +49,9 @@ def test_replay_is_what_brokers_compute(
         visit.visit()
         clients.create_topics(running.bootstrap, dict.fromkeys(MADE_UP, 1), replicas=1, config={})
         topics = [topic for topic in zoo.TOPICS if java or topic != "java"]
-        stable, got = _stop(running, topics)
         directory = running.log_dirs[1]
+        _as_the_broker_says(running, [topic for topic in topics if topic not in ("compacted", "deleted")])
+        stable, got = _stop(running, topics)
         _as_the_broker_wrote(directory, stable, got, compacted="compacted")
         _no_false_alarm(directory)
 
@@ -53,6 +61,83 @@ def test_replay_is_what_brokers_compute(
         running.start_node(1)
         stable, got = _stop(running, [*topics, *MADE_UP])
         _as_the_broker_wrote(directory, stable, got)
+
+
+def test_producers_expire(start_cluster: StartCluster) -> None:
+    """Who has written nothing for long is forgotten, but for one with an open transaction."""
+    expiration_ms = 3000
+    config = {
+        **zoo.CONFIG,
+        "producer.id.expiration.ms": expiration_ms,
+        "producer.id.expiration.check.interval.ms": 200,
+    }
+    with start_cluster(1, config=config) as running, Wire(running.bootstrap) as wire:
+        clients.create_topics(running.bootstrap, {"idle": 1}, replicas=1, config={})
+        lost = wire.init_producer("lost")
+        wire.produce("idle", 0, [b"lost"], lost, timestamp=int(time.time() * 1000) - 3_600_000)
+        service = Service(running.bootstrap, "service")
+        service.transaction({("idle", 0): range(3)}, timestamp=int(time.time() * 1000))
+        partition = logdir.open(running.log_dirs[1] / "idle-0").partitions[0]
+        deadline = time.monotonic() + 60
+        while open_at(wire, "idle") != [0]:  # EndTxn is answered before the marker is written
+            assert time.monotonic() < deadline, "the transaction does not end"
+            time.sleep(0.1)
+        states, _ = replayed(partition, [100])
+        assert len(states[100]) == 2
+        while len(producers_of(wire, "idle")) > 1:
+            assert time.monotonic() < deadline, "the producer does not expire"
+            time.sleep(0.1)
+        replay = Replay(states[100])
+        replay.expire(int(time.time() * 1000), expiration_ms)
+        assert producers_of(wire, "idle") == [_state(entry) for entry in replay.snapshot()]
+        assert [entry.producer_id for entry in replay.snapshot()] == [lost.producer_id]
+        assert running.stop_node(1)
+        assert snapshot_entries(partition_at(running, "idle").snapshots[-1]) == replay.snapshot()
+
+
+def producers_of(wire: Wire, topic: str) -> list[ProducerState]:
+    """What DescribeProducers says of partition 0, by producer id."""
+    asked = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0,)),))
+    answer = wire.connection(1).ask(asked, 0, DescribeProducersResponse).topics[0].partitions[0]
+    assert answer.error_code == 0
+    return sorted(answer.active_producers, key=lambda producer: producer.producer_id)
+
+
+def open_at(wire: Wire, topic: str) -> list[int]:
+    """First offsets of the transactions that are open in partition 0."""
+    found = [producer.current_txn_start_offset for producer in producers_of(wire, topic)]
+    return sorted(offset for offset in found if offset >= 0)
+
+
+def partition_at(running: Cluster, topic: str) -> logdir.Partition:
+    return logdir.open(running.log_dirs[1] / f"{topic}-0").partitions[0]
+
+
+def _as_the_broker_says(running: Cluster, topics: list[str]) -> None:
+    """A running broker's own state, which it tells whoever asks."""
+    with Wire(running.bootstrap) as wire:
+        for topic in topics:
+            deadline = time.monotonic() + 60
+            while (said := producers_of(wire, topic)) != (expected := _states(running, topic)):
+                assert time.monotonic() < deadline, (said, expected)  # a marker may be on its way
+                time.sleep(0.1)
+            assert said
+
+
+def _states(running: Cluster, topic: str) -> list[ProducerState]:
+    states, _ = replayed(partition_at(running, topic), [_END])
+    return [_state(entry) for entry in states[_END]]
+
+
+def _state(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.current_txn_first_offset,
+    )
 
 
 def _stop(running: Cluster, topics: list[str]) -> tuple[dict[str, int], dict[str, list[list[Any]]]]:

@@ -1,0 +1,183 @@
+"""Files that change while they are read, files that are none, and files that are large."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire import logdir, rows
+from kafkawire.logdir import Options
+from kafkawire.records import Record, build
+from kafkawire.records.batch import HEADER
+
+NAME = f"{0:020}"
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    return folder
+
+
+def large(path: Path, batches: int, value: bytes = b"v" * 200, **options: Any) -> int:
+    """A log of many batches of 100 records; returns its size."""
+    one = bytearray(build([Record(b"k", value) for _ in range(100)], **options))
+    with path.open("wb") as file:
+        for number in range(batches):
+            one[:8] = (number * 100).to_bytes(8, "big")
+            file.write(one)
+    return path.stat().st_size
+
+
+@pytest.mark.parametrize("options", [Options(), Options(deep=True, payloads=True)])
+def test_a_log_that_is_truncated_while_it_is_read(partition: Path, options: Options) -> None:
+    path = partition / f"{NAME}.log"
+    size = large(path, 1000)
+    (file,) = logdir.open(path).files
+    found = logdir.rows_of(file, options)
+    first = list(islice(found, 50))
+    os.truncate(path, size // 1000 + 1)
+    rest = list(found)
+    assert not any(isinstance(row, rows.Damage) for row in first)
+    *whole, last = rest
+    assert isinstance(last, rows.Damage)
+    assert (last.reason, last.harmless) == ("truncated", False)
+    assert not any(isinstance(row, rows.Damage) for row in whole)
+
+
+def test_a_log_that_grows_while_it_is_read(partition: Path) -> None:
+    """What was there when it was opened is read, and nothing else: the end may be half written."""
+    path = partition / f"{NAME}.log"
+    large(path, 1000)
+    data = path.read_bytes()
+    (file,) = logdir.open(path).files
+    found = logdir.rows_of(file)
+    read = [next(found)]
+    with path.open("ab") as growing:
+        growing.write(data[:100])
+    read += found
+    assert [type(row) for row in read] == [rows.Batch] * 1000
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex"])
+def test_an_index_that_is_truncated_while_it_is_read(partition: Path, kind: str) -> None:
+    path = partition / f"{NAME}.{kind}"
+    path.write_bytes(bytes(2) + b"".join(bytes([1, *bytes(6), number % 256]) for number in range(100_000)))
+    (file,) = logdir.open(path).files
+    found = logdir.rows_of(file)
+    next(found)
+    os.truncate(path, 5)
+    for row in found:
+        position = getattr(row, "position", 0)
+        assert 0 <= position < 800_002
+
+
+def test_an_index_whose_log_goes_away(partition: Path) -> None:
+    log = partition / f"{NAME}.log"
+    size = large(log, 200)
+    index = partition / f"{NAME}.index"
+    entries = [(number * 100 + 99, number * (size // 200)) for number in range(200)]
+    index.write_bytes(b"".join(o.to_bytes(4, "big") + p.to_bytes(4, "big") for o, p in entries))
+    (file,) = logdir.open(index).files
+    found = logdir.rows_of(file)
+    next(found)
+    log.unlink()
+    assert len(list(found)) == 199  # it is still open
+
+
+def test_a_file_that_is_gone_is_told(partition: Path) -> None:
+    path = partition / f"{NAME}.log"
+    path.write_bytes(b"")
+    (file,) = logdir.open(path).files
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        list(logdir.rows_of(file))
+
+
+def test_a_pipe_is_no_file(partition: Path) -> None:
+    """Opening one to read would wait for a writer for ever."""
+    os.mkfifo(partition / f"{NAME}.log")
+    os.mkfifo(partition / "leader-epoch-checkpoint")
+    (partition / f"{NAME}.index").write_bytes(bytes(7) + b"\1")
+    for file in logdir.open(partition).files:
+        if file.kind == "index":
+            assert [type(row) for row in file] == [rows.Index]  # nothing to check it against
+        else:
+            with pytest.raises(OSError, match="not a regular file"):
+                list(file)
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+@pytest.mark.parametrize("options", [Options(), Options(deep=True, payloads=True)])
+def test_memory_is_flat(partition: Path, codec: str, options: Options) -> None:
+    path = partition / f"{NAME}.log"
+    batches = 40  # of 2 MB
+    large(path, batches, b"v" * 20_000, codec=codec)
+    (file,) = logdir.open(path).files
+    for _ in islice(logdir.rows_of(file, options), 3):
+        pass  # imports are no part of it
+    tracemalloc.start()
+    try:
+        read = sum(isinstance(row, rows.Batch) for row in logdir.rows_of(file, options))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read == batches
+    assert peak < 20 << 20
+
+
+def test_headers_alone_cost_no_payload(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafkawire.records import batch
+
+    def none(*_: object) -> object:
+        raise AssertionError("a payload was looked into")
+
+    large(partition / f"{NAME}.log", 20, codec="gzip")
+    monkeypatch.setattr(batch, "decompress", none)
+    monkeypatch.setattr(batch, "read_records", none)
+    (file,) = logdir.open(partition).files
+    found = list(logdir.rows_of(file))
+    assert len(found) == 20
+    assert all(isinstance(row, rows.Batch) and row.size > HEADER.size for row in found)
+
+
+def test_a_preallocated_log(partition: Path) -> None:
+    path = partition / f"{NAME}.log"
+    size = large(path, 3)
+    os.truncate(path, 100 << 20)
+    (file,) = logdir.open(path).files
+    *batches, tail = logdir.rows_of(file)
+    assert [type(row) for row in batches] == [rows.Batch] * 3
+    assert isinstance(tail, rows.Damage)
+    assert (tail.position, tail.reason, tail.harmless) == (size, "preallocated", True)
+
+
+def test_an_index_of_zeros_is_empty_however_large(partition: Path) -> None:
+    for kind in ("index", "timeindex"):
+        path = partition / f"{NAME}.{kind}"
+        with path.open("wb") as file:
+            file.truncate(200 << 20)
+        assert list(logdir.open(path).files[0]) == []
+    with (partition / f"{NAME}.index").open("wb") as file:
+        file.truncate(3 << 30)
+    (row,) = logdir.open(partition / f"{NAME}.index").files[0]
+    assert isinstance(row, rows.Damage)
+    assert row.reason == "too_large"
+
+
+def test_indexes_of_tiered_storage(tmp_path: Path) -> None:
+    cache = tmp_path / "remote-log-index-cache"
+    cache.mkdir()
+    path = cache / "23_0Q2rH1XuTrKMeE3vqs_3yA.index"
+    path.write_bytes(bytes.fromhex("0000000500000400"))
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=3\n")
+    directory = logdir.open(tmp_path)
+    assert [(broker.root, broker.node_id) for broker in directory.brokers] == [(str(tmp_path), 3)]
+    (entry,) = [row for file in directory.files for row in file if isinstance(row, rows.Index)]
+    assert (entry.offset, entry.log_position, entry.topic) == (28, 1024, None)
