@@ -390,8 +390,9 @@ def _is_not_default(attribute: str, default: str) -> str:
     """The condition that is true when a field is not at its default."""
     conditions = {
         "None": f"o.{attribute} is not None",
-        "False": f"o.{attribute}",
-        "True": f"not o.{attribute}",
+        # Truth alone would lose an empty string, which is no bool.
+        "False": f"BOOLS[o.{attribute}]",
+        "True": f"not BOOLS[o.{attribute}]",
     }
     return conditions.get(default, f"o.{attribute} != {default}")
 

@@ -134,6 +134,7 @@ class _Planner:
         function.steps, function.end = self.steps(layout, attributes)
         function.arguments = _arguments(layout, attributes, dict(enumerate(map(names.local, attributes))))
         function.absent = [(attributes[slot], self.defaults[layout.struct][slot]) for slot in layout.absent]
+        self.out.bools |= any(default in ("True", "False") for _, default in function.absent)
         function.tags = [
             (
                 tag.tag,

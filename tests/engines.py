@@ -118,7 +118,7 @@ def written(value: Any, version: int) -> bytes | None:
     assert encoded(value.encode, version) == outcome
     data = outcome if isinstance(outcome, bytes) else None
     for engine in engines(cls):
-        assert engine.encode(value, version) == data
+        assert engine.encode(value, version) == data, (engine, value, outcome)
     return data
 
 

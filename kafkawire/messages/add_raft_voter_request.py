@@ -165,7 +165,7 @@ def _decode_add_raft_voter_request_v0(b: Buffer, p: int) -> tuple[AddRaftVoterRe
 
 
 def _encode_add_raft_voter_request_v0(o: AddRaftVoterRequest, out: Append) -> None:
-    if not o.ack_when_committed:
+    if not BOOLS[o.ack_when_committed]:
         raise ValueError("ack_when_committed")
     write_compact_nullable_string(o.cluster_id, out)
     out(pack_iiu(o.timeout_ms, o.voter_id, o.voter_directory_id.bytes))

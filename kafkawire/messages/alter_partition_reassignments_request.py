@@ -200,7 +200,7 @@ def _decode_alter_partition_reassignments_request_v0(b: Buffer, p: int) -> tuple
 
 
 def _encode_alter_partition_reassignments_request_v0(o: AlterPartitionReassignmentsRequest, out: Append) -> None:
-    if not o.allow_replication_factor_change:
+    if not BOOLS[o.allow_replication_factor_change]:
         raise ValueError("allow_replication_factor_change")
     out(pack_i(o.timeout_ms))
     write_compact_array(_encode_items_reassignable_topic_v0, o.topics, out)

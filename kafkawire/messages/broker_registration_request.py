@@ -270,7 +270,7 @@ def _decode_broker_registration_request_v0(b: Buffer, p: int) -> tuple[BrokerReg
 
 
 def _encode_broker_registration_request_v0(o: BrokerRegistrationRequest, out: Append) -> None:
-    if o.is_migrating_zk_broker:
+    if BOOLS[o.is_migrating_zk_broker]:
         raise ValueError("is_migrating_zk_broker")
     out(pack_i(o.broker_id))
     write_compact_string(o.cluster_id, out)

@@ -281,7 +281,7 @@ def _decode_create_topics_request_v0(b: Buffer, p: int) -> tuple[CreateTopicsReq
 
 
 def _encode_create_topics_request_v0(o: CreateTopicsRequest, out: Append) -> None:
-    if o.validate_only:
+    if BOOLS[o.validate_only]:
         raise ValueError("validate_only")
     write_array(_encode_items_creatable_topic_v0, o.topics, out)
     out(pack_i(o.timeout_ms))

@@ -98,7 +98,7 @@ def _decode_describe_cluster_request_v0(b: Buffer, p: int) -> tuple[DescribeClus
 def _encode_describe_cluster_request_v0(o: DescribeClusterRequest, out: Append) -> None:
     if o.endpoint_type != 1:
         raise ValueError("endpoint_type")
-    if o.include_fenced_brokers:
+    if BOOLS[o.include_fenced_brokers]:
         raise ValueError("include_fenced_brokers")
     if o.unknown_tagged_fields != ():
         out(pack_t(BOOLS[o.include_cluster_authorized_operations]))
@@ -116,7 +116,7 @@ def _decode_describe_cluster_request_v1(b: Buffer, p: int) -> tuple[DescribeClus
 
 
 def _encode_describe_cluster_request_v1(o: DescribeClusterRequest, out: Append) -> None:
-    if o.include_fenced_brokers:
+    if BOOLS[o.include_fenced_brokers]:
         raise ValueError("include_fenced_brokers")
     if o.unknown_tagged_fields != ():
         out(pack_tb(BOOLS[o.include_cluster_authorized_operations], o.endpoint_type))

@@ -179,7 +179,7 @@ def _encode_items_describe_cluster_broker_v0(values: tuple[DescribeClusterBroker
     for o in values:
         if o.__class__ is not DescribeClusterBroker:
             raise TypeError
-        if o.is_fenced:
+        if BOOLS[o.is_fenced]:
             raise ValueError("is_fenced")
         out(pack_i(o.broker_id))
         write_compact_string(o.host, out)

@@ -188,9 +188,9 @@ def _decode_describe_configs_request_v0(b: Buffer, p: int) -> tuple[DescribeConf
 
 
 def _encode_describe_configs_request_v0(o: DescribeConfigsRequest, out: Append) -> None:
-    if o.include_synonyms:
+    if BOOLS[o.include_synonyms]:
         raise ValueError("include_synonyms")
-    if o.include_documentation:
+    if BOOLS[o.include_documentation]:
         raise ValueError("include_documentation")
     write_array(_encode_items_describe_configs_resource_v0, o.resources, out)
     if o.unknown_tagged_fields != ():
@@ -204,7 +204,7 @@ def _decode_describe_configs_request_v1(b: Buffer, p: int) -> tuple[DescribeConf
 
 
 def _encode_describe_configs_request_v1(o: DescribeConfigsRequest, out: Append) -> None:
-    if o.include_documentation:
+    if BOOLS[o.include_documentation]:
         raise ValueError("include_documentation")
     write_array(_encode_items_describe_configs_resource_v0, o.resources, out)
     out(pack_t(BOOLS[o.include_synonyms]))

@@ -400,7 +400,7 @@ def _encode_items_describe_configs_resource_result_v1(
     for o in values:
         if o.__class__ is not DescribeConfigsResourceResult:
             raise TypeError
-        if o.is_default:
+        if BOOLS[o.is_default]:
             raise ValueError("is_default")
         write_string(o.name, out)
         write_nullable_string(o.value, out)
@@ -474,7 +474,7 @@ def _encode_items_describe_configs_resource_result_v3(
     for o in values:
         if o.__class__ is not DescribeConfigsResourceResult:
             raise TypeError
-        if o.is_default:
+        if BOOLS[o.is_default]:
             raise ValueError("is_default")
         write_string(o.name, out)
         write_nullable_string(o.value, out)
@@ -588,7 +588,7 @@ def _encode_items_describe_configs_resource_result_v4(
     for o in values:
         if o.__class__ is not DescribeConfigsResourceResult:
             raise TypeError
-        if o.is_default:
+        if BOOLS[o.is_default]:
             raise ValueError("is_default")
         write_compact_string(o.name, out)
         write_compact_nullable_string(o.value, out)

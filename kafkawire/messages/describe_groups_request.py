@@ -80,7 +80,7 @@ def _decode_describe_groups_request_v0(b: Buffer, p: int) -> tuple[DescribeGroup
 
 
 def _encode_describe_groups_request_v0(o: DescribeGroupsRequest, out: Append) -> None:
-    if o.include_authorized_operations:
+    if BOOLS[o.include_authorized_operations]:
         raise ValueError("include_authorized_operations")
     write_strings(o.groups, out)
     if o.unknown_tagged_fields != ():

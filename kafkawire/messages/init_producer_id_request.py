@@ -179,9 +179,9 @@ def _encode_init_producer_id_request_v0(o: InitProducerIdRequest, out: Append) -
         raise ValueError("producer_id")
     if o.producer_epoch != -1:
         raise ValueError("producer_epoch")
-    if o.enable2_pc:
+    if BOOLS[o.enable2_pc]:
         raise ValueError("enable2_pc")
-    if o.keep_prepared_txn:
+    if BOOLS[o.keep_prepared_txn]:
         raise ValueError("keep_prepared_txn")
     write_nullable_string(o.transactional_id, out)
     out(pack_i(o.transaction_timeout_ms))
@@ -203,9 +203,9 @@ def _encode_init_producer_id_request_v2(o: InitProducerIdRequest, out: Append) -
         raise ValueError("producer_id")
     if o.producer_epoch != -1:
         raise ValueError("producer_epoch")
-    if o.enable2_pc:
+    if BOOLS[o.enable2_pc]:
         raise ValueError("enable2_pc")
-    if o.keep_prepared_txn:
+    if BOOLS[o.keep_prepared_txn]:
         raise ValueError("keep_prepared_txn")
     write_compact_nullable_string(o.transactional_id, out)
     if o.unknown_tagged_fields != ():
@@ -225,9 +225,9 @@ def _decode_init_producer_id_request_v3(b: Buffer, p: int) -> tuple[InitProducer
 
 
 def _encode_init_producer_id_request_v3(o: InitProducerIdRequest, out: Append) -> None:
-    if o.enable2_pc:
+    if BOOLS[o.enable2_pc]:
         raise ValueError("enable2_pc")
-    if o.keep_prepared_txn:
+    if BOOLS[o.keep_prepared_txn]:
         raise ValueError("keep_prepared_txn")
     write_compact_nullable_string(o.transactional_id, out)
     if o.unknown_tagged_fields != ():

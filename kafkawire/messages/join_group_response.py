@@ -250,7 +250,7 @@ def _decode_join_group_response_v0(b: Buffer, p: int) -> tuple[JoinGroupResponse
 
 
 def _encode_join_group_response_v0(o: JoinGroupResponse, out: Append) -> None:
-    if o.skip_assignment:
+    if BOOLS[o.skip_assignment]:
         raise ValueError("skip_assignment")
     out(pack_hi(o.error_code, o.generation_id))
     write_string(o.protocol_name, out)
@@ -274,7 +274,7 @@ def _decode_join_group_response_v2(b: Buffer, p: int) -> tuple[JoinGroupResponse
 
 
 def _encode_join_group_response_v2(o: JoinGroupResponse, out: Append) -> None:
-    if o.skip_assignment:
+    if BOOLS[o.skip_assignment]:
         raise ValueError("skip_assignment")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
     write_string(o.protocol_name, out)
@@ -321,7 +321,7 @@ def _decode_join_group_response_v5(b: Buffer, p: int) -> tuple[JoinGroupResponse
 
 
 def _encode_join_group_response_v5(o: JoinGroupResponse, out: Append) -> None:
-    if o.skip_assignment:
+    if BOOLS[o.skip_assignment]:
         raise ValueError("skip_assignment")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
     write_string(o.protocol_name, out)
@@ -381,7 +381,7 @@ def _decode_join_group_response_v6(b: Buffer, p: int) -> tuple[JoinGroupResponse
 
 
 def _encode_join_group_response_v6(o: JoinGroupResponse, out: Append) -> None:
-    if o.skip_assignment:
+    if BOOLS[o.skip_assignment]:
         raise ValueError("skip_assignment")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
     write_compact_string(o.protocol_name, out)
@@ -414,7 +414,7 @@ def _decode_join_group_response_v7(b: Buffer, p: int) -> tuple[JoinGroupResponse
 
 
 def _encode_join_group_response_v7(o: JoinGroupResponse, out: Append) -> None:
-    if o.skip_assignment:
+    if BOOLS[o.skip_assignment]:
         raise ValueError("skip_assignment")
     out(pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
     write_compact_nullable_string(o.protocol_type, out)

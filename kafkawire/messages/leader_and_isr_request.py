@@ -479,7 +479,7 @@ def _decode_leader_and_isr_request_v0(b: Buffer, p: int) -> tuple[LeaderAndIsrRe
 
 
 def _encode_leader_and_isr_request_v0(o: LeaderAndIsrRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -540,7 +540,7 @@ def _decode_leader_and_isr_request_v1(b: Buffer, p: int) -> tuple[LeaderAndIsrRe
 
 
 def _encode_leader_and_isr_request_v1(o: LeaderAndIsrRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -620,7 +620,7 @@ def _decode_leader_and_isr_request_v2(b: Buffer, p: int) -> tuple[LeaderAndIsrRe
 
 
 def _encode_leader_and_isr_request_v2(o: LeaderAndIsrRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -705,7 +705,7 @@ def _decode_leader_and_isr_request_v3(b: Buffer, p: int) -> tuple[LeaderAndIsrRe
 
 
 def _encode_leader_and_isr_request_v3(o: LeaderAndIsrRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -850,7 +850,7 @@ def _decode_leader_and_isr_request_v4(b: Buffer, p: int) -> tuple[LeaderAndIsrRe
 
 
 def _encode_leader_and_isr_request_v4(o: LeaderAndIsrRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -912,7 +912,7 @@ def _decode_leader_and_isr_request_v5(b: Buffer, p: int) -> tuple[LeaderAndIsrRe
 
 
 def _encode_leader_and_isr_request_v5(o: LeaderAndIsrRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")
@@ -1029,7 +1029,7 @@ def _decode_leader_and_isr_request_v6(b: Buffer, p: int) -> tuple[LeaderAndIsrRe
 
 
 def _encode_leader_and_isr_request_v6(o: LeaderAndIsrRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.ungrouped_partition_states != ():
         raise ValueError("ungrouped_partition_states")

@@ -223,11 +223,11 @@ def _decode_metadata_request_v0(b: Buffer, p: int) -> tuple[MetadataRequest, int
 
 
 def _encode_metadata_request_v0(o: MetadataRequest, out: Append) -> None:
-    if not o.allow_auto_topic_creation:
+    if not BOOLS[o.allow_auto_topic_creation]:
         raise ValueError("allow_auto_topic_creation")
-    if o.include_cluster_authorized_operations:
+    if BOOLS[o.include_cluster_authorized_operations]:
         raise ValueError("include_cluster_authorized_operations")
-    if o.include_topic_authorized_operations:
+    if BOOLS[o.include_topic_authorized_operations]:
         raise ValueError("include_topic_authorized_operations")
     write_array(_encode_items_metadata_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
@@ -240,11 +240,11 @@ def _decode_metadata_request_v1(b: Buffer, p: int) -> tuple[MetadataRequest, int
 
 
 def _encode_metadata_request_v1(o: MetadataRequest, out: Append) -> None:
-    if not o.allow_auto_topic_creation:
+    if not BOOLS[o.allow_auto_topic_creation]:
         raise ValueError("allow_auto_topic_creation")
-    if o.include_cluster_authorized_operations:
+    if BOOLS[o.include_cluster_authorized_operations]:
         raise ValueError("include_cluster_authorized_operations")
-    if o.include_topic_authorized_operations:
+    if BOOLS[o.include_topic_authorized_operations]:
         raise ValueError("include_topic_authorized_operations")
     write_nullable_array(_encode_items_metadata_request_topic_v0, o.topics, out)
     if o.unknown_tagged_fields != ():
@@ -258,9 +258,9 @@ def _decode_metadata_request_v4(b: Buffer, p: int) -> tuple[MetadataRequest, int
 
 
 def _encode_metadata_request_v4(o: MetadataRequest, out: Append) -> None:
-    if o.include_cluster_authorized_operations:
+    if BOOLS[o.include_cluster_authorized_operations]:
         raise ValueError("include_cluster_authorized_operations")
-    if o.include_topic_authorized_operations:
+    if BOOLS[o.include_topic_authorized_operations]:
         raise ValueError("include_topic_authorized_operations")
     write_nullable_array(_encode_items_metadata_request_topic_v0, o.topics, out)
     out(pack_t(BOOLS[o.allow_auto_topic_creation]))
@@ -415,7 +415,7 @@ def _decode_metadata_request_v11(b: Buffer, p: int) -> tuple[MetadataRequest, in
 
 
 def _encode_metadata_request_v11(o: MetadataRequest, out: Append) -> None:
-    if o.include_cluster_authorized_operations:
+    if BOOLS[o.include_cluster_authorized_operations]:
         raise ValueError("include_cluster_authorized_operations")
     write_compact_nullable_array(_encode_items_metadata_request_topic_v10, o.topics, out)
     if o.unknown_tagged_fields != ():

@@ -307,7 +307,7 @@ def _decode_offset_fetch_request_v0(b: Buffer, p: int) -> tuple[OffsetFetchReque
 def _encode_offset_fetch_request_v0(o: OffsetFetchRequest, out: Append) -> None:
     if o.groups != ():
         raise ValueError("groups")
-    if o.require_stable:
+    if BOOLS[o.require_stable]:
         raise ValueError("require_stable")
     write_string(o.group_id, out)
     write_array(_encode_items_offset_fetch_request_topic_v0, o.topics, out)
@@ -324,7 +324,7 @@ def _decode_offset_fetch_request_v2(b: Buffer, p: int) -> tuple[OffsetFetchReque
 def _encode_offset_fetch_request_v2(o: OffsetFetchRequest, out: Append) -> None:
     if o.groups != ():
         raise ValueError("groups")
-    if o.require_stable:
+    if BOOLS[o.require_stable]:
         raise ValueError("require_stable")
     write_string(o.group_id, out)
     write_nullable_array(_encode_items_offset_fetch_request_topic_v0, o.topics, out)
@@ -372,7 +372,7 @@ def _decode_offset_fetch_request_v6(b: Buffer, p: int) -> tuple[OffsetFetchReque
 def _encode_offset_fetch_request_v6(o: OffsetFetchRequest, out: Append) -> None:
     if o.groups != ():
         raise ValueError("groups")
-    if o.require_stable:
+    if BOOLS[o.require_stable]:
         raise ValueError("require_stable")
     write_compact_string(o.group_id, out)
     write_compact_nullable_array(_encode_items_offset_fetch_request_topic_v6, o.topics, out)

@@ -308,9 +308,9 @@ def _decode_register_broker_record_v0(b: Buffer, p: int) -> tuple[RegisterBroker
 
 
 def _encode_register_broker_record_v0(o: RegisterBrokerRecord, out: Append) -> None:
-    if o.is_migrating_zk_broker:
+    if BOOLS[o.is_migrating_zk_broker]:
         raise ValueError("is_migrating_zk_broker")
-    if o.in_controlled_shutdown:
+    if BOOLS[o.in_controlled_shutdown]:
         raise ValueError("in_controlled_shutdown")
     if o.log_dirs != ():
         raise ValueError("log_dirs")
@@ -353,7 +353,7 @@ def _decode_register_broker_record_v1(b: Buffer, p: int) -> tuple[RegisterBroker
 
 
 def _encode_register_broker_record_v1(o: RegisterBrokerRecord, out: Append) -> None:
-    if o.is_migrating_zk_broker:
+    if BOOLS[o.is_migrating_zk_broker]:
         raise ValueError("is_migrating_zk_broker")
     if o.log_dirs != ():
         raise ValueError("log_dirs")

@@ -293,7 +293,7 @@ def _decode_share_acknowledge_request_v0(b: Buffer, p: int) -> tuple[ShareAcknow
 
 
 def _encode_share_acknowledge_request_v0(o: ShareAcknowledgeRequest, out: Append) -> None:
-    if o.is_renew_ack:
+    if BOOLS[o.is_renew_ack]:
         raise ValueError("is_renew_ack")
     write_compact_nullable_string(o.group_id, out)
     write_compact_nullable_string(o.member_id, out)

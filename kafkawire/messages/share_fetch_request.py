@@ -408,7 +408,7 @@ def _encode_share_fetch_request_v0(o: ShareFetchRequest, out: Append) -> None:
         raise ValueError("max_records")
     if o.batch_size != 0:
         raise ValueError("batch_size")
-    if o.is_renew_ack:
+    if BOOLS[o.is_renew_ack]:
         raise ValueError("is_renew_ack")
     write_compact_nullable_string(o.group_id, out)
     write_compact_nullable_string(o.member_id, out)
@@ -494,7 +494,7 @@ def _decode_share_fetch_request_v1(b: Buffer, p: int) -> tuple[ShareFetchRequest
 
 
 def _encode_share_fetch_request_v1(o: ShareFetchRequest, out: Append) -> None:
-    if o.is_renew_ack:
+    if BOOLS[o.is_renew_ack]:
         raise ValueError("is_renew_ack")
     write_compact_nullable_string(o.group_id, out)
     write_compact_nullable_string(o.member_id, out)

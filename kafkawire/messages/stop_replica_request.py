@@ -286,7 +286,7 @@ def _decode_stop_replica_request_v0(b: Buffer, p: int) -> tuple[StopReplicaReque
 
 
 def _encode_stop_replica_request_v0(o: StopReplicaRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.topics != ():
         raise ValueError("topics")
@@ -327,7 +327,7 @@ def _decode_stop_replica_request_v1(b: Buffer, p: int) -> tuple[StopReplicaReque
 
 
 def _encode_stop_replica_request_v1(o: StopReplicaRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.ungrouped_partitions != ():
         raise ValueError("ungrouped_partitions")
@@ -381,7 +381,7 @@ def _decode_stop_replica_request_v2(b: Buffer, p: int) -> tuple[StopReplicaReque
 
 
 def _encode_stop_replica_request_v2(o: StopReplicaRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.ungrouped_partitions != ():
         raise ValueError("ungrouped_partitions")
@@ -469,9 +469,9 @@ def _decode_stop_replica_request_v3(b: Buffer, p: int) -> tuple[StopReplicaReque
 
 
 def _encode_stop_replica_request_v3(o: StopReplicaRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
-    if o.delete_partitions:
+    if BOOLS[o.delete_partitions]:
         raise ValueError("delete_partitions")
     if o.ungrouped_partitions != ():
         raise ValueError("ungrouped_partitions")
@@ -499,7 +499,7 @@ def _decode_stop_replica_request_v4(b: Buffer, p: int) -> tuple[StopReplicaReque
 
 
 def _encode_stop_replica_request_v4(o: StopReplicaRequest, out: Append) -> None:
-    if o.delete_partitions:
+    if BOOLS[o.delete_partitions]:
         raise ValueError("delete_partitions")
     if o.ungrouped_partitions != ():
         raise ValueError("ungrouped_partitions")

@@ -81,7 +81,7 @@ def _decode_streams_group_describe_request_v0(b: Buffer, p: int) -> tuple[Stream
 
 
 def _encode_streams_group_describe_request_v0(o: StreamsGroupDescribeRequest, out: Append) -> None:
-    if o.include_topology_description:
+    if BOOLS[o.include_topology_description]:
         raise ValueError("include_topology_description")
     write_compact_strings(o.group_ids, out)
     if o.unknown_tagged_fields != ():

@@ -448,7 +448,7 @@ def _decode_streams_group_heartbeat_response_v0(b: Buffer, p: int) -> tuple[Stre
 
 
 def _encode_streams_group_heartbeat_response_v0(o: StreamsGroupHeartbeatResponse, out: Append) -> None:
-    if o.topology_description_required:
+    if BOOLS[o.topology_description_required]:
         raise ValueError("topology_description_required")
     out(pack_ih(o.throttle_time_ms, o.error_code))
     write_compact_nullable_string(o.error_message, out)

@@ -155,7 +155,7 @@ def _decode_update_features_request_v0(b: Buffer, p: int) -> tuple[UpdateFeature
 
 
 def _encode_update_features_request_v0(o: UpdateFeaturesRequest, out: Append) -> None:
-    if o.validate_only:
+    if BOOLS[o.validate_only]:
         raise ValueError("validate_only")
     out(pack_i(o.timeout_ms))
     write_compact_array(_encode_items_feature_update_key_v0, o.feature_updates, out)
@@ -183,7 +183,7 @@ def _encode_items_feature_update_key_v1(values: tuple[FeatureUpdateKey, ...], ou
     for o in values:
         if o.__class__ is not FeatureUpdateKey:
             raise TypeError
-        if o.allow_downgrade:
+        if BOOLS[o.allow_downgrade]:
             raise ValueError("allow_downgrade")
         write_compact_string(o.feature, out)
         if o.unknown_tagged_fields != ():

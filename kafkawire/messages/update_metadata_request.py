@@ -521,7 +521,7 @@ def _decode_update_metadata_request_v0(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v0(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -588,7 +588,7 @@ def _decode_update_metadata_request_v1(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v1(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -633,7 +633,7 @@ def _decode_update_metadata_request_v2(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v2(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -704,7 +704,7 @@ def _decode_update_metadata_request_v3(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v3(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -762,7 +762,7 @@ def _decode_update_metadata_request_v4(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v4(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -840,7 +840,7 @@ def _decode_update_metadata_request_v5(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v5(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -1009,7 +1009,7 @@ def _decode_update_metadata_request_v6(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v6(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")
@@ -1076,7 +1076,7 @@ def _decode_update_metadata_request_v7(b: Buffer, p: int) -> tuple[UpdateMetadat
 
 
 def _encode_update_metadata_request_v7(o: UpdateMetadataRequest, out: Append) -> None:
-    if o.is_kraft_controller:
+    if BOOLS[o.is_kraft_controller]:
         raise ValueError("is_kraft_controller")
     if o.type != 0:
         raise ValueError("type")

@@ -229,7 +229,7 @@ def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Appe
     for o in values:
         if o.__class__ is not PartitionData:
             raise TypeError
-        if o.pre_vote:
+        if BOOLS[o.pre_vote]:
             raise ValueError("pre_vote")
         if o.unknown_tagged_fields != ():
             out(pack_iiiiq(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
@@ -316,7 +316,7 @@ def _encode_items_partition_data_v1(values: tuple[PartitionData, ...], out: Appe
     for o in values:
         if o.__class__ is not PartitionData:
             raise TypeError
-        if o.pre_vote:
+        if BOOLS[o.pre_vote]:
             raise ValueError("pre_vote")
         if o.unknown_tagged_fields != ():
             out(pack_iiiuuiq(

@@ -368,7 +368,7 @@ class Encoder:
     def flag(self, value: Any) -> bool:
         try:
             return BOOLS[value]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):  # some views cannot be hashed
             self.fail(f"expected bool, got {_type(value)}" + (f" {value}" if isinstance(value, int) else ""))
 
     def octets(self, value: Any) -> None:

@@ -1,7 +1,7 @@
 //! Bytes -> objects: what `kafkawire.wire.interpreter.Decoder` reads, without its explanations.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyMemoryView, PySlice};
+use pyo3::types::PyBool;
 
 use super::objects::{self, Instance, Made, Object, Stop};
 use super::Program;
@@ -23,7 +23,7 @@ pub struct Decoder<'a, 'py> {
     cursor: Cursor<'a>,
     budget: i64,
     /// The whole input, where bytes and records are to be views of it.
-    view: Option<Bound<'py, PyMemoryView>>,
+    view: Option<Object<'py>>,
 }
 
 impl<'a, 'py> Decoder<'a, 'py> {
@@ -32,7 +32,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
         program: &'a Program,
         data: &'a [u8],
         offset: usize,
-        view: Option<Bound<'py, PyMemoryView>>,
+        view: Option<Object<'py>>,
     ) -> Self {
         let cursor = Cursor::new(data, offset);
         let budget = ALLOCATION_BASE + ALLOCATION_FACTOR * cursor.left() as i64;
@@ -183,8 +183,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
         let Some(view) = &self.view else {
             return objects::bytes(self.py, data);
         };
-        let slice = PySlice::new(self.py, start as isize, (start + length) as isize, 1);
-        view.get_item(slice).map_err(|error| objects::raise(self.py, error))
+        objects::slice(view, start, start + length)
     }
 
     /// Whether a nullable struct is there: an int8, but inside a tagged field (`compact`) an unsigned varint.
@@ -194,13 +193,12 @@ impl<'a, 'py> Decoder<'a, 'py> {
 
     fn uuid(&mut self) -> Made<'py> {
         let shared = self.program.shared;
-        let number = u128::from_be_bytes(self.cursor.array()?);
-        if number == 0 {
+        let bytes = self.cursor.array()?;
+        if bytes == [0; 16] {
             return Ok(shared.zero_uuid.bind(self.py).clone());
         }
-        let Ok(number) = number.into_pyobject(self.py);
         let mut uuid = Instance::new(self.py, &shared.uuid)?;
-        uuid.set(0, number.into_any());
+        uuid.set(0, objects::wide_integer(self.py, bytes)?);
         uuid.set_default(1);
         Ok(uuid.finish())
     }

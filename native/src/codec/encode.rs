@@ -327,7 +327,7 @@ fn items<'py>(value: &Object<'py>) -> Result<Bound<'py, PyTuple>, Stop> {
     if let Ok(values) = value.cast::<PyTuple>() {
         Ok(values.clone())
     } else if let Ok(values) = value.cast::<PyList>() {
-        Ok(values.to_tuple())
+        objects::elements(values)
     } else {
         Err(Stop)
     }

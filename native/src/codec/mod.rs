@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyMemoryView, PyTuple, PyType};
+use pyo3::types::{PyMemoryView, PyTuple, PyType};
 
 use crate::layout::{layouts_of, Kind, Layout};
 use decode::Decoder;
@@ -193,7 +193,8 @@ impl Codec {
         let input = Input::of(octets)?;
         let bytes = input.as_bytes();
         let Some(offset) = offset.extract().ok().filter(|offset| *offset <= bytes.len()) else { return Ok(None) };
-        let view = if copy.is_truthy()? { None } else { Some(PyMemoryView::from(octets)?) };
+        let view = if copy.is_truthy()? { None } else { Some(objects::view(octets)) };
+        let Ok(view) = view.transpose() else { return stopped(py) };
         let mut decoder = Decoder::new(py, program, bytes, offset, view);
         let Ok(message) = decoder.structure(root) else { return stopped(py) };
         let end = decoder.position();
@@ -245,8 +246,11 @@ impl Codec {
         offset: &Bound<'py, PyAny>,
         strict: &Bound<'py, PyAny>,
         copy: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
-        self.read(data, version, offset, strict, copy, false)
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = data.py();
+        let Some((message, end)) = self.read(data, version, offset, strict, copy, false)? else { return Ok(None) };
+        let mut items = [Ok(message), objects::integer(py, end as i64)].into_iter();
+        objects::tuple(py, 2, || items.next().unwrap_or(Err(Stop))).map_or_else(|_| stopped(py), |pair| Ok(Some(pair)))
     }
 
     /// The bytes of a message; None for what the interpreter must explain.
@@ -256,14 +260,12 @@ impl Codec {
         py: Python<'py>,
         value: &Bound<'py, PyAny>,
         version: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let program = self.program(py)?;
         let Some(root) = program.root(version) else { return Ok(None) };
         let mut encoder = Encoder::new(py, program, CAPACITY);
-        match encoder.structure(root, value) {
-            Ok(()) => Ok(Some(PyBytes::new(py, encoder.written()))),
-            Err(Stop) => stopped(py),
-        }
+        let written = encoder.structure(root, value).and_then(|()| objects::bytes(py, encoder.written()));
+        written.map_or_else(|Stop| stopped(py), |bytes| Ok(Some(bytes)))
     }
 
     /// Classes refer to their codec: the garbage collector must see the way back.

@@ -11,7 +11,7 @@ use pyo3::exceptions::{
 };
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
 
 use crate::cursor::Refused;
 
@@ -71,6 +71,18 @@ pub fn integer(py: Python<'_>, value: i64) -> Made<'_> {
     made(py, object)
 }
 
+/// The integer of 16 bytes, the highest first.
+pub fn wide_integer(py: Python<'_>, bytes: [u8; 16]) -> Made<'_> {
+    // SAFETY: the pointer is valid for the length given; a new reference or null.
+    #[cfg(not(Py_3_13))]
+    let object = unsafe { ffi::_PyLong_FromByteArray(bytes.as_ptr(), bytes.len(), 0, 0) };
+    #[cfg(Py_3_13)]
+    let object = unsafe {
+        ffi::PyLong_FromUnsignedNativeBytes(bytes.as_ptr().cast(), bytes.len(), ffi::Py_ASNATIVEBYTES_BIG_ENDIAN)
+    };
+    made(py, object)
+}
+
 #[inline]
 pub fn float(py: Python<'_>, value: f64) -> Made<'_> {
     // SAFETY: no preconditions beyond an attached thread.
@@ -111,6 +123,27 @@ pub fn tuple<'py>(py: Python<'py>, length: usize, mut item: impl FnMut() -> Made
         unsafe { ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast()) };
     }
     Ok(tuple)
+}
+
+/// A part of a memoryview, without a copy.
+pub fn slice<'py>(view: &Object<'py>, start: usize, end: usize) -> Made<'py> {
+    // SAFETY: no preconditions; a new reference or null. Positions in a buffer do not pass isize::MAX.
+    made(view.py(), unsafe {
+        ffi::PySequence_GetSlice(view.as_ptr(), start as ffi::Py_ssize_t, end as ffi::Py_ssize_t)
+    })
+}
+
+/// A view of all that an object exports.
+pub fn view<'py>(object: &Object<'py>) -> Made<'py> {
+    // SAFETY: no preconditions; a new reference or null.
+    made(object.py(), unsafe { ffi::PyMemoryView_FromObject(object.as_ptr()) })
+}
+
+/// The elements that a list holds now.
+pub fn elements<'py>(list: &Bound<'py, PyList>) -> Result<Bound<'py, PyTuple>, Stop> {
+    // SAFETY: the object is a list, as its type says; a new reference or null.
+    let tuple = made(list.py(), unsafe { ffi::PyList_AsTuple(list.as_ptr()) })?;
+    tuple.cast_into::<PyTuple>().map_err(|_| Stop)
 }
 
 /// Whether it is exactly of that class.
