@@ -185,7 +185,7 @@ def test_a_value_may_change_while_it_is_written() -> None:
             return 7
 
     msgspec.structs.force_setattr(partition, "partition_index", Changing())
-    msgspec.structs.force_setattr(topic, "partitions", tuple([partition, PartitionResponse(partition_index=8)]))
+    msgspec.structs.force_setattr(topic, "partitions", (partition, PartitionResponse(partition_index=8)))
     del partition
     data = native(DescribeProducersResponse).encode(DescribeProducersResponse(topics=(topic,)), 0)
     assert data is not None
