@@ -1,0 +1,27 @@
+"""`python -m tools.fuzz.harness TARGET ARGUMENT...`: one run of libFuzzer; the arguments are libFuzzer's own.
+
+The rooms that a fuzzer should find its way through are instrumented as they are imported: readers, interpreter, columns
+and records in Python. The native engine is compiled without coverage: its paths are those of the interpreter, which
+runs on the same bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+
+def main() -> None:
+    target = sys.argv.pop(1)
+    with atheris.instrument_imports(include=["kafkawire"]):
+        from tools.fuzz.targets import TARGETS
+
+        check = TARGETS[target].check
+        check(b"")  # what a check imports when it first runs is instrumented too
+    atheris.Setup(sys.argv, check)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
