@@ -37,9 +37,9 @@ def split(data: bytes) -> tuple[str, int, bytes]:
 
 
 def pieces_of(data: bytes) -> list[bytes]:
-    """The values in a fuzzer's bytes: each behind a byte with its length, the last one without."""
+    """The values in a fuzzer's bytes: each behind a byte with its length, the last one behind a byte that is too high."""
     pieces = []
-    while len(data) > 1 and data[0] < len(data) - 1 and len(pieces) < 7:
+    while data and data[0] < min(255, len(data) - 1) and len(pieces) < 7:
         pieces.append(data[1 : 1 + data[0]])
         data = data[1 + data[0] :]
     return [*pieces, data[1:]]

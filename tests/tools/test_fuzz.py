@@ -1,0 +1,44 @@
+"""What fuzzing starts from, and all that it ever found: every line of the corpus passes its target's check."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.fuzz import inputs
+from tools.fuzz.targets import TARGETS, replay
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_corpus_passes(name: str) -> None:
+    target = TARGETS[name]
+    lines = target.corpus()
+    assert lines
+    assert list(replay(target, lines)) == []
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_lines_and_bytes_are_each_others_inverse(name: str) -> None:
+    target = TARGETS[name]
+    for line in target.corpus():
+        assert target.text(target.data(line)) == line
+
+
+def test_a_failing_input_is_reported() -> None:
+    def fail(data: bytes) -> None:
+        raise AssertionError(data)
+
+    target = TARGETS["records"]
+    failing = type(target)("records", "", fail, target.text, target.data)
+    ((line, error),) = replay(failing, ["00ff"])
+    assert (line, error.args) == ("00ff", (b"\0\xff",))
+
+
+@pytest.mark.parametrize("pieces", [[b""], [b"a"], [b"", b"", b"ab"], [b"x" * 254, b"y" * 300]])
+def test_pieces(pieces: list[bytes]) -> None:
+    assert inputs.pieces_of(inputs.joined(pieces)) == pieces
+
+
+def test_any_bytes_are_an_input() -> None:
+    for data in (b"", b"\xff", b"\xff\xff", b"\xff\xff\x00\x05ab"):
+        for target in TARGETS.values():
+            assert target.data(target.text(data)) is not None
