@@ -1,23 +1,43 @@
-# `make demo` and `make test` set up everything they need, in .venv below this folder.
+# `make demo` and `make test` set up everything they need, in .venv below this folder: the native engine, too, where a
+# Rust compiler is. Without one the package is pure Python, and `make test` says so.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+#: A changed engine is built again.
+NATIVE := native/Cargo.toml native/build.rs $(shell find native/src -name '*.rs')
+CARGO := $(shell command -v cargo)
+#: Minutes that `make fuzz` takes in all.
+DURATION ?= 30
 
-.PHONY: demo test check generate bench conformance examples clean
+.PHONY: demo test test-python check check-rust generate bench conformance examples fuzz wheels clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python -m tools.demo
 
 test: $(VENV)/.dev
+	@$(BIN)/python -c 'import kafkawire; print("backend:", kafkawire.backend)'
+	$(if $(CARGO),,@echo "no Rust compiler here: the native engine is neither built nor tested")
 	$(BIN)/pytest -n 2 -q
 
+# The rooms that an engine serves, once more in pure Python.
+test-python: $(VENV)/.dev
+	KAFKAWIRE_BACKEND=python $(BIN)/pytest -n 2 -q tests/wire tests/messages tests/records tests/codegen
+
 # Everything but the tests: format, lint, types, imports, and generated code that is what the schemas give.
-check: $(VENV)/.dev
+check: $(VENV)/.dev check-rust
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m kafkawire.codegen --check
+
+check-rust:
+ifdef CARGO
+	cargo fmt --manifest-path native/Cargo.toml --check
+	cargo clippy -q --manifest-path native/Cargo.toml --all-targets -- -D warnings
+else
+	@echo "no Rust compiler here: native/ is not linted"
+endif
 
 generate: $(VENV)/.dev
 	$(BIN)/python -m kafkawire.codegen
@@ -35,17 +55,27 @@ conformance: $(VENV)/.dev
 examples: $(VENV)/.dev
 	$(BIN)/python -m tools.examples
 
+# Coverage-guided fuzzing of codecs, columns and records (tools/fuzz); findings go to fuzz/findings.
+fuzz: $(VENV)/.dev
+	$(BIN)/pip install -q -e ".[fuzz]"
+	$(BIN)/python -m tools.fuzz --minutes $(DURATION)
+
+# An sdist, and a manylinux wheel for every CPython found, each tested in a clean environment (tools/wheels).
+wheels: $(VENV)/.dev
+	$(BIN)/pip install -q -e ".[wheels]"
+	$(BIN)/python -m tools.wheels
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml $(NATIVE)
 	$(BIN)/pip install -q -e ".[spark]"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml $(NATIVE)
 	$(BIN)/pip install -q -e ".[all,dev]"
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache demo
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache demo fuzz native/target kafkawire/_native.*.so

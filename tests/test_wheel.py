@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -34,27 +37,59 @@ SCHEMA = {
 }
 
 
+HAS_RUST = shutil.which("cargo") is not None
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    # A clone, so that neither build leftovers nor files outside version control can get into the wheel.
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(folder / "source")], check=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(folder / "source")],
-        capture_output=True,
-        text=True,
-    )
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone, so that neither build leftovers nor files outside version control can get into a wheel."""
+    folder = tmp_path_factory.mktemp("source") / "source"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(folder)], check=True)
+    return folder
+
+
+def built(source: Path, output: Path, *options: str, path: str = os.environ["PATH"]) -> None:
+    """Runs the build frontend, in an environment of its own, with what the engine needs from earlier builds."""
+    command = [sys.executable, "-m", "build", "--outdir", str(output), *options, str(source)]
+    environment = os.environ | {"PATH": path, "CARGO_TARGET_DIR": str(ROOT / "native" / "target")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode and "No matching distribution" in done.stdout + done.stderr:
         pytest.skip("the package index cannot be reached, so the build's own requirements cannot be installed")
     assert done.returncode == 0, done.stdout + done.stderr
-    (path,) = folder.glob("*.whl")
+
+
+@pytest.fixture(scope="module")
+def distributions(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("distributions")
+    built(source, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> Path:
+    (path,) = distributions.glob("*.whl")
     return path
 
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return interpreter_with(wheel, tmp_path_factory.mktemp("venv"))
+
+
+@pytest.fixture(scope="module")
+def python_without_rust(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of a wheel that was built where no Rust compiler is on the path."""
+    folder = tmp_path_factory.mktemp("without_rust")
+    folders = os.environ["PATH"].split(os.pathsep)
+    path = os.pathsep.join(f for f in folders if not any((Path(f) / tool).exists() for tool in ("cargo", "rustc")))
+    built(source, folder, "--wheel", path=path)
+    (wheel,) = folder.glob("*.whl")
+    return interpreter_with(wheel, folder / "venv")
+
+
+def interpreter_with(wheel: Path, folder: Path) -> Path:
     """The interpreter of a venv that holds the wheel; its dependencies are those of the running interpreter."""
-    folder = tmp_path_factory.mktemp("venv")
     venv.create(folder, with_pip=False)
     path = folder / "bin" / "python"
     command = [sys.executable, "-m", "pip", "--python", str(path), "install", "-q", "--no-deps", str(wheel)]
@@ -68,6 +103,48 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Only a path, and behind the venv's own: editable installs there stay out of sight.
     (Path(site) / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return path
+
+
+def run(python: Path, *arguments: str, wanted: str = "") -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"KAFKAWIRE_BACKEND": wanted}
+    return subprocess.run([python, *arguments], capture_output=True, text=True, env=environment, cwd=python.parent)
+
+
+@pytest.mark.skipif(not HAS_RUST, reason="needs a Rust compiler")
+def test_a_wheel_from_the_sdist_holds_the_engine(distributions: Path, wheel: Path, python: Path) -> None:
+    (sdist,) = distributions.glob("*.tar.gz")
+    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    assert {"native/Cargo.toml", "native/src/lib.rs", "native/build.rs"} <= names
+    assert not any(name.startswith(("native/target", "native/Cargo.lock", "tests")) for name in names)
+    engines = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("kafkawire/_native.")]
+    assert any(not name.endswith(".pyi") for name in engines)
+    program = "import kafkawire; print(kafkawire.backend)"
+    for wanted in ("", "native"):
+        assert run(python, "-c", program, wanted=wanted).stdout == "native\n"
+    assert run(python, "-c", program, wanted="python").stdout == "python\n"
+    assert "native" in run(python, "-m", "kafkawire", "--version").stdout
+
+
+def test_without_a_rust_compiler_the_package_is_pure_python_and_says_so(
+    python_without_rust: Path, tmp_path: Path
+) -> None:
+    program = "import kafkawire; print(kafkawire.backend)"
+    for wanted in ("", "python"):
+        done = run(python_without_rust, "-c", program, wanted=wanted)
+        assert (done.stdout, done.stderr) == ("python\n", "")
+    forced = run(python_without_rust, "-c", program, wanted="native")
+    assert forced.returncode != 0
+    assert "the native engine is not installed" in forced.stderr
+    assert "python" in run(python_without_rust, "-m", "kafkawire", "--version").stdout
+    done = run(python_without_rust, "-c", PROGRAM, str(ping_schemas(tmp_path)))
+    assert done.returncode == 0, done.stderr
+
+
+def ping_schemas(folder: Path) -> Path:
+    schemas = folder / "schemas"
+    schemas.mkdir()
+    (schemas / "PingRequest.json").write_text(json.dumps(SCHEMA))
+    return schemas
 
 
 def test_one_top_level_name(wheel: Path) -> None:
@@ -90,28 +167,23 @@ def test_one_top_level_name(wheel: Path) -> None:
 
 
 def test_codecs_and_compiler_work_without_the_source(python: Path, tmp_path: Path) -> None:
-    schemas = tmp_path / "schemas"
-    schemas.mkdir()
-    (schemas / "PingRequest.json").write_text(json.dumps(SCHEMA))
-    subprocess.run([python, "-c", PROGRAM, str(schemas)], cwd=tmp_path, check=True)
+    subprocess.run([python, "-c", PROGRAM, str(ping_schemas(tmp_path))], cwd=tmp_path, check=True)
 
 
 def test_command_line_works_without_the_source(python: Path, tmp_path: Path) -> None:
-    schemas, output = tmp_path / "schemas", tmp_path / "my_codecs"
-    schemas.mkdir()
-    (schemas / "PingRequest.json").write_text(json.dumps(SCHEMA))
+    schemas, output = ping_schemas(tmp_path), tmp_path / "my_codecs"
     command = python.parent / "kafkawire"
 
-    def run(*arguments: str) -> str:
+    def printed(*arguments: str) -> str:
         return subprocess.run([command, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
 
-    assert run("encode", "DescribeTransactionsRequest", "--version", "0", '{"transactionalIds": ["a"]}').strip() == (
-        "02026100"
-    )
-    assert json.loads(run("decode", "DescribeTransactionsRequest", "--version", "0", "02026100")) == {
+    assert printed(
+        "encode", "DescribeTransactionsRequest", "--version", "0", '{"transactionalIds": ["a"]}'
+    ).strip() == ("02026100")
+    assert json.loads(printed("decode", "DescribeTransactionsRequest", "--version", "0", "02026100")) == {
         "transactionalIds": ["a"]
     }
-    run("schema", "generate", "--schemas", str(schemas), "--output", str(output))
+    printed("schema", "generate", "--schemas", str(schemas), "--output", str(output))
     program = "from my_codecs import PingRequest; print(PingRequest(nonce=1).encode(0).hex())"
     done = subprocess.run([python, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "0000000000000001"
