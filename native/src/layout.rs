@@ -119,15 +119,7 @@ pub struct Layout {
     pub foreign_tags: Vec<i32>,
 }
 
-type RawLayout = (
-    usize,
-    bool,
-    usize,
-    Vec<(u8, usize, usize)>,
-    Vec<(i32, u8, usize, usize)>,
-    Vec<usize>,
-    Vec<i32>,
-);
+type RawLayout = (usize, bool, usize, Vec<(u8, usize, usize)>, Vec<(i32, u8, usize, usize)>, Vec<usize>, Vec<i32>);
 
 /// The layouts of a `kafkawire.wire.layout.Table`; `slots[i]` is the number of slots of class `i`.
 ///
@@ -136,7 +128,9 @@ pub fn layouts_of(table: &Bound<'_, PyAny>, slots: &[usize]) -> PyResult<Vec<Lay
     let raw: Vec<RawLayout> = table.getattr("layouts")?.extract()?;
     raw.into_iter()
         .enumerate()
-        .map(|(index, layout)| checked(layout, index, slots).ok_or_else(|| PyValueError::new_err("not a table of layouts")))
+        .map(|(index, layout)| {
+            checked(layout, index, slots).ok_or_else(|| PyValueError::new_err("not a table of layouts"))
+        })
         .collect()
 }
 

@@ -151,12 +151,30 @@ impl<'a, 'py> Decoder<'a, 'py> {
         let cursor = &mut self.cursor;
         match op.kind {
             Kind::Bool => Ok(PyBool::new(py, cursor.byte()? != 0).to_owned().into_any()),
-            Kind::Int8 => { let number = i64::from(cursor.byte()? as i8); self.integer(number) },
-            Kind::Int16 => { let number = i64::from(i16::from_be_bytes(cursor.array()?)); self.integer(number) },
-            Kind::Int32 => { let number = i64::from(i32::from_be_bytes(cursor.array()?)); self.integer(number) },
-            Kind::Int64 => { let number = i64::from_be_bytes(cursor.array()?); self.integer(number) },
-            Kind::Uint16 => { let number = i64::from(u16::from_be_bytes(cursor.array()?)); self.integer(number) },
-            Kind::Uint32 => { let number = i64::from(u32::from_be_bytes(cursor.array()?)); self.integer(number) },
+            Kind::Int8 => {
+                let number = i64::from(cursor.byte()? as i8);
+                self.integer(number)
+            }
+            Kind::Int16 => {
+                let number = i64::from(i16::from_be_bytes(cursor.array()?));
+                self.integer(number)
+            }
+            Kind::Int32 => {
+                let number = i64::from(i32::from_be_bytes(cursor.array()?));
+                self.integer(number)
+            }
+            Kind::Int64 => {
+                let number = i64::from_be_bytes(cursor.array()?);
+                self.integer(number)
+            }
+            Kind::Uint16 => {
+                let number = i64::from(u16::from_be_bytes(cursor.array()?));
+                self.integer(number)
+            }
+            Kind::Uint32 => {
+                let number = i64::from(u32::from_be_bytes(cursor.array()?));
+                self.integer(number)
+            }
             Kind::Float64 => objects::float(py, f64::from_be_bytes(cursor.array()?)),
             Kind::Uuid => self.uuid(),
             Kind::String => match cursor.length(op.compact, true)? {

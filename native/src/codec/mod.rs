@@ -134,7 +134,8 @@ fn plans(layouts: &[Layout], slots: &[usize]) -> Option<Vec<Plan>> {
             depths.push(depth);
             let slots = slots[layout.class];
             let read: Vec<usize> = layout.ops.iter().map(|op| op.slot).collect();
-            let plan = Plan { unread: (0..slots).filter(|slot| !read.contains(slot)).collect(), cost: cost(layout, slots) };
+            let plan =
+                Plan { unread: (0..slots).filter(|slot| !read.contains(slot)).collect(), cost: cost(layout, slots) };
             (depth <= MAX_DEPTH).then_some(plan)
         })
         .collect()

@@ -170,9 +170,8 @@ pub fn with_utf8<T>(value: &Bound<'_, PyString>, use_it: impl FnOnce(&[u8]) -> T
     }
     let py = value.py();
     // SAFETY: the object is a str, the names are C strings; a new reference to bytes or null.
-    let encoded = made(py, unsafe {
-        ffi::PyUnicode_AsEncodedString(object, c"utf-8".as_ptr(), c"surrogateescape".as_ptr())
-    });
+    let encoded =
+        made(py, unsafe { ffi::PyUnicode_AsEncodedString(object, c"utf-8".as_ptr(), c"surrogateescape".as_ptr()) });
     match encoded {
         Ok(encoded) => Ok(use_it(encoded.cast::<PyBytes>().map_err(|_| Stop)?.as_bytes())),
         Err(_) => Err(match PyErr::fetch(py) {

@@ -55,9 +55,7 @@ pub fn numbers<const N: usize, T: Copy>(
                 return default;
             }
             let at = at as usize + offset;
-            data[at..]
-                .first_chunk::<N>()
-                .map_or(default, |raw| read(*raw))
+            data[at..].first_chunk::<N>().map_or(default, |raw| read(*raw))
         })
         .collect()
 }
@@ -72,11 +70,7 @@ pub fn uuids(data: &[u8], runs: &[u32], offset: usize, default: [u8; 16]) -> Vec
 }
 
 /// The values of arrays of fixed-size values, one array behind the other.
-pub fn arrays<const N: usize, T>(
-    data: &[u8],
-    blobs: &[(u32, u32)],
-    read: impl Fn([u8; N]) -> T,
-) -> Vec<T> {
+pub fn arrays<const N: usize, T>(data: &[u8], blobs: &[(u32, u32)], read: impl Fn([u8; N]) -> T) -> Vec<T> {
     let mut gathered = Vec::with_capacity(blobs.iter().map(|&(_, count)| count as usize).sum());
     for &(at, count) in blobs.iter().filter(|&&(_, count)| count > 0) {
         let at = at as usize;
@@ -89,10 +83,7 @@ pub fn arrays<const N: usize, T>(
 /// Offsets and validity of arrays of fixed-size values.
 pub fn array_offsets(blobs: &[(u32, u32)], null: bool) -> Gathered<(Vec<i32>, Option<Vec<u8>>)> {
     let offsets = offsets_of(blobs.iter().map(|&(_, count)| count as usize))?;
-    Ok((
-        offsets,
-        validity(blobs.len(), |number| is_null(blobs[number].0, null)),
-    ))
+    Ok((offsets, validity(blobs.len(), |number| is_null(blobs[number].0, null))))
 }
 
 pub struct Strings {
@@ -114,11 +105,7 @@ pub fn blobs(data: &[u8], blobs: &[(u32, u32)], null: bool, default: &[u8]) -> G
         gathered.extend_from_slice(octets(blob));
     }
     let validity = validity(blobs.len(), |number| is_null(blobs[number].0, null));
-    Ok(Strings {
-        offsets,
-        validity,
-        data: gathered,
-    })
+    Ok(Strings { offsets, validity, data: gathered })
 }
 
 /// Puts U+FFFD in place of what is no UTF-8; returns which strings have it.
@@ -131,11 +118,8 @@ pub fn clean(strings: &mut Strings) -> Gathered<Vec<i64>> {
         .windows(2)
         .map(|ends| String::from_utf8_lossy(&strings.data[ends[0] as usize..ends[1] as usize]))
         .collect();
-    let impure: Vec<i64> = (0i64..)
-        .zip(&texts)
-        .filter(|(_, text)| matches!(text, Cow::Owned(_)))
-        .map(|(n, _)| n)
-        .collect();
+    let impure: Vec<i64> =
+        (0i64..).zip(&texts).filter(|(_, text)| matches!(text, Cow::Owned(_))).map(|(n, _)| n).collect();
     if impure.is_empty() {
         return Ok(impure);
     }
@@ -155,15 +139,8 @@ pub fn lists(ends: &[u64], null: bool) -> Gathered<(Vec<i32>, Option<Vec<u8>>)> 
     if i32::try_from(total).is_err() {
         return Err(TooMuch(total));
     }
-    let nulls = if null {
-        NULL_LIST | ABSENT_LIST
-    } else {
-        NULL_LIST
-    };
-    Ok((
-        offsets,
-        validity(ends.len(), |number| ends[number] & nulls != 0),
-    ))
+    let nulls = if null { NULL_LIST | ABSENT_LIST } else { NULL_LIST };
+    Ok((offsets, validity(ends.len(), |number| ends[number] & nulls != 0)))
 }
 
 pub fn marks(marks: &[u32], null: bool) -> Option<Vec<u8>> {
@@ -171,20 +148,12 @@ pub fn marks(marks: &[u32], null: bool) -> Option<Vec<u8>> {
 }
 
 /// Unknown tags: offsets of each element's list of them, their numbers, and their data.
-pub fn unknown(
-    data: &[u8],
-    tags: &[UnknownTag],
-    count: usize,
-) -> Gathered<(Vec<i32>, Vec<i32>, Strings)> {
+pub fn unknown(data: &[u8], tags: &[UnknownTag], count: usize) -> Gathered<(Vec<i32>, Vec<i32>, Strings)> {
     let mut sizes = vec![0usize; count];
     for tag in tags {
         sizes[tag.element as usize] += 1;
     }
     let places: Vec<(u32, u32)> = tags.iter().map(|tag| (tag.at, tag.size)).collect();
     let numbers = tags.iter().map(|tag| tag.tag).collect();
-    Ok((
-        offsets_of(sizes.into_iter())?,
-        numbers,
-        blobs(data, &places, false, &[])?,
-    ))
+    Ok((offsets_of(sizes.into_iter())?, numbers, blobs(data, &places, false, &[])?))
 }

@@ -15,7 +15,9 @@ use gather::{Gathered, TooMuch};
 impl From<TooMuch> for PyErr {
     fn from(error: TooMuch) -> PyErr {
         let TooMuch(count) = error;
-        PyValueError::new_err(format!("one column would hold {count} items or bytes, more than Arrow counts: give fewer values"))
+        PyValueError::new_err(format!(
+            "one column would hold {count} items or bytes, more than Arrow counts: give fewer values"
+        ))
     }
 }
 
@@ -29,9 +31,7 @@ pub struct ColumnPlan {
 impl ColumnPlan {
     #[new]
     fn new(plan: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(ColumnPlan {
-            plan: plan::Plan::of(plan)?,
-        })
+        Ok(ColumnPlan { plan: plan::Plan::of(plan)? })
     }
 
     /// Walks over `data[starts[i]:ends[i]]`; values with a negative start are refused unread.
@@ -43,13 +43,8 @@ impl ColumnPlan {
         ends: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<WalkedColumns> {
         let (octets, starts, ends) = (data.as_slice()?, starts.as_slice()?, ends.as_slice()?);
-        if starts.len() != ends.len()
-            || i32::try_from(octets.len()).is_err()
-            || u32::try_from(starts.len()).is_err()
-        {
-            return Err(PyValueError::new_err(
-                "as many ends as starts, and less than 2 GiB of data",
-            ));
+        if starts.len() != ends.len() || i32::try_from(octets.len()).is_err() || u32::try_from(starts.len()).is_err() {
+            return Err(PyValueError::new_err("as many ends as starts, and less than 2 GiB of data"));
         }
         let places = py.detach(|| walk::walk(&self.plan, octets, starts, ends));
         let mut unknown_counts = vec![0; self.plan.unknown];
@@ -58,11 +53,7 @@ impl ColumnPlan {
                 unknown_counts[column] = count;
             }
         }
-        Ok(WalkedColumns {
-            data: (*data).clone().unbind(),
-            places,
-            unknown_counts,
-        })
+        Ok(WalkedColumns { data: (*data).clone().unbind(), places, unknown_counts })
     }
 }
 
@@ -169,16 +160,12 @@ impl WalkedColumns {
         let runs = self.places.runs.get(run).ok_or_else(no_column)?;
         if Kind::of_code(kind) == Some(Kind::Uuid) {
             let default: [u8; 16] = default.extract()?;
-            let found = gathered(py, &self.data, |data| {
-                Ok(gather::uuids(data, runs, offset, default))
-            })?;
+            let found = gathered(py, &self.data, |data| Ok(gather::uuids(data, runs, offset, default)))?;
             return Ok(array(py, found).into_any());
         }
         of_kind!(kind, |read, own| {
             let default = own(default)?;
-            let found = gathered(py, &self.data, |data| {
-                Ok(gather::numbers(data, runs, offset, default, read))
-            })?;
+            let found = gathered(py, &self.data, |data| Ok(gather::numbers(data, runs, offset, default, read)))?;
             Ok(array(py, found).into_any())
         })
     }
@@ -193,11 +180,8 @@ impl WalkedColumns {
         let blobs = self.places.blobs.get(blob).ok_or_else(no_column)?;
         let (offsets, validity) = py.detach(|| gather::array_offsets(blobs, null))?;
         let values = if Kind::of_code(kind) == Some(Kind::Uuid) {
-            let bytes: Vec<(u32, u32)> =
-                blobs.iter().map(|&(at, count)| (at, 16 * count)).collect();
-            let found = gathered(py, &self.data, |data| {
-                gather::blobs(data, &bytes, false, &[])
-            })?;
+            let bytes: Vec<(u32, u32)> = blobs.iter().map(|&(at, count)| (at, 16 * count)).collect();
+            let found = gathered(py, &self.data, |data| gather::blobs(data, &bytes, false, &[]))?;
             array(py, found.data).into_any()
         } else {
             of_kind!(kind, |read, _own| {
@@ -205,11 +189,7 @@ impl WalkedColumns {
                 array(py, found).into_any()
             })
         };
-        Ok((
-            array(py, offsets),
-            validity.map(|bits| array(py, bits)),
-            values,
-        ))
+        Ok((array(py, offsets), validity.map(|bits| array(py, bits)), values))
     }
 
     fn blobs<'py>(
@@ -220,14 +200,8 @@ impl WalkedColumns {
         default: &[u8],
     ) -> PyResult<(Array<'py, i32>, Validity<'py>, Array<'py, u8>)> {
         let blobs = self.places.blobs.get(blob).ok_or_else(no_column)?;
-        let found = gathered(py, &self.data, |data| {
-            gather::blobs(data, blobs, null, default)
-        })?;
-        Ok((
-            array(py, found.offsets),
-            found.validity.map(|bits| array(py, bits)),
-            array(py, found.data),
-        ))
+        let found = gathered(py, &self.data, |data| gather::blobs(data, blobs, null, default))?;
+        Ok((array(py, found.offsets), found.validity.map(|bits| array(py, bits)), array(py, found.data)))
     }
 
     #[allow(clippy::type_complexity)]
@@ -237,12 +211,7 @@ impl WalkedColumns {
         blob: usize,
         null: bool,
         default: &[u8],
-    ) -> PyResult<(
-        Array<'py, i32>,
-        Validity<'py>,
-        Array<'py, u8>,
-        Array<'py, i64>,
-    )> {
+    ) -> PyResult<(Array<'py, i32>, Validity<'py>, Array<'py, u8>, Array<'py, i64>)> {
         let blobs = self.places.blobs.get(blob).ok_or_else(no_column)?;
         let (found, impure) = gathered(py, &self.data, |data| {
             let mut found = gather::blobs(data, blobs, null, default)?;
@@ -250,20 +219,10 @@ impl WalkedColumns {
             Ok((found, impure))
         })?;
         let validity = found.validity.map(|bits| array(py, bits));
-        Ok((
-            array(py, found.offsets),
-            validity,
-            array(py, found.data),
-            array(py, impure),
-        ))
+        Ok((array(py, found.offsets), validity, array(py, found.data), array(py, impure)))
     }
 
-    fn ends<'py>(
-        &self,
-        py: Python<'py>,
-        column: usize,
-        null: bool,
-    ) -> PyResult<(Array<'py, i32>, Validity<'py>)> {
+    fn ends<'py>(&self, py: Python<'py>, column: usize, null: bool) -> PyResult<(Array<'py, i32>, Validity<'py>)> {
         let ends = self.places.lists.get(column).ok_or_else(no_column)?;
         let (offsets, validity) = py.detach(|| gather::lists(ends, null))?;
         Ok((array(py, offsets), validity.map(|bits| array(py, bits))))
@@ -271,9 +230,7 @@ impl WalkedColumns {
 
     fn marks<'py>(&self, py: Python<'py>, mark: usize, null: bool) -> PyResult<Validity<'py>> {
         let marks = self.places.marks.get(mark).ok_or_else(no_column)?;
-        Ok(py
-            .detach(|| gather::marks(marks, null))
-            .map(|bits| array(py, bits)))
+        Ok(py.detach(|| gather::marks(marks, null)).map(|bits| array(py, bits)))
     }
 
     #[allow(clippy::type_complexity)]
@@ -281,21 +238,10 @@ impl WalkedColumns {
         &self,
         py: Python<'py>,
         column: usize,
-    ) -> PyResult<(
-        Array<'py, i32>,
-        Array<'py, i32>,
-        Array<'py, i32>,
-        Array<'py, u8>,
-    )> {
+    ) -> PyResult<(Array<'py, i32>, Array<'py, i32>, Array<'py, i32>, Array<'py, u8>)> {
         let tags = self.places.unknown.get(column).ok_or_else(no_column)?;
         let count = self.unknown_counts[column];
-        let (lists, numbers, found) =
-            gathered(py, &self.data, |data| gather::unknown(data, tags, count))?;
-        Ok((
-            array(py, lists),
-            array(py, numbers),
-            array(py, found.offsets),
-            array(py, found.data),
-        ))
+        let (lists, numbers, found) = gathered(py, &self.data, |data| gather::unknown(data, tags, count))?;
+        Ok((array(py, lists), array(py, numbers), array(py, found.offsets), array(py, found.data)))
     }
 }

@@ -12,34 +12,13 @@ pub enum Step {
     /// Fixed-size fields that stand together: `size` bytes.
     Run { size: usize, column: Column },
     /// A string or bytes.
-    Blob {
-        string: bool,
-        compact: bool,
-        nullable: bool,
-        column: Column,
-    },
+    Blob { string: bool, compact: bool, nullable: bool, column: Column },
     /// An array of values of `size` bytes each.
-    Numbers {
-        size: usize,
-        compact: bool,
-        nullable: bool,
-        column: Column,
-    },
+    Numbers { size: usize, compact: bool, nullable: bool, column: Column },
     /// An array of what `walk` reads, `size` bytes each at least. A column has a space: that of the elements.
-    List {
-        size: usize,
-        compact: bool,
-        nullable: bool,
-        column: Option<(usize, usize)>,
-        walk: usize,
-    },
+    List { size: usize, compact: bool, nullable: bool, column: Option<(usize, usize)>, walk: usize },
     /// A struct.
-    Nested {
-        compact: bool,
-        nullable: bool,
-        column: Column,
-        walk: usize,
-    },
+    Nested { compact: bool, nullable: bool, column: Column, walk: usize },
 }
 
 /// How one struct is read.
@@ -91,21 +70,12 @@ impl Plan {
         let lists: Vec<(usize, usize)> = given.getattr("lists")?.extract()?;
         let columns = |name: &str| -> PyResult<Vec<usize>> { given.getattr(name)?.extract() };
         let count: usize = given.getattr("spaces")?.extract()?;
-        let (runs, blobs, marks, unknown) = (
-            columns("runs")?,
-            columns("blobs")?,
-            columns("marks")?,
-            columns("unknown")?,
-        );
+        let (runs, blobs, marks, unknown) =
+            (columns("runs")?, columns("blobs")?, columns("marks")?, columns("unknown")?);
         let wrong = || PyValueError::new_err("not a plan");
         let spaces = spaces_of(count, &runs, &blobs, &lists, &marks, &unknown).ok_or_else(wrong)?;
-        let check = Check {
-            runs: runs.len(),
-            blobs: blobs.len(),
-            lists: &lists,
-            marks: marks.len(),
-            unknown: unknown.len(),
-        };
+        let check =
+            Check { runs: runs.len(), blobs: blobs.len(), lists: &lists, marks: marks.len(), unknown: unknown.len() };
         let walks: Vec<Walk> = walks
             .into_iter()
             .enumerate()
@@ -181,14 +151,8 @@ impl Check<'_> {
         let (flexible, steps, tags, foreign_tags, unknown) = raw;
         Some(Walk {
             flexible,
-            steps: steps
-                .into_iter()
-                .map(|step| self.step(step, at))
-                .collect::<Option<_>>()?,
-            tags: tags
-                .into_iter()
-                .map(|(tag, step)| Some((tag, self.step(step, at)?)))
-                .collect::<Option<_>>()?,
+            steps: steps.into_iter().map(|step| self.step(step, at)).collect::<Option<_>>()?,
+            tags: tags.into_iter().map(|(tag, step)| Some((tag, self.step(step, at)?))).collect::<Option<_>>()?,
             foreign_tags,
             unknown: column(unknown, self.unknown)?,
         })
@@ -198,36 +162,17 @@ impl Check<'_> {
         let (what, number, size, string, compact, nullable, walk, _) = raw;
         let nested = || usize::try_from(walk).ok().filter(|&walk| walk < at);
         Some(match what {
-            RUN => Step::Run {
-                size,
-                column: column(number, self.runs)?,
-            },
-            BLOB => Step::Blob {
-                string,
-                compact,
-                nullable,
-                column: column(number, self.blobs)?,
-            },
-            NUMBERS if size > 0 => Step::Numbers {
-                size,
-                compact,
-                nullable,
-                column: column(number, self.blobs)?,
-            },
+            RUN => Step::Run { size, column: column(number, self.runs)? },
+            BLOB => Step::Blob { string, compact, nullable, column: column(number, self.blobs)? },
+            NUMBERS if size > 0 => Step::Numbers { size, compact, nullable, column: column(number, self.blobs)? },
             LIST if size > 0 => Step::List {
                 size,
                 compact,
                 nullable,
-                column: column(number, self.lists.len())?
-                    .map(|number| (number, self.lists[number].1)),
+                column: column(number, self.lists.len())?.map(|number| (number, self.lists[number].1)),
                 walk: nested()?,
             },
-            NESTED => Step::Nested {
-                compact,
-                nullable,
-                column: column(number, self.marks)?,
-                walk: nested()?,
-            },
+            NESTED => Step::Nested { compact, nullable, column: column(number, self.marks)?, walk: nested()? },
             _ => return None,
         })
     }

@@ -57,10 +57,7 @@ pub fn walk(plan: &Plan, data: &[u8], starts: &[i64], ends: &[i64]) -> Places {
         counts: vec![0; plan.spaces.len()],
         refused: Vec::new(),
     };
-    let mut walker = Walker {
-        plan,
-        places: &mut places,
-    };
+    let mut walker = Walker { plan, places: &mut places };
     let root = &plan.walks[plan.walks.len() - 1];
     for (row, (&start, &end)) in starts.iter().zip(ends).enumerate() {
         if walker.value(root, data, start, end, row).is_err() {
@@ -98,10 +95,7 @@ fn end_of(list: &[u64]) -> u64 {
 impl Walker<'_> {
     fn value(&mut self, root: &Walk, data: &[u8], start: i64, end: i64, row: usize) -> Read<()> {
         let start = usize::try_from(start).map_err(|_| Refused)?;
-        let data = usize::try_from(end)
-            .ok()
-            .and_then(|end| data.get(..end))
-            .ok_or(Refused)?;
+        let data = usize::try_from(end).ok().and_then(|end| data.get(..end)).ok_or(Refused)?;
         if start > data.len() {
             return Err(Refused);
         }
@@ -137,56 +131,26 @@ impl Walker<'_> {
                     put(&mut self.places.runs[column], row, ABSENT, at);
                 }
             }
-            Step::Blob {
-                string,
-                compact,
-                nullable,
-                column,
-            } => {
+            Step::Blob { string, compact, nullable, column } => {
                 let size = cursor.length(compact, string)?;
                 if string && size.is_some_and(|size| size > MAX_STRING) {
                     return Err(Refused);
                 }
                 self.blob(size, 1, nullable, column, cursor, row)?;
             }
-            Step::Numbers {
-                size,
-                compact,
-                nullable,
-                column,
-            } => {
+            Step::Numbers { size, compact, nullable, column } => {
                 let count = cursor.length(compact, false)?;
                 self.blob(count, size, nullable, column, cursor, row)?;
             }
-            Step::List {
-                size,
-                compact,
-                nullable,
-                column,
-                walk,
-            } => {
+            Step::List { size, compact, nullable, column, walk } => {
                 let count = cursor.length(compact, false)?;
                 self.list(count, size, nullable, column, walk, cursor, row)?;
             }
-            Step::Nested {
-                compact,
-                nullable,
-                column,
-                walk,
-            } => {
+            Step::Nested { compact, nullable, column, walk } => {
                 if nullable {
-                    let there = if compact {
-                        cursor.uvarint()? > 0
-                    } else {
-                        cursor.byte()? < 128
-                    };
+                    let there = if compact { cursor.uvarint()? > 0 } else { cursor.byte()? < 128 };
                     if let Some(column) = column {
-                        put(
-                            &mut self.places.marks[column],
-                            row,
-                            ABSENT,
-                            if there { 0 } else { NULL },
-                        );
+                        put(&mut self.places.marks[column], row, ABSENT, if there { 0 } else { NULL });
                     }
                     if !there {
                         return Ok(());
@@ -256,12 +220,7 @@ impl Walker<'_> {
         self.places.counts[space] = first + count;
         let list = &mut self.places.lists[column];
         let before = end_of(list);
-        put(
-            list,
-            row,
-            before | ABSENT_LIST,
-            (first + count) as u64 | flag,
-        );
+        put(list, row, before | ABSENT_LIST, (first + count) as u64 | flag);
         Ok(())
     }
 
@@ -288,12 +247,7 @@ impl Walker<'_> {
             let at = cursor.position() as u32;
             cursor.take(size as usize)?;
             if let Some(column) = walk.unknown {
-                self.places.unknown[column].push(UnknownTag {
-                    element: row as u32,
-                    tag,
-                    at,
-                    size,
-                });
+                self.places.unknown[column].push(UnknownTag { element: row as u32, tag, at, size });
             }
         }
         Ok(())
@@ -302,13 +256,7 @@ impl Walker<'_> {
     /// Forgets what was put for the elements of a space from `row` on.
     fn back(&mut self, space: usize, row: usize) {
         let plan = self.plan;
-        let Space {
-            runs,
-            blobs,
-            lists,
-            marks,
-            unknown,
-        } = &plan.spaces[space];
+        let Space { runs, blobs, lists, marks, unknown } = &plan.spaces[space];
         for &column in runs {
             self.places.runs[column].truncate(row);
         }

@@ -85,7 +85,10 @@ fn class(class: &Bound<'_, PyType>, fields: &[&str]) -> PyResult<Class> {
     let py = class.py();
     let names = class.getattr("__struct_fields__")?.cast_into::<PyTuple>()?;
     if !names.eq(PyTuple::new(py, fields)?)? {
-        return Err(PyTypeError::new_err(format!("{class} has other fields than {}", PyString::new(py, &fields.join(", ")))));
+        return Err(PyTypeError::new_err(format!(
+            "{class} has other fields than {}",
+            PyString::new(py, &fields.join(", "))
+        )));
     }
     Class::new(class, &names, &PyTuple::new(py, fields.iter().map(|_| py.None()))?)
 }

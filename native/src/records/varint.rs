@@ -50,7 +50,9 @@ mod tests {
 
     #[test]
     fn ints_and_longs() {
-        for (bytes, number) in [(&[0u8][..], 0), (&[1], -1), (&[0xff, 1], -128), (&[0xff, 0xff, 0xff, 0xff, 0x0f], i32::MIN)] {
+        for (bytes, number) in
+            [(&[0u8][..], 0), (&[1], -1), (&[0xff, 1], -128), (&[0xff, 0xff, 0xff, 0xff, 0x0f], i32::MIN)]
+        {
             let mut at = 0;
             assert_eq!(varint(bytes, &mut at), Ok(number));
             assert_eq!(at, bytes.len());
