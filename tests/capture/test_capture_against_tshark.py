@@ -1,7 +1,7 @@
 """Captures with TCP faults, beside tshark (Wireshark's Kafka dissector) in both of its modes.
 
-In every row of the table, the frames that are found whole and right must be at least as many as tshark's in either mode,
-and none may be wrong. What is right is what the capture without faults says.
+In every row of the table, the frames that are found whole and right must be at least as many as tshark's in either
+mode, and none may be wrong. What is right is what the capture without faults says.
 """
 
 from __future__ import annotations
