@@ -37,7 +37,7 @@ def split(data: bytes) -> tuple[str, int, bytes]:
 
 
 def pieces_of(data: bytes) -> list[bytes]:
-    """The values in a fuzzer's bytes: each behind a byte with its length, the last one behind a byte that is too high."""
+    """The values in a fuzzer's bytes: each behind a byte with its length, the last behind a byte that is too high."""
     pieces = []
     while data and data[0] < min(255, len(data) - 1) and len(pieces) < 7:
         pieces.append(data[1 : 1 + data[0]])
