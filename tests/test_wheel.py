@@ -113,7 +113,8 @@ def run(python: Path, *arguments: str, wanted: str = "") -> subprocess.Completed
 @pytest.mark.skipif(not HAS_RUST, reason="needs a Rust compiler")
 def test_a_wheel_from_the_sdist_holds_the_engine(distributions: Path, wheel: Path, python: Path) -> None:
     (sdist,) = distributions.glob("*.tar.gz")
-    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"native/Cargo.toml", "native/src/lib.rs", "native/build.rs"} <= names
     assert not any(name.startswith(("native/target", "native/Cargo.lock", "tests")) for name in names)
     engines = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("kafkawire/_native.")]
