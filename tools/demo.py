@@ -34,7 +34,7 @@ def run(*arguments: object, capture: bool = False) -> subprocess.CompletedProces
     """Runs kafkawire in the project's folder, after printing the command."""
     words = [str(argument) for argument in arguments]
     console.print(Text("$ kafkawire " + shlex.join(words), style="bold"))
-    command = [sys.executable, "-m", "kafkawire.cli", *words]
+    command = [sys.executable, "-m", "kafkawire", *words]
     return subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE if capture else None)
 
 

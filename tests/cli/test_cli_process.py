@@ -19,7 +19,7 @@ import pytest
 
 from tests.cli.harmless import harmless
 
-COMMAND = [sys.executable, "-m", "kafkawire.cli"]
+COMMAND = [sys.executable, "-m", "kafkawire"]
 HOSTILE = {"transactionalIds": ["\x1b]0;owned\x07\x1b[2J", "\u202e", "é", "\udcff"]}
 #: None of these may be imported by a command that does not need it.
 HEAVY = {"construct", "jinja2", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
@@ -79,7 +79,7 @@ def test_a_closed_pipe(arguments: list[str]) -> None:
 
 
 def test_head() -> None:
-    line = f"{sys.executable} -m kafkawire.cli schema list | head -1"
+    line = f"{sys.executable} -m kafkawire schema list | head -1"
     result = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60)
     assert json.loads(result.stdout)["name"] == "AbortTransactionRecord"
     assert result.stderr == b""
@@ -141,13 +141,13 @@ def test_tables_on_a_terminal_that_does_not_read_utf_8() -> None:
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_closed_streams(redirection: str) -> None:
-    line = f"{sys.executable} -m kafkawire.cli decode DescribeTransactionsRequest 0100 {redirection}"
+    line = f"{sys.executable} -m kafkawire decode DescribeTransactionsRequest 0100 {redirection}"
     result = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_no_standard_input_is_no_bytes() -> None:
-    line = f"{sys.executable} -m kafkawire.cli decode DescribeTransactionsRequest - <&-"
+    line = f"{sys.executable} -m kafkawire decode DescribeTransactionsRequest - <&-"
     result = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60)
     assert (result.returncode, b"at byte 0" in result.stderr) == (1, True)
 

@@ -28,7 +28,7 @@ def peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
 
 def _peak(engine: str, path: str) -> int | None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "kafkawire.cli", "dump", path, *_OPTIONS],
+        [sys.executable, "-m", "kafkawire", "dump", path, *_OPTIONS],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**os.environ, "KAFKAWIRE_BACKEND": engine},

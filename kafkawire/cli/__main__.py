@@ -1,7 +1,0 @@
-"""`python -m kafkawire.cli`: the `kafkawire` command where no script is installed."""
-
-import sys
-
-from kafkawire.cli import main
-
-sys.exit(main())
