@@ -86,7 +86,7 @@ _MAX_BYTES = 1 << 20
 
 def check_records(data: bytes) -> None:
     """Record columns of all engines are what `records.read` gives as objects; checksums count in one run of two."""
-    from tests.records.test_columns import agree
+    from tests.records.test_record_columns import agree
 
     agree(data, check_crc=False, max_batch_bytes=_MAX_BYTES)
     agree(data, max_batch_bytes=_MAX_BYTES)
