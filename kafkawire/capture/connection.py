@@ -32,11 +32,13 @@ class Connection:
     Attributes:
         number: from 1, in the order in which connections appear.
         verdict: `undecided`, `kafka`, `tls` or `other`.
+        bytes: data in its packets, what came again too.
     """
 
     def __init__(self, number: int, file: str, segment: Segment, sequencer: Sequencer, options: Options) -> None:
         self.number = number
         self.verdict = UNDECIDED
+        self.bytes = 0
         self._file = file
         self._endpoints = (segment.source, segment.destination)
         self._sides = (Side(), Side())
@@ -64,6 +66,7 @@ class Connection:
 
     def process(self, segment: Segment, packet: int, time_ns: int) -> None:
         """One segment of either direction."""
+        self.bytes += len(segment.payload) + segment.missing
         if self.verdict in (TLS, OTHER):
             return
         self._now = (packet, time_ns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -12,9 +11,9 @@ from kafkawire.capture import bodies, recognize
 from kafkawire.capture.matched import Matched, Options
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.capture.side import Frame
-from kafkawire.frames import Request, Response, decode_request, decode_response
+from kafkawire.frames import Request, Response, UndecodedRequest, UndecodedResponse, decode_request, decode_response
 from kafkawire.kafka_api_keys import api_name
-from kafkawire.rows import Exchange
+from kafkawire.rows import Exchange, Json
 
 _PRODUCE, _SASL_HANDSHAKE = 0, 17
 
@@ -66,43 +65,27 @@ class Matcher:
             self._tokens.append(Pending(ticket, Matched(row=replace(row, problem=TOKEN)), None, 0))
             return
         found = decode_request(frame.data, copy=False)
-        if not isinstance(found, Request):
-            row = replace(
-                row,
-                api=None if found.api_key is None else api_name(found.api_key),
-                api_key=found.api_key,
-                version=found.version,
-                correlation_id=found.correlation_id,
-                client_id=found.client_id,
-                problem=f"request: {found.reason}",
-            )
-            half = self._half(row, None, frame)
-        else:
-            header = found.header
-            row = replace(
-                row,
-                api=api_name(header.request_api_key),
-                api_key=header.request_api_key,
-                version=found.version,
-                correlation_id=header.correlation_id,
-                client_id=header.client_id,
-                **self._body("request", found),
-            )
-            half = self._half(row, found, frame)
-            self._raw_tokens = header.request_api_key == _SASL_HANDSHAKE and found.version == 0
-            if header.request_api_key == _PRODUCE and found.body.acks == 0:
-                self._close(ticket, half)  # is never answered
-                return
+        row = replace(
+            row,
+            api=None if found.api_key is None else api_name(found.api_key),
+            api_key=found.api_key,
+            version=found.version,
+            correlation_id=found.correlation_id,
+            client_id=found.client_id,
+            problem=None if isinstance(found, Request) else f"request: {found.reason}",
+            **self._shown("request", found),
+        )
+        half = Matched(row=row)
+        if self._options.keep:
+            half = Matched(row=row, request=found.body, request_frame=frame.data)
+        self._raw_tokens = found.api_key == _SASL_HANDSHAKE and found.version == 0
+        if found.api_key == _PRODUCE and found.body is not None and found.body.acks == 0:
+            self._close(ticket, half)  # is never answered
+            return
         if row.correlation_id is None or row.version is None:
             self._close(ticket, half)
             return
         self._wait(row.correlation_id, Pending(ticket, half, row.api_key, row.version))
-
-    def _half(self, row: Exchange, found: Request | None, frame: Frame) -> Matched:
-        """The request's half of an exchange, with as much of it as is kept."""
-        if not self._options.keep:
-            return Matched(row=row)
-        return Matched(row=row, request=None if found is None else found.body, request_frame=frame.data)
 
     def response(self, frame: Frame) -> None:
         """A frame from the broker."""
@@ -165,10 +148,10 @@ class Matcher:
         body = None
         if pending.api_key is not None:
             found = decode_response(frame.data, api_key=pending.api_key, version=pending.version, copy=False)
-            if isinstance(found, Response):
-                body = found.body
-                row = replace(row, errors=bodies.errors(body), **self._body("response", found))
-            else:
+            body = found.body
+            if body is not None:
+                row = replace(row, errors=bodies.errors(body), **self._shown("response", found))
+            if isinstance(found, UndecodedResponse):
                 row = replace(row, problem=_joined(row.problem, f"response: {found.reason}"))
         kept = {"response": body, "response_frame": frame.data} if self._options.keep else {}
         self._close(pending.ticket, replace(pending.half, row=row, **kept))
@@ -195,9 +178,9 @@ class Matcher:
             row = replace(self._answered(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
             self._close(ticket, Matched(row=row, response_frame=frame.data if self._options.keep else None))
 
-    def _body(self, name: str, found: Request | Response) -> dict[str, Any]:
-        """The field of a row that shows a body, where bodies are asked for."""
-        if not self._options.body:
+    def _shown(self, name: str, found: Request | UndecodedRequest | Response | UndecodedResponse) -> dict[str, Json]:
+        """The field of a row that shows a body, where bodies are asked for and there is one."""
+        if not self._options.body or found.body is None or found.version is None:
             return {}
         shown = bodies.body_json(
             found.body,

@@ -32,7 +32,8 @@ class Summary(msgspec.Struct):
 
     Attributes:
         packets: in the file. `skipped`: those that hold no TCP segment that could be read, by reason.
-        connections: TCP connections by what they carry: `kafka`, `tls`, `other`, `undecided` (too little was captured).
+        connections: TCP connections by what they carry: `kafka`, `tls`, `other`, `undecided` (too little was captured);
+            `bytes`: data in their packets, what came again too.
         exchanges: all, and `selected` those that were asked for.
         problems: what could not be decoded, or is missing, and how often; `hidden`: the same of what was not selected.
         damage: why the file could not be read to its end.
@@ -41,6 +42,7 @@ class Summary(msgspec.Struct):
     packets: int = 0
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
     connections: Counter[str] = msgspec.field(default_factory=Counter)
+    bytes: Counter[str] = msgspec.field(default_factory=Counter)
     exchanges: int = 0
     selected: int = 0
     problems: Counter[str] = msgspec.field(default_factory=Counter)
@@ -132,6 +134,7 @@ class Exchanges:
     def _finish(self, connection: Connection) -> None:
         connection.finish()
         self.summary.connections[connection.verdict] += 1
+        self.summary.bytes[connection.verdict] += connection.bytes
 
     def _ready(self) -> Iterator[Matched]:
         for matched in self._sequencer.ready():

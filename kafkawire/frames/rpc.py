@@ -37,9 +37,21 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     body: Any
 
     @property
+    def api_key(self) -> int:
+        return self.header.request_api_key
+
+    @property
     def version(self) -> int:
         """The version of the body."""
         return self.header.request_api_version
+
+    @property
+    def correlation_id(self) -> int:
+        return self.header.correlation_id
+
+    @property
+    def client_id(self) -> str | None:
+        return self.header.client_id
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +63,10 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 
 
 class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request that could not be decoded: as much of its header as could be read, all bytes, and why."""
+    """A request that could not be decoded: as much of its header as could be read, all bytes, and why.
+
+    `body`: the message, where it is whole and only more bytes than it has follow, which Kafka's brokers accept.
+    """
 
     raw: bytes
     reason: str
@@ -59,14 +74,20 @@ class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
     version: int | None = None
     correlation_id: int | None = None
     client_id: str | None = None
+    body: Any = None
 
 
 class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """A response that could not be decoded: its correlation id where it could be read, all bytes, and why."""
+    """A response that could not be decoded: its correlation id where it could be read, all bytes, and why.
+
+    `body` and its `version`: as of `UndecodedRequest`.
+    """
 
     raw: bytes
     reason: str
     correlation_id: int | None = None
+    body: Any = None
+    version: int | None = None
 
 
 def decode_request(frame: Frame, *, copy: bool = True) -> Request | UndecodedRequest:
@@ -81,11 +102,15 @@ def decode_request(frame: Frame, *, copy: bool = True) -> Request | UndecodedReq
     if message is None:
         reason = f"no request is known with api key {api_key}"
         return UndecodedRequest(bytes(frame), reason, api_key, version, correlation_id, _client_id(frame))
+    body = None
     try:
         header, offset = RequestHeader.decode_from(frame, request_header_version(message, version))
-        return Request(header, message.decode(frame, version, offset=offset, copy=copy))
+        body, end = message.decode_from(frame, version, offset=offset, copy=copy)
+        if end != len(frame):
+            message.decode(frame, version, offset=offset)  # raises what explains it
+        return Request(header, body)
     except (DecodeError, UnsupportedVersionError) as error:
-        return UndecodedRequest(bytes(frame), str(error), api_key, version, correlation_id, _client_id(frame))
+        return UndecodedRequest(bytes(frame), str(error), api_key, version, correlation_id, _client_id(frame), body)
 
 
 def decode_response(frame: Frame, *, api_key: int, version: int, copy: bool = True) -> Response | UndecodedResponse:
@@ -100,13 +125,19 @@ def decode_response(frame: Frame, *, api_key: int, version: int, copy: bool = Tr
     message = _message(api_key, "response")
     if message is None:
         return UndecodedResponse(bytes(frame), f"no response is known with api key {api_key}", correlation_id)
+    body = None
     try:
-        return _response(message, frame, version, copy)
+        header, offset = ResponseHeader.decode_from(frame, response_header_version(message, version))
+        body, end = message.decode_from(frame, version, offset=offset, copy=copy)
+        if end != len(frame):
+            message.decode(frame, version, offset=offset)  # raises what explains it
+        return Response(header, body, version)
     except (DecodeError, UnsupportedVersionError) as error:
         if api_key == API_VERSIONS and bytes(frame[4:6]) == _UNSUPPORTED_VERSION:
             with suppress(DecodeError):
-                return _response(message, frame, 0, copy)
-        return UndecodedResponse(bytes(frame), str(error), correlation_id)
+                header, offset = ResponseHeader.decode_from(frame, 0)
+                return Response(header, message.decode(frame, 0, offset=offset, copy=copy), 0)
+        return UndecodedResponse(bytes(frame), str(error), correlation_id, body, None if body is None else version)
 
 
 def encode_request(body: Message, *, version: int, correlation_id: int, client_id: str | None = None) -> bytes:
@@ -147,11 +178,6 @@ def _sendable(body: Message, kind: str, version: int) -> int:
         reason = f"a {spec.kind} of family {spec.family!r} is no {kind} of Kafka's protocol and cannot be sent as one"
         raise EncodeError(reason, message=spec.name, version=version)
     return spec.api_key
-
-
-def _response(message: type[Message], frame: Frame, version: int, copy: bool) -> Response:
-    header, offset = ResponseHeader.decode_from(frame, response_header_version(message, version))
-    return Response(header, message.decode(frame, version, offset=offset, copy=copy), version)
 
 
 def _client_id(frame: Frame) -> str | None:

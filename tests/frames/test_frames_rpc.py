@@ -163,6 +163,20 @@ def test_undecoded_responses(frame: str, api_key: int, version: int, correlation
     assert isinstance(found, UndecodedResponse)
     assert (found.raw, found.correlation_id) == (raw, correlation_id)
     assert reason in found.reason
+    assert (found.body is None, found.version) == (("1 more byte" not in reason), None if found.body is None else 0)
+
+
+def test_a_message_with_more_bytes_behind_it_can_still_be_seen() -> None:
+    request = DescribeProducersRequest()
+    undecoded = decode_request(framed(encode_request(request, version=0, correlation_id=1)) + b"\0")
+    assert isinstance(undecoded, UndecodedRequest)
+    assert undecoded.body == request
+    response = DescribeProducersResponse(throttle_time_ms=8)
+    frame = framed(encode_response(response, version=0, correlation_id=1)) + b"\0\0"
+    found = decode_response(frame, api_key=61, version=0)
+    assert isinstance(found, UndecodedResponse)
+    assert (found.body, found.version) == (response, 0)
+    assert "found 2 more bytes" in found.reason
 
 
 @given(st.integers(-1, 95), st.integers(-1, 20), st.binary(max_size=60))

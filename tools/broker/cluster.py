@@ -191,10 +191,12 @@ def cluster(
     feature_levels: Mapping[str, int] | None = None,
     version: str = jars.BROKER_VERSION,
     port: int | None = None,
+    listeners: Mapping[str, int] | None = None,
     folder: Path | None = None,
     keep: bool = False,
     heap: str = "400m",
     log_level: str = "info",
+    loggers: Mapping[str, str] | None = None,
     cache: Path | None = None,
     ready_timeout: float = READY_TIMEOUT_S,
 ) -> Iterator[Cluster]:
@@ -205,12 +207,16 @@ def cluster(
     config: broker properties beyond `DEFAULTS` and over them, the same for all nodes.
     feature_levels: finalized features at the start, such as {"transaction.version": 0}; the others at their newest.
     port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
+    listeners: of a single node, beside PLAINTEXT: {"SASL_PLAINTEXT": port, "SSL": port}; what they need is in `config`.
+    log_level, loggers: of the root logger, and of some others by name.
     folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. keep: leave it behind.
     Raises BrokerUnavailableError where Java, Maven or the jars are missing, BrokerStartError when Kafka does not become
     ready (the folder is then kept, and the text has the tail of each node's log), FileExistsError if `folder` exists.
     """
     if nodes < 1:
         raise ValueError(f"a cluster has at least 1 node, not {nodes}")
+    if listeners and nodes > 1:
+        raise ValueError("only a single node can have other listeners: their ports would be taken twice")
     java, libs = jars.java(), jars.broker_jars(version, cache=cache)
     if folder is not None:
         folder.mkdir(parents=True)
@@ -222,8 +228,8 @@ def cluster(
         if zookeeper:
             zookeeper.write_properties(zookeeper.properties, log_level="warn")
         for node in made:
-            properties = _properties(node, made, zookeeper, config or {})
-            node.write_properties(properties, log_level=log_level)
+            properties = _with_listeners(_properties(node, made, zookeeper, config or {}), listeners or {})
+            node.write_properties(properties, log_level=log_level, loggers=loggers)
         running._start(_cluster_id(), feature_levels or {})
         yield running
     except BrokerStartError:
@@ -286,6 +292,16 @@ def _properties(
     }
     properties.update({key: _text(value) for key, value in config.items()})
     return properties
+
+
+def _with_listeners(properties: dict[str, str], listeners: Mapping[str, int]) -> dict[str, str]:
+    addresses = [f"{name}://{HOST}:{port}" for name, port in listeners.items()]
+    more = {
+        "listeners": addresses,
+        "advertised.listeners": addresses,
+        "listener.security.protocol.map": [f"{name}:{name}" for name in listeners],
+    }
+    return {name: ",".join([value, *more.get(name, ())]) for name, value in properties.items()}
 
 
 def _text(value: object) -> str:

@@ -53,12 +53,19 @@ class JavaProcess:
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def write_properties(self, properties: Mapping[str, str], *, log_level: str = "info") -> None:
+    def write_properties(
+        self, properties: Mapping[str, str], *, log_level: str = "info", loggers: Mapping[str, str] | None = None
+    ) -> None:
+        """`loggers`: levels of some loggers, by name (from Kafka 4.0 on)."""
         self.folder.mkdir(parents=True)
         # Java reads these files as ISO 8859-1 with backslash escapes.
         lines = [f"{_escape(k)}={_escape(v)}\n" for k, v in properties.items()]
         self.properties_file.write_text("".join(lines), encoding="ascii")
-        (self.folder / "log4j2.properties").write_text(_LOG4J2.format(level=log_level), encoding="ascii")
+        own = "".join(
+            f"logger.own{i}.name = {name}\nlogger.own{i}.level = {level}\n"
+            for i, (name, level) in enumerate((loggers or {}).items())
+        )
+        (self.folder / "log4j2.properties").write_text(_LOG4J2.format(level=log_level) + own, encoding="ascii")
         (self.folder / "log4j.properties").write_text(_LOG4J1.format(level=log_level), encoding="ascii")
 
     def java_command(self, java: str, jars: Path, heap: str, main: str, *arguments: str) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,8 +18,9 @@ from typing import NamedTuple
 
 from .errors import ExamplesError
 
+_HOST = "127.0.0.1"
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
-_START_TIMEOUT_S = 15.0
+_START_TIMEOUT_S = _END_TIMEOUT_S = 15.0
 _FILE_HEADER, _PACKET_HEADER, _ETHERNET = 24, 16, 14
 
 
@@ -30,28 +33,51 @@ class Traffic(NamedTuple):
     repeated: int
 
 
+class Packet(NamedTuple):
+    """A TCP segment in a capture: where its packet begins in the file, its ends' ports, and the data it carries."""
+
+    position: int
+    source: int
+    destination: int
+    way: bytes
+    sequence: int
+    size: int
+
+
+def packets(path: Path) -> Iterator[Packet]:
+    """What `recorded` wrote: classic pcap, Ethernet, IPv4, TCP. A last packet that is not whole yet is left out."""
+    data = path.read_bytes()
+    position = _FILE_HEADER
+    while position + _PACKET_HEADER <= len(data):
+        kept = int.from_bytes(data[position + 8 : position + 12], sys.byteorder)
+        start = position + _PACKET_HEADER + _ETHERNET
+        following = position + _PACKET_HEADER + kept
+        if following > len(data):
+            return
+        tcp = start + (data[start] & 15) * 4
+        source, destination = (int.from_bytes(data[tcp + i : tcp + i + 2]) for i in (0, 2))
+        size = start + int.from_bytes(data[start + 2 : start + 4]) - tcp - (data[tcp + 12] >> 4) * 4
+        sequence = int.from_bytes(data[tcp + 4 : tcp + 8])
+        yield Packet(position, source, destination, data[tcp : tcp + 4], sequence, size)
+        position = following
+
+
 def measured(path: Path) -> Traffic:
     """Counts what is in a capture that `recorded` wrote."""
-    data = path.read_bytes()
-    packets = repeated = 0
+    count = repeated = 0
     following: dict[bytes, int] = {}
-    position = _FILE_HEADER
-    while position < len(data):
-        start = position + _PACKET_HEADER + _ETHERNET
-        position += _PACKET_HEADER + int.from_bytes(data[position + 8 : position + 12], sys.byteorder)
-        packets += 1
-        tcp = start + (data[start] & 15) * 4
-        size = start + int.from_bytes(data[start + 2 : start + 4]) - tcp - (data[tcp + 12] >> 4) * 4
-        way, sequence = data[tcp : tcp + 4], int.from_bytes(data[tcp + 4 : tcp + 8])
-        if size:
-            repeated += sequence != following.get(way, sequence)
-            following[way] = (sequence + size) & 0xFFFFFFFF
-    return Traffic(len(data), packets, len({frozenset((way[:2], way[2:])) for way in following}), repeated)
+    for packet in packets(path):
+        count += 1
+        if packet.size:
+            repeated += packet.sequence != following.get(packet.way, packet.sequence)
+            following[packet.way] = (packet.sequence + packet.size) & 0xFFFFFFFF
+    connections = {frozenset((way[:2], way[2:])) for way in following}
+    return Traffic(path.stat().st_size, count, len(connections), repeated)
 
 
 @contextlib.contextmanager
-def recorded(path: Path, port: int) -> Iterator[None]:
-    """Writes every packet from and to `port` on loopback to `path` while the block runs.
+def recorded(path: Path, *ports: int) -> Iterator[None]:
+    """Writes every packet from and to `ports` on loopback to `path` while the block runs.
 
     Raises ExamplesError where tcpdump is missing or may not record, and when the kernel dropped packets.
     """
@@ -59,7 +85,8 @@ def recorded(path: Path, port: int) -> Iterator[None]:
     if tcpdump is None:
         raise ExamplesError("no tcpdump in PATH: install it (apt-get install tcpdump)")
     # To standard output: when it runs as root tcpdump gives up its rights before it opens a file.
-    command = [tcpdump, "-i", _LOOPBACK, "-n", "-U", "-s", "0", "-B", "16384", "-w", "-", "tcp", "port", str(port)]
+    command = [tcpdump, "-i", _LOOPBACK, "-n", "-U", "-s", "0", "-B", "16384", "-w", "-"]
+    command += ["tcp and (" + " or ".join(f"port {port}" for port in ports) + ")"]
     with path.open("wb") as target, tempfile.TemporaryFile("w+") as said:
 
         def messages() -> str:
@@ -78,7 +105,7 @@ def recorded(path: Path, port: int) -> Iterator[None]:
                     )
                 time.sleep(0.05)
             yield
-            time.sleep(1.0)  # what is still on its way from the kernel
+            end = _end(path, ports[0])
             process.send_signal(signal.SIGINT)
             process.wait(10)
         finally:
@@ -86,5 +113,26 @@ def recorded(path: Path, port: int) -> Iterator[None]:
                 process.kill()
                 process.wait()
         dropped = re.search(r"(\d+) packets? dropped by kernel", messages())
-        if dropped is None or int(dropped[1]):
+        if end is None or dropped is None or int(dropped[1]):
             raise ExamplesError(f"the capture is not complete: {messages().strip()}")
+    os.truncate(path, end)
+
+
+def _end(path: Path, port: int) -> int | None:
+    """Waits until all that was sent so far is in the file; its size then. None if that takes too long.
+
+    tcpdump writes packets in their order: once one is there that is sent now, all others are.
+    """
+    before = path.stat().st_size
+    with socket.socket() as knocking:
+        knocking.bind((_HOST, 0))
+        own = knocking.getsockname()[1]
+        with contextlib.suppress(OSError):  # whether anybody answers does not matter
+            knocking.connect((_HOST, port))
+    deadline = time.monotonic() + _END_TIMEOUT_S
+    while time.monotonic() < deadline:
+        for packet in packets(path):
+            if packet.position >= before and own in (packet.source, packet.destination):
+                return packet.position
+        time.sleep(0.05)
+    return None
