@@ -1,0 +1,120 @@
+"""Rows as Arrow: one column a field, of the type that the field has; what has no fixed type is JSON text.
+
+Kinds of rows that stand in one table share columns of the same name. pyarrow is an extra.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+#: Rows of a batch, and bytes of text, about, after which one ends: what bounds memory.
+BATCH_ROWS = 16_384
+BATCH_BYTES = 16 << 20
+
+Row = msgspec.Struct
+
+
+def schema(kinds: Sequence[type[Row]], unset: Iterable[str] = ()) -> pa.Schema:
+    """The columns of rows of the classes in `kinds`; `unset` names fields that no row has this time."""
+    columns: dict[str, pa.DataType] = {}
+    left_out = frozenset(unset)
+    for kind in kinds:
+        hints = typing.get_type_hints(kind)
+        for name in kind.__struct_fields__:
+            if name not in left_out:
+                columns.setdefault(name, _type_of(hints[name]))
+    return pa.schema(list(columns.items()))
+
+
+def json_text(value: Any) -> bytes:
+    """JSON of any value; `\\udcff` in its text stands for a byte that is no UTF-8."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+
+
+def batches(
+    rows: Iterable[Row], columns: pa.Schema, to_json: Callable[[Any], bytes] = json_text
+) -> Iterator[pa.RecordBatch]:
+    """The rows as batches of bounded size; a field that a row does not have is null."""
+    names = columns.names
+    group: list[list[Any]] = [[] for _ in names]
+    count = held = 0
+    for row in rows:
+        for name, column in zip(names, group, strict=True):
+            value = getattr(row, name, None)
+            column.append(None if value is msgspec.UNSET else value)
+            if isinstance(value, str):
+                held += len(value)
+        count += 1
+        if count >= BATCH_ROWS or held >= BATCH_BYTES:
+            yield _batch(group, columns, count, to_json)
+            group = [[] for _ in names]
+            count = held = 0
+    if count:
+        yield _batch(group, columns, count, to_json)
+
+
+def _batch(group: list[list[Any]], columns: pa.Schema, count: int, to_json: Callable[[Any], bytes]) -> pa.RecordBatch:
+    arrays = [pa.array(_values(group[i], field.type, to_json), field.type) for i, field in enumerate(columns)]
+    if arrays:
+        return pa.RecordBatch.from_arrays(arrays, schema=columns)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+
+
+def _type_of(hint: Any) -> pa.DataType:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        options = [option for option in typing.get_args(hint) if option not in (type(None), msgspec.UnsetType)]
+        return _type_of(options[0]) if len(options) == 1 else pa.string()
+    plain = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    if hint in plain:
+        return plain[hint]
+    if typing.get_origin(hint) is tuple:
+        return pa.list_(_type_of(typing.get_args(hint)[0]))
+    if typing.get_origin(hint) is dict and typing.get_args(hint) == (str, int):
+        return pa.map_(pa.string(), pa.int64())
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        hints = typing.get_type_hints(hint)
+        return pa.struct([(name, _type_of(hints[name])) for name in hint.__struct_fields__])
+    return pa.string()
+
+
+def _values(values: list[Any], kind: pa.DataType, to_json: Callable[[Any], bytes]) -> list[Any]:
+    """Values as Arrow takes them: Structs as dicts, what has no type as JSON, no lone surrogates (U+FFFD instead)."""
+    if pa.types.is_string(kind):
+        return [
+            value if value is None else whole(value if isinstance(value, str) else to_json(value).decode())
+            for value in values
+        ]
+    if pa.types.is_map(kind):
+        return [
+            None if value is None else [(whole(name), number) for name, number in value.items()] for value in values
+        ]
+    if pa.types.is_nested(kind):
+        return [None if value is None else _clean(msgspec.to_builtins(value)) for value in values]
+    return values
+
+
+def whole(text: str) -> str:
+    """Text that Arrow can hold: a lone surrogate, which stands for a byte that is no UTF-8, becomes U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    return text
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, (list, tuple)):
+        return [_clean(element) for element in value]
+    return {name: _clean(element) for name, element in value.items()} if isinstance(value, dict) else value
