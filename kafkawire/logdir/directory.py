@@ -13,7 +13,7 @@ from kafkawire.logdir.entries import AbortedEntry, OffsetLine, Property, Snapsho
 from kafkawire.logdir.files import LogFile, log_file, partition_of
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located import UNKNOWN
-from kafkawire.logdir.names import partition_name
+from kafkawire.logdir.names import is_uri, partition_name
 from kafkawire.logdir.text_files import offset_checkpoint, properties
 from kafkawire.records import Batch, Damage
 
@@ -32,16 +32,17 @@ class Broker:
     """What one log directory says of itself as a whole: its `meta.properties` and checkpoint files.
 
     Attributes:
-        root: the directory's path.
+        root: the directory's path. `member`: a file in it, or in a folder of it.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, member: LogFile) -> None:
         self.root = root
+        self._member = member
 
     @cached_property
     def properties(self) -> dict[str, str]:
         """Of `meta.properties`; empty where there is none."""
-        data = _read_if_there(os.path.join(self.root, "meta.properties"))
+        data = self._read_if_there("meta.properties")
         return {p.name: p.value for p in properties(data) if isinstance(p, Property)}
 
     @property
@@ -66,8 +67,14 @@ class Broker:
         return self._offsets(LOG_STARTS)
 
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
-        lines = offset_checkpoint(_read_if_there(os.path.join(self.root, name)))
+        lines = offset_checkpoint(self._read_if_there(name))
         return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, OffsetLine)}
+
+    def _read_if_there(self, name: str) -> bytes:
+        try:
+            return self._member.elsewhere(os.path.join(self.root, name)).read_bytes()
+        except (OSError, RecordError):
+            return b""
 
 
 class Partition:
@@ -165,7 +172,7 @@ class LogDirectory:
         by_directory: dict[str, list[LogFile]] = {}
         for file in self.files:
             if file.kind != UNKNOWN or file.topic is not None:
-                brokers.setdefault(file.root, Broker(file.root))
+                brokers.setdefault(file.root, Broker(file.root, file))
             if file.topic is not None:
                 by_directory.setdefault(os.path.dirname(file.path), []).append(file)
         self.brokers = tuple(brokers.values())
@@ -182,13 +189,22 @@ def open(*paths: str | os.PathLike[str]) -> LogDirectory:
     """Open directories and files: a broker's log directory, a folder that holds several, a partition's directory, one
     file. Only names are looked at; content is read when it is asked for.
 
+    Args:
+        paths: on this machine, or URIs of a store that pyarrow knows (s3://, gs://, hdfs://, file://).
+
     Raises:
         OSError: a path that is not there or may not be read.
+        MissingExtraError: a URI, and pyarrow is not installed.
     """
     files: dict[str, LogFile] = {}
     unreadable: list[Unreadable] = []
     for path in [os.fspath(path) for path in paths]:
-        if os.path.isdir(path):
+        if is_uri(path):
+            from kafkawire.logdir.remote import remote_files
+
+            for remote in remote_files(path):
+                files.setdefault(remote.path, remote)
+        elif os.path.isdir(path):
             os.listdir(path)  # raises, where the walk below would go on
             for file in _walk(path.rstrip(os.sep) or os.sep, unreadable):
                 files.setdefault(file.path, file)
@@ -208,10 +224,3 @@ def _walk(path: str, unreadable: list[Unreadable]) -> Iterator[LogFile]:
         partition = partition_of(directory, names)
         for name in sorted(names):
             yield log_file(os.path.join(directory, name), partition)
-
-
-def _read_if_there(path: str) -> bytes:
-    try:
-        return log_file(path).read_bytes()
-    except (OSError, RecordError):
-        return b""

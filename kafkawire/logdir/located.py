@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kafkawire.errors import RecordError
-from kafkawire.logdir.source import FileSource, open_file
+from kafkawire.logdir.source import FileSource, Opened, open_file
 from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from kafkawire.rows import Place
 
 UNKNOWN = "unknown"
@@ -48,11 +50,23 @@ class Located(msgspec.Struct, frozen=True):
         """What the file's rows say of where they come from."""
         return {"file": self.path, "topic": self.topic, "partition": self.partition}
 
+    def opened(self) -> Opened:
+        """The file, open for reading, unbuffered.
+
+        Raises:
+            OSError: there is no such file, it may not be read, or it is none.
+        """
+        return open_file(self.path)
+
     @contextmanager
     def source(self, window: int | None = None) -> Iterator[FileSource]:
         """Its bytes, in windows, while the context lasts."""
-        with open_file(self.path) as file:
+        with self.opened() as file:
             yield FileSource(file) if window is None else FileSource(file, window)
+
+    def elsewhere(self, path: str) -> Self:
+        """What lies at another path of the same store."""
+        return msgspec.structs.replace(self, path=path)
 
     def beside(self, kind: str) -> Located:
         """The file of another kind of the same segment, in the same state; it need not be there."""

@@ -23,6 +23,7 @@ _KRAFT_SNAPSHOT = re.compile(
     r"(?P<offset>\d{20})-\d{10}(?:-\d+)?\.(?P<kind>checkpoint)(?:\.(?P<state>deleted|part))?", re.ASCII
 )
 _TEMPORARY = ".tmp"
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://", re.ASCII)
 
 _NAMED = {
     "leader-epoch-checkpoint": "epochs",
@@ -86,3 +87,8 @@ def file_name(name: str) -> FileName | None:
         return FileName(found["kind"], int(found["offset"]), found["state"] or "")
     found = _KRAFT_SNAPSHOT.fullmatch(name)
     return found and FileName("kraft-snapshot", int(found["offset"]), found["state"] or "")
+
+
+def is_uri(path: str) -> bool:
+    """Whether a path is one of another store, such as `s3://bucket/kafka-logs`."""
+    return _URI.match(path) is not None

@@ -10,8 +10,26 @@ import errno
 import os
 import stat
 from io import FileIO
+from types import TracebackType
+from typing import Protocol, Self
 
 _WINDOW = 4 << 20
+
+
+class Opened(Protocol):
+    """An open file. Reads come back short at the end only, or not at all."""
+
+    def seek(self, position: int, whence: int = 0, /) -> int: ...
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> object: ...
 
 
 def open_file(path: str) -> FileIO:
@@ -28,12 +46,12 @@ def open_file(path: str) -> FileIO:
 class FileSource:
     """Bytes of an open, unbuffered file at positions. `size` is the file's when it was opened: it may grow on."""
 
-    def __init__(self, file: FileIO, window: int = _WINDOW) -> None:
+    def __init__(self, file: Opened, window: int = _WINDOW) -> None:
         self._file = file
         self._window_size = window
         self._start = 0
         self._window = memoryview(b"")
-        self.size = os.fstat(file.fileno()).st_size
+        self.size = file.seek(0, os.SEEK_END)
 
     def at(self, position: int, length: int) -> memoryview:
         """`length` bytes from `position` on; fewer only where the file ends."""

@@ -8,7 +8,6 @@ an entry names an offset in the batch at its position or in one behind it, but i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import FileIO
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from kafkawire.logdir.entries import AbortedEntry, Entry, OffsetEntry, TimeEntry
 from kafkawire.logdir.indexes import offset_index, time_index
 from kafkawire.logdir.located import Located
 from kafkawire.logdir.seek import entries_of
-from kafkawire.logdir.source import FileSource, open_file
+from kafkawire.logdir.source import FileSource, Opened
 from kafkawire.records import Batch, Damage, read
 
 _WINDOW = 1 << 18
@@ -36,7 +35,7 @@ class IndexCheck:
 
     def __enter__(self) -> Self:
         try:
-            opened = open_file(self.file.beside("log").path)
+            opened = self.file.beside("log").opened()
         except OSError:
             return self
         self.log = _Log(opened, self.file)
@@ -159,7 +158,7 @@ def sanity(file: Located) -> Iterator[OffsetEntry | TimeEntry | Damage]:
 class _Log:
     """A segment's headers: at positions, and by offsets that ascend."""
 
-    def __init__(self, file: FileIO, index: Located) -> None:
+    def __init__(self, file: Opened, index: Located) -> None:
         self.file = file
         self.source = FileSource(file, _WINDOW)
         self.damaged = False

@@ -175,3 +175,15 @@ def test_files_that_cannot_be_opened(run: Run, logs: Path) -> None:
         (str(path), "unreadable", "No such file or directory")
     ]
     assert len(of_kind(found, "batch")) == 3
+
+
+def test_uris(run: Run) -> None:
+    """Directories in other stores are named by URIs; file:// is one that is here."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    broker = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node"
+    uri = broker.as_uri()
+    assert run("dump", uri).out.replace(b"file://", b"") == run("dump", broker).out
+    done = run("dump", f"{uri}/nothing")
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith(b"error: ")
+    assert done.err.count(b"\n") == 1

@@ -1,0 +1,100 @@
+"""Log directories in stores that are no file system of this machine: S3, GCS, HDFS, through `pyarrow.fs`.
+
+Paths are URIs; what a store needs beyond the path stands in the URI's query, as `pyarrow.fs.FileSystem.from_uri` takes
+it (`s3://logs/broker-1?region=eu-west-1&endpoint_override=...`), or in the environment. Neither a user nor a password
+of a URI shows in a file's `path`.
+"""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from kafkawire.errors import MissingExtraError
+from kafkawire.logdir.files import LogFile, log_file, partition_of
+from kafkawire.logdir.source import Opened
+
+
+class RemoteFile(LogFile, frozen=True):
+    """A file in another store.
+
+    Attributes:
+        store: the URI that was opened. `prefix`: what stands in `path` before the store's own path.
+    """
+
+    store: str = ""
+    prefix: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes, now."""
+        filesystem, _ = _opened(self.store)
+        found = filesystem.get_file_info(self._key)
+        if found.size is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file", self.path)
+        return int(found.size)
+
+    def opened(self) -> Opened:
+        """The file, open for reading."""
+        filesystem, _ = _opened(self.store)
+        file: Opened = filesystem.open_input_file(self._key)
+        return file
+
+    @property
+    def _key(self) -> str:
+        return self.path.removeprefix(self.prefix)
+
+
+def remote_files(uri: str) -> Iterator[RemoteFile]:
+    """All files below a URI, or the one that it names, ordered by directory.
+
+    Raises:
+        OSError: nothing is there, it may not be read, or pyarrow knows no such store.
+        MissingExtraError: pyarrow is not installed.
+    """
+    filesystem, path = _opened(uri)
+    from pyarrow import fs
+
+    prefix = _shown(uri).removesuffix(path)
+    found = filesystem.get_file_info(path)
+    if found.type == fs.FileType.NotFound:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", _shown(uri))
+    listed = [found]
+    if found.type == fs.FileType.Directory:
+        listed = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
+    names: dict[str, list[str]] = {}
+    for info in listed:
+        if info.type == fs.FileType.File:
+            directory, name = posixpath.split(info.path)
+            names.setdefault(directory, []).append(name)
+    for directory in sorted(names):
+        partition = partition_of(directory, names[directory])
+        for name in sorted(names[directory]):
+            file = log_file(prefix + posixpath.join(directory, name), partition)
+            yield RemoteFile(**msgspec.structs.asdict(file), store=uri, prefix=prefix)
+
+
+def _shown(uri: str) -> str:
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+
+
+@cache
+def _opened(uri: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it."""
+    try:
+        import pyarrow as pa
+        from pyarrow import fs
+    except ImportError:
+        raise MissingExtraError(f"reading {_shown(uri)}", "arrow") from None
+    try:
+        filesystem, path = fs.FileSystem.from_uri(uri)
+    except pa.ArrowException as error:
+        raise OSError(errno.EINVAL, f"cannot be opened: {error}", _shown(uri)) from None
+    return filesystem, path.rstrip("/") or "/"

@@ -1,0 +1,72 @@
+"""Log directories by URI: what stands in another store is read as what stands on this machine."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from kafkawire import logdir, transactions
+from kafkawire.logdir import remote
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node"
+URI = EXAMPLE.as_uri()
+
+
+def rows(path: str) -> Iterator[str]:
+    for file in logdir.open(path).files:
+        for row in file:
+            yield str(row).replace("file://", "")
+
+
+def test_rows_are_those_of_the_same_files() -> None:
+    found = list(rows(URI))
+    assert found == list(rows(str(EXAMPLE)))
+    assert found
+
+
+def test_findings_are_the_same() -> None:
+    """The audit looks at checkpoints beside the partitions too."""
+    there, here = (transactions.audit(logdir.open(path)) for path in (URI, str(EXAMPLE)))
+    assert there.findings == here.findings
+    assert there.findings
+    assert logdir.open(URI).brokers[0].node_id == 1
+
+
+def test_one_file() -> None:
+    (file,) = logdir.open(f"{URI}/broker-1/orders-0/{0:020}.log").files
+    assert (file.kind, file.topic, file.partition, file.offset) == ("log", "orders", 0, 0)
+    assert file.size == (EXAMPLE / "broker-1" / "orders-0" / f"{0:020}.log").stat().st_size
+    assert file.beside("index").path.endswith(".index")
+
+
+def test_files_travel() -> None:
+    """Workers of a cluster open what a driver has listed."""
+    files = logdir.open(URI).files
+    sent = pickle.loads(pickle.dumps(files))
+    assert sent == files
+    assert [list(file) for file in sent[:5]] == [list(file) for file in files[:5]]
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(FileNotFoundError):
+        logdir.open(f"{URI}/nothing")
+
+
+def test_an_unknown_store() -> None:
+    with pytest.raises(OSError, match="cannot be opened"):
+        logdir.open("s5://bucket/logs")
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://user:secret@bucket/logs?region=x", "s3://user:secret@bucket/logs/", "hdfs://me@name:8020/logs"]
+)
+def test_no_secret_is_shown(uri: str) -> None:
+    shown = remote._shown(uri)
+    assert "secret" not in shown
+    assert "@" not in shown
+    assert shown.endswith("/logs")
