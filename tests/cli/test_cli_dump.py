@@ -185,5 +185,5 @@ def test_uris(run: Run) -> None:
     assert run("dump", uri).out.replace(b"file://", b"") == run("dump", broker).out
     done = run("dump", f"{uri}/nothing")
     assert (done.code, done.out) == (1, b"")
-    assert done.err.startswith(b"error: ")
-    assert done.err.count(b"\n") == 1
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
