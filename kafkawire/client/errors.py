@@ -1,0 +1,106 @@
+"""What can go wrong with a live cluster: each error is one sentence that says what happened, where, and what to do.
+
+`retriable` tells whether the same request may succeed a moment later, at the same broker or at another one.
+"""
+
+from __future__ import annotations
+
+from kafkawire.errors import KafkaWireError
+from kafkawire.kafka_errors import NAMES
+
+
+class ClientError(KafkaWireError):
+    """Root of the errors of this room."""
+
+    retriable = False
+
+
+class ConfigError(ClientError):
+    """A client property that is wrong, or that asks for what this client does not do; the text says what to do."""
+
+
+class ConnectError(ClientError):
+    """No connection, or one that was lost. `address` is the broker's, `reason` why."""
+
+    retriable = True
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"{address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+class TlsError(ConnectError):
+    """The TLS handshake failed: it would fail again."""
+
+    retriable = False
+
+
+class PeerError(ConnectError):
+    """What answers is no Kafka broker, or not on this listener: it would answer the same again."""
+
+    retriable = False
+
+
+class AuthenticationError(ConnectError):
+    """The broker does not accept who we say we are."""
+
+    retriable = False
+
+
+class ProtocolError(ConnectError):
+    """A response that cannot be read. The connection is closed: nothing behind it can be trusted."""
+
+    retriable = False
+
+
+class RequestTimeoutError(ConnectError):
+    """A broker did not answer in time."""
+
+
+class ApiTimeoutError(ClientError):
+    """A call did not come to its end in time; the text names what it was waiting for."""
+
+
+class UnsupportedApiError(ClientError):
+    """A broker is too old (or too new) for a request."""
+
+
+class NoSuchBrokerError(ClientError):
+    """A broker id that the cluster's metadata does not name."""
+
+
+class BrokerError(ClientError):
+    """A broker answered with an error code.
+
+    Attributes:
+        code: Kafka's error code. `name`: its name, `UNKNOWN_<n>` for one that is not known.
+        right: what the principal lacks, "Read on topic orders"; None where the error is not about rights.
+    """
+
+    def __init__(self, code: int, what: str, *, detail: str = "", right: str | None = None) -> None:
+        self.code = code
+        self.name = NAMES.get(code, f"UNKNOWN_{code}")
+        self.right = right
+        self.retriable = code in RETRIABLE
+        text = f"{what}: {self.name}" + (f" ({detail})" if detail else "")
+        super().__init__(f"{text}: the principal needs {right}" if right else text)
+
+
+#: Codes that pass: Kafka's RetriableException, as far as the requests of this client meet them, and
+#: CONCURRENT_TRANSACTIONS, with which a coordinator asks for patience.
+RETRIABLE = frozenset({3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 51, 56, 72, 74, 75, 78, 84, 89, 100})
+
+#: Of these, the codes that are also the last word on what does not exist: no use to wait long.
+UNKNOWN_TOPIC_OR_PARTITION = 3
+COORDINATOR_LOADING = 14
+NOT_COORDINATOR = 16
+TOPIC_DENIED = 29
+GROUP_DENIED = 30
+CLUSTER_DENIED = 31
+SASL_MECHANISM = 33
+SASL_STATE = 34
+UNSUPPORTED_VERSION = 35
+SECURITY_DISABLED = 54
+ID_DENIED = 53
+ID_NOT_FOUND = 105

@@ -1,0 +1,73 @@
+"""OAUTHBEARER tokens: from a file, or from an endpoint by the client credentials grant (RFC 6749, 4.4; KIP-768)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import TYPE_CHECKING
+
+from kafkawire.client.errors import AuthenticationError, ConfigError
+
+if TYPE_CHECKING:
+    from kafkawire.client.config import TokenSource
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_MAX_ANSWER = 1 << 20
+_HOUR_S = 3600
+
+
+def get_token(source: TokenSource, timeout_s: float) -> str:
+    """A token; blocks.
+
+    Raises:
+        AuthenticationError, ConfigError: there is none; the text never holds the secret. OSError: of the file.
+    """
+    if source.token is not None:
+        return source.token
+    if source.file is not None:
+        with open(source.file, encoding="utf-8") as file:
+            return file.read().strip()
+    return _from_endpoint(source, timeout_s)
+
+
+def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
+    assert source.url is not None
+    parts = urllib.parse.urlsplit(source.url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {source.url} is not https: the secret would be seen")
+    form = {"grant_type": "client_credentials"} | ({"scope": source.scope} if source.scope else {})
+    who = base64.b64encode(f"{source.client_id}:{source.client_secret}".encode()).decode()
+    request = urllib.request.Request(
+        source.url,
+        data=urllib.parse.urlencode(form).encode(),
+        headers={"Authorization": f"Basic {who}", "Accept": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            said = json.loads(answer.read(_MAX_ANSWER))
+    except urllib.error.HTTPError as error:
+        raise AuthenticationError(source.url, f"the token endpoint answers {error.code} {error.reason}") from None
+    except (OSError, urllib.error.URLError) as error:
+        reason = getattr(error, "reason", error)
+        raise AuthenticationError(source.url, f"the token endpoint cannot be reached: {reason}") from None
+    except ValueError:
+        raise AuthenticationError(source.url, "the token endpoint answers what is no JSON") from None
+    token = said.get("access_token") if isinstance(said, dict) else None
+    if not isinstance(token, str) or not token:
+        raise AuthenticationError(source.url, "the token endpoint's answer has no access_token")
+    return token
+
+
+def unsecured_token(subject: str) -> str:
+    """An unsigned token, which brokers take in their unsecured mode (KIP-255): for tests alone."""
+    now = int(time.time())
+    header = _part({"alg": "none"})
+    return f"{header}.{_part({'sub': subject, 'iat': now, 'exp': now + _HOUR_S})}."
+
+
+def _part(value: dict[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")

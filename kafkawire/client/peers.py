@@ -1,0 +1,30 @@
+"""Whoever answers at an address that is not a Kafka listener as configured: told by its first bytes, or by silence."""
+
+from __future__ import annotations
+
+_TLS_ALERT, _TLS_HANDSHAKE = 0x15, 0x16
+
+_OTHERS = (
+    (b"HTTP/", "an HTTP server answers here: give the port of a Kafka listener"),
+    (b"SSH-", "an SSH server answers here: give the port of a Kafka listener"),
+    (b"220 ", "a mail or FTP server answers here: give the port of a Kafka listener"),
+    (b"-ERR", "no Kafka broker answers here (it speaks Redis's protocol): give the port of a Kafka listener"),
+)
+
+TLS_HERE = "this is a TLS listener: set security.protocol to SSL or SASL_SSL"
+SASL_HERE = (
+    "the broker closed the connection at the first request: either its listener wants authentication "
+    "(security.protocol SASL_PLAINTEXT or SASL_SSL), or it was just stopped"
+)
+NOT_KAFKA = "closed without an answer: no Kafka listener, or one that wants TLS (security.protocol SSL or SASL_SSL)"
+LOST = "the broker closed the connection"
+
+
+def first_bytes(data: bytes) -> str | None:
+    """Why bytes at the very beginning of a connection are no Kafka response; None where they may be one."""
+    if len(data) >= 3 and data[0] in (_TLS_ALERT, _TLS_HANDSHAKE) and data[1] == 3 and data[2] <= 4:
+        return TLS_HERE
+    for start, reason in _OTHERS:
+        if data.startswith(start):
+            return reason
+    return None

@@ -1,0 +1,97 @@
+"""Files of Java properties (`java.util.Properties`) and the JAAS line in them (`sasl.jaas.config`)."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from kafkawire.client.errors import ConfigError
+
+_SEPARATOR = re.compile(r"(?:[^\\=:\s]|\\.)*", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+_JAAS = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s="';]+)|(=)|(;))""", re.DOTALL)
+
+
+def parse_properties(text: str, source: str) -> dict[str, str]:
+    """Keys and values of a file; the last of two lines with one key counts, as in Java.
+
+    Raises:
+        ConfigError: a malformed `\\uXXXX`, with the number of its line.
+    """
+    found: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        match = _SEPARATOR.match(line)
+        assert match is not None
+        rest = line[match.end() :].lstrip(" \t\f")
+        if rest[:1] in ("=", ":"):
+            rest = rest[1:].lstrip(" \t\f")
+        found[_unescaped(match[0], source, number)] = _unescaped(rest, source, number)
+    return found
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Lines without comments and blanks; those that end in an odd number of backslashes go on in the next."""
+    lines: list[tuple[int, str]] = []
+    held: tuple[int, str] | None = None
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        line = raw.lstrip(" \t\f")
+        if held is None and (not line or line[0] in "#!"):
+            continue
+        start, before = held or (number, "")
+        continues = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        joined = before + (line[:-1] if continues else line)
+        held = (start, joined) if continues else None
+        if held is None:
+            lines.append((start, joined))
+    return lines + ([held] if held and held[1] else [])
+
+
+def _unescaped(text: str, source: str, number: int) -> str:
+    def one(match: re.Match[str]) -> str:
+        char = match[1]
+        if char[0] == "u":
+            if len(char) == 1:
+                raise ConfigError(f"{source}: line {number}: \\u without four hex digits")
+            return chr(int(char[1:], 16))
+        return _ESCAPED.get(char, char)
+
+    return _ESCAPE.sub(one, text)
+
+
+class Jaas(msgspec.Struct, frozen=True):
+    """A login module and its options, as `sasl.jaas.config` gives them. `module` is the class without its package."""
+
+    module: str
+    options: dict[str, str]
+
+
+def parse_jaas(text: str) -> Jaas:
+    """`org...PlainLoginModule required username="me" password="secret";`
+
+    Raises:
+        ConfigError: it is not of that form. The text does not repeat what it holds: there are secrets in it.
+    """
+    words: list[str] = []
+    place = 0
+    text = text.rstrip()
+    while place < len(text):
+        match = _JAAS.match(text, place)
+        if match is None:
+            raise ConfigError(f"sasl.jaas.config: character {place + 1} is no part of MODULE FLAG KEY=VALUE ... ;")
+        quoted = match[1] if match[1] is not None else match[2]
+        words.append(match[0].strip() if quoted is None else "\0" + re.sub(r"\\(.)", r"\1", quoted))
+        place = match.end()
+    if not words or words[-1] != ";" or len(words) < 3:
+        raise ConfigError("sasl.jaas.config: is not of the form MODULE required KEY=VALUE ... ; (with a ; at its end)")
+    options: dict[str, str] = {}
+    rest = words[2:-1]
+    for key, equals, value in zip(rest[::3], rest[1::3], rest[2::3], strict=False):
+        if equals != "=" or value in ("=", ";"):
+            raise ConfigError(f"sasl.jaas.config: option {len(options) + 1} is not of the form KEY=VALUE")
+        options[key.removeprefix("\0")] = value.removeprefix("\0")
+    if len(rest) % 3:
+        raise ConfigError(f"sasl.jaas.config: option {len(options) + 1} is not of the form KEY=VALUE")
+    return Jaas(words[0].rpartition(".")[2], options)

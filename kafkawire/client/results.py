@@ -1,0 +1,148 @@
+"""What the calls give back: values and errors side by side, and the things themselves, named as KIP-664 names them."""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kafkawire.client.errors import ClientError
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Results(msgspec.Struct, Generic[K, V], frozen=True):
+    """Of each key (broker id, transactional id, partition) that was asked for either a value or an error.
+
+    Attributes:
+        values, errors: by key, in the order of the keys that were asked for.
+    """
+
+    values: dict[K, V]
+    errors: dict[K, ClientError]
+
+    def __getitem__(self, key: K) -> V:
+        """The value of a key; raises its error."""
+        if key in self.errors:
+            raise self.errors[key]
+        return self.values[key]
+
+    def all(self) -> dict[K, V]:
+        """All values; raises the first error."""
+        for error in self.errors.values():
+            raise error
+        return self.values
+
+
+class Broker(msgspec.Struct, frozen=True, order=True):
+    """A broker, and where it listens."""
+
+    broker_id: int
+    host: str
+    port: int
+
+
+class PartitionInfo(msgspec.Struct, frozen=True):
+    """A partition as the cluster's metadata has it.
+
+    Attributes:
+        leader: broker id, None where there is no leader. `leader_epoch`: -1 where the broker does not say it.
+        replicas, offline: broker ids.
+    """
+
+    topic_partition: TopicPartition
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """What a broker says of the cluster. Topics that the principal may not describe are not in it, when all are asked
+    for; nothing tells how many."""
+
+    cluster_id: str | None
+    brokers: dict[int, Broker]
+    partitions: dict[TopicPartition, PartitionInfo]
+    errors: dict[str, ClientError]  # by topic
+
+
+class TransactionListing(msgspec.Struct, frozen=True):
+    """A transactional id as its coordinator lists it."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+class TransactionDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """A transaction as its coordinator describes it.
+
+    Attributes:
+        coordinator: broker id.
+        timeout_ms: of the transaction. `start_time_ms`: epoch milliseconds, None where none is in progress.
+        partitions: that belong to it, without those of topics that the principal may not describe.
+    """
+
+    transactional_id: str
+    coordinator: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_time_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class ProducerState(msgspec.Struct, frozen=True, kw_only=True):
+    """A producer that a replica of a partition remembers.
+
+    Attributes:
+        coordinator_epoch: of its last marker in the partition, None where there was none.
+        last_sequence: None where its last batch carried none. `last_timestamp`: of its last batch or marker, epoch
+            milliseconds; a client's clock, unless the topic says otherwise.
+        transaction_start_offset: of its open transaction in the partition, None where none is open.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int | None
+    last_sequence: int | None
+    last_timestamp: int | None
+    transaction_start_offset: int | None
+
+
+class ProducerIdAndEpoch(msgspec.Struct, frozen=True):
+    """What fencing a transactional id has given it."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Offsets(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a partition's log begins, up to where read_committed consumers get, and its high watermark."""
+
+    log_start: int
+    last_stable_offset: int
+    high_watermark: int
+
+
+class Marked(msgspec.Struct, frozen=True, kw_only=True):
+    """An abort marker that a leader has written."""
+
+    topic_partition: TopicPartition
+    broker_id: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int

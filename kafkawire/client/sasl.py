@@ -1,0 +1,85 @@
+"""SASL: what a client says to prove who it is (RFC 4616, RFC 5802, RFC 7628). Sans-IO: tokens in, tokens out.
+
+A mechanism is a generator: it yields tokens for the broker and is sent the broker's answers; it returns when it has
+nothing more to say, and raises `SaslError` when the broker's words are not what they have to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kafkawire.errors import KafkaWireError, MissingExtraError
+
+if TYPE_CHECKING:
+    Exchange = Generator[bytes, bytes, None]
+
+PLAIN = "PLAIN"
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
+
+
+class SaslError(KafkaWireError):
+    """The broker's part of the exchange is wrong."""
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the client is, and by which mechanism it says so. Never printed: `repr` leaves the secrets out.
+
+    Attributes:
+        username, password: of PLAIN and SCRAM. `token`: of OAUTHBEARER.
+    """
+
+    mechanism: str
+    username: str = ""
+    password: str = ""
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Credentials(mechanism={self.mechanism!r}, username={self.username!r})"
+
+    def exchange(self) -> Exchange:
+        """A new conversation with a broker."""
+        return _CONVERSATIONS[self.mechanism](self)
+
+
+def _plain(who: Credentials) -> Exchange:
+    yield b"\0" + who.username.encode() + b"\0" + who.password.encode()
+
+
+def _scram(who: Credentials) -> Exchange:
+    scramp = _scramp(who.mechanism)
+    client = scramp.ScramClient([who.mechanism], who.username, who.password)
+    server_first = yield client.get_client_first().encode()
+    try:
+        client.set_server_first(server_first.decode())
+        server_final = yield client.get_client_final().encode()
+        client.set_server_final(server_final.decode())  # the broker proves that it knows the password, too
+    except (ValueError, scramp.ScramException) as error:
+        raise SaslError(f"its {who.mechanism} message is wrong: {error}") from None
+
+
+def _scramp(mechanism: str) -> Any:
+    try:
+        import scramp
+    except ImportError:
+        raise MissingExtraError(mechanism, "net") from None
+    return scramp
+
+
+def _bearer(who: Credentials) -> Exchange:
+    refusal = yield f"n,,\x01auth=Bearer {who.token}\x01\x01".encode()
+    if refusal:
+        # RFC 7628, 3.2.3: the client ends a failed exchange with this; the broker then says what is wrong.
+        yield b"\x01"
+        raise SaslError(f"it refuses the token: {refusal.decode(errors='replace')}")
+
+
+_CONVERSATIONS: dict[str, Callable[[Credentials], Exchange]] = {
+    PLAIN: _plain,
+    OAUTHBEARER: _bearer,
+    **dict.fromkeys(SCRAM, _scram),
+}

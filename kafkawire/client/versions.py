@@ -1,0 +1,53 @@
+"""Which version of a request is sent: the highest that both sides know; and what to say where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kafkawire.client.errors import UnsupportedApiError
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+
+Range = tuple[int, int]
+
+#: Request -> version -> the release of Kafka whose brokers were the first to know it; the requests that are young.
+_SINCE: dict[str, dict[int, str]] = {
+    "DescribeProducersRequest": {0: "2.8"},
+    "DescribeTransactionsRequest": {0: "3.0"},
+    "ListTransactionsRequest": {0: "3.0", 1: "3.8", 2: "4.1"},
+    "DescribeClusterRequest": {0: "2.8"},
+}
+
+
+def choose(
+    request: type[Message],
+    offered: Mapping[int, Range],
+    *,
+    at_most: int | None = None,
+    at_least: int = 0,
+    address: str,
+) -> int:
+    """The highest common version between `at_least` and `at_most`.
+
+    Raises:
+        UnsupportedApiError: there is none; the text says which release of Kafka has it, where that is known.
+    """
+    spec = request.spec
+    assert spec.api_key is not None
+    name = spec.name.removesuffix("Request")
+    valid = spec.valid_versions
+    lowest = max(valid.start, at_least)
+    highest = valid.stop - 1 if at_most is None else min(valid.stop - 1, at_most)
+    found = offered.get(spec.api_key)
+    if found is not None and min(found[1], highest) >= max(found[0], lowest):
+        return min(found[1], highest)
+    since = _SINCE.get(spec.name, {}).get(lowest)
+    needs = f": brokers know it from Kafka {since} on" if since else ""
+    if found is None:
+        raise UnsupportedApiError(f"{address}: the broker has no {name} request{needs}")
+    wanted = f"{lowest}" if lowest == highest else f"{lowest}-{highest}"
+    raise UnsupportedApiError(
+        f"{address}: the broker takes {name} in versions {found[0]}-{found[1]}, and version {wanted} is needed{needs}"
+    )
