@@ -35,8 +35,9 @@ def choose(
         UnsupportedApiError: there is none; the text says which release of Kafka has it, where that is known.
     """
     spec = request.spec
-    assert spec.api_key is not None
     name = spec.name.removesuffix("Request")
+    if spec.api_key is None:
+        raise UnsupportedApiError(f"{address}: {name} is no request of Kafka's protocol")
     valid = spec.valid_versions
     lowest = max(valid.start, at_least)
     highest = valid.stop - 1 if at_most is None else min(valid.stop - 1, at_most)

@@ -1,0 +1,166 @@
+"""A broker that says what a test tells it to, on loopback: Kafka's frames, made by the package's own `frames`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from kafkawire import frames
+from kafkawire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from kafkawire.messages.api_versions_response import ApiVersion
+from kafkawire.messages.find_coordinator_response import Coordinator
+from kafkawire.messages.metadata_response import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kafkawire.wire.message import Message
+
+#: What 4.4.0 offers of the requests that tests use.
+VERSIONS = {3: (0, 13), 2: (1, 10), 10: (0, 6), 18: (0, 4), 22: (0, 5), 27: (1, 2), 61: (0, 0), 65: (0, 0), 66: (0, 2)}
+
+#: A response; bytes as they are; None to close the connection; ... to say nothing.
+Said = Message | bytes | None | type(...)
+Handler = Callable[[Any], Said | Awaitable[Said]]
+
+
+class ScriptedBroker:
+    """Answers ApiVersions, Metadata and FindCoordinator by itself, other requests by `on[RequestClass]`.
+
+    Attributes:
+        on: request class -> function of the request's body.
+        requests: every body that came, in order. `connections`: how many were made.
+        topics: topic -> partition -> leader.
+        brokers: node id -> port; by default this broker alone, as node 1.
+    """
+
+    def __init__(self, topics: dict[str, dict[int, int]] | None = None, node_id: int = 1) -> None:
+        self.node_id = node_id
+        self.topics = topics or {}
+        self.versions = dict(VERSIONS)
+        self.brokers: dict[int, int] = {}
+        self.coordinator = node_id
+        self.on: dict[type[Message], Handler] = {
+            ApiVersionsRequest: lambda _: self.api_versions(),
+            MetadataRequest: self.metadata,
+            FindCoordinatorRequest: self.find_coordinator,
+        }
+        self.requests: list[Message] = []
+        self.connections = 0
+        self.port = 0
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def count(self, kind: type[Message]) -> int:
+        return sum(isinstance(body, kind) for body in self.requests)
+
+    def api_versions(self) -> ApiVersionsResponse:
+        return ApiVersionsResponse(
+            api_keys=tuple(
+                ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in self.versions.items()
+            )
+        )
+
+    def metadata(self, request: MetadataRequest) -> MetadataResponse:
+        asked = list(self.topics) if request.topics is None else [topic.name or "" for topic in request.topics]
+        return MetadataResponse(
+            cluster_id="scripted",
+            brokers=tuple(
+                MetadataResponseBroker(node_id=node, host="127.0.0.1", port=port) for node, port in self.brokers.items()
+            ),
+            topics=tuple(self._topic(name) for name in asked),
+        )
+
+    def _topic(self, name: str) -> MetadataResponseTopic:
+        if name not in self.topics:
+            return MetadataResponseTopic(name=name, error_code=3)
+        return MetadataResponseTopic(
+            name=name,
+            partitions=tuple(
+                MetadataResponsePartition(partition_index=p, leader_id=leader, leader_epoch=0, replica_nodes=(leader,))
+                for p, leader in self.topics[name].items()
+            ),
+        )
+
+    def find_coordinator(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        return FindCoordinatorResponse(
+            coordinators=tuple(
+                Coordinator(key=key, node_id=self.coordinator, host="127.0.0.1", port=self.port)
+                for key in request.coordinator_keys
+            )
+        )
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._writers.add(writer)
+        cutter = frames.FrameReader()
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                for frame in cutter.feed(data):
+                    request = frames.decode_request(frame)
+                    assert isinstance(request, frames.Request), request
+                    self.requests.append(request.body)
+                    said = self.on[type(request.body)](request.body)
+                    if isinstance(said, Awaitable):
+                        said = await said
+                    if said is None:
+                        writer.close()
+                        return
+                    if said is ...:
+                        continue
+                    if isinstance(said, Message):
+                        said = frames.encode_response(
+                            said, version=request.version, correlation_id=request.header.correlation_id
+                        )
+                    assert isinstance(said, bytes)
+                    writer.write(said)
+                    await writer.drain()
+        writer.close()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[ScriptedBroker]:
+        """Listens on a free port of loopback."""
+        async with served(self.serve) as port:
+            self.port = port
+            self.brokers = self.brokers or {self.node_id: port}
+            try:
+                yield self
+            finally:
+                self.drop()
+
+    def drop(self) -> None:
+        """Cuts every connection."""
+        for writer in self._writers:
+            writer.close()
+        self._writers.clear()
+
+
+@contextlib.asynccontextmanager
+async def served(
+    handler: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], **options: Any
+) -> AsyncIterator[int]:
+    """A server on a free port of loopback; the port."""
+    server = await asyncio.start_server(handler, "127.0.0.1", 0, **options)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def closed_port() -> int:
+    """A port on which nobody listens."""
+    async with served(lambda _reader, _writer: asyncio.sleep(0)) as port:
+        pass
+    return port

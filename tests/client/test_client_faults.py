@@ -1,0 +1,647 @@
+"""Faults on the way to a cluster and in it: each is one sentence, and nothing waits past its deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kafkawire.client import (
+    Admin,
+    ApiTimeoutError,
+    BrokerError,
+    ClientError,
+    ConfigError,
+    ConnectError,
+    NoSuchBrokerError,
+    PeerError,
+    ProtocolError,
+    RequestTimeoutError,
+    TlsError,
+    TopicPartition,
+    UnsupportedApiError,
+)
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    MetadataRequest,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
+from kafkawire.messages.describe_transactions_response import TopicData, TransactionState
+from kafkawire.messages.find_coordinator_response import Coordinator
+from kafkawire.messages.list_transactions_response import TransactionState as Listed
+from kafkawire.messages.write_txn_markers_response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+)
+from tests.client.scripted import ScriptedBroker, closed_port, served
+
+P = TopicPartition("orders", 0)
+#: Far more than any test takes; what ends sooner was ended by its own deadline or reason.
+HANG_S = 20.0
+
+FAST = {"request.timeout.ms": "400", "default.api.timeout.ms": "3000", "retry.backoff.ms": "10"}
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), HANG_S))
+
+
+def admin(*addresses: str, **properties: str) -> Admin:
+    given = FAST | {name.replace("_", "."): value for name, value in properties.items()}
+    return Admin.connect(",".join(addresses), given)
+
+
+def listing(*ids: str) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        transaction_states=tuple(
+            Listed(transactional_id=one, producer_id=i, transaction_state="Ongoing") for i, one in enumerate(ids)
+        )
+    )
+
+
+def describing(code: int = 0) -> Callable[[DescribeTransactionsRequest], DescribeTransactionsResponse]:
+    def answer(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+        return DescribeTransactionsResponse(
+            transaction_states=tuple(
+                TransactionState(
+                    error_code=code,
+                    transactional_id=one,
+                    transaction_state="Ongoing",
+                    producer_id=7,
+                    producer_epoch=3,
+                    transaction_timeout_ms=1000,
+                    transaction_start_time_ms=5,
+                    topics=(TopicData(topic="orders", partitions=(1, 0)),),
+                )
+                for one in request.transactional_ids
+            )
+        )
+
+    return answer
+
+
+def producers(code: int = 0, start: int = 40, coordinator_epoch: int = -1) -> Callable[..., DescribeProducersResponse]:
+    def answer(request: DescribeProducersRequest) -> DescribeProducersResponse:
+        state = ProducerState(
+            producer_id=7,
+            producer_epoch=3,
+            last_sequence=2,
+            last_timestamp=1000,
+            coordinator_epoch=coordinator_epoch,
+            current_txn_start_offset=start,
+        )
+        return DescribeProducersResponse(
+            topics=tuple(
+                TopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        PartitionResponse(partition_index=p, error_code=code, active_producers=() if code else (state,))
+                        for p in topic.partition_indexes
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    return answer
+
+
+def marked(code: int = 0) -> WriteTxnMarkersResponse:
+    partition = WritableTxnMarkerPartitionResult(partition_index=0, error_code=code)
+    topic = WritableTxnMarkerTopicResult(name="orders", partitions=(partition,))
+    return WriteTxnMarkersResponse(markers=(WritableTxnMarkerResult(producer_id=7, topics=(topic,)),))
+
+
+def script(*answers: Any) -> Callable[[Any], Any]:
+    """Answers one after the other; the last for ever."""
+    left = list(answers)
+
+    def answer(request: Any) -> Any:
+        said = left.pop(0) if len(left) > 1 else left[0]
+        return said(request) if callable(said) and said is not ... else said
+
+    return answer
+
+
+# Getting there --------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_listens() -> None:
+    async def scenario() -> None:
+        port = await closed_port()
+        async with admin(f"127.0.0.1:{port}", default_api_timeout_ms="60000") as client:
+            with pytest.raises(ConnectError, match=f"^127.0.0.1:{port}: connection refused: nothing listens there$"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+def test_host_that_does_not_exist() -> None:
+    async def scenario() -> None:
+        async with admin("no-such-host.invalid:9092") as client:
+            with pytest.raises(ConnectError, match="host name cannot be found"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+def test_a_dead_address_among_living_ones() -> None:
+    async def scenario() -> None:
+        dead = await closed_port()
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: listing("a")
+        async with broker.running(), admin(f"127.0.0.1:{dead}", broker.address) as client:
+            assert len((await client.list_transactions()).all()[1]) == 1
+
+    run(scenario)
+
+
+def test_an_address_that_does_not_answer_among_living_ones() -> None:
+    """The second is tried while the first still keeps silent."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: listing("a")
+        async with (
+            served(lambda reader, _writer: reader.read()) as silent,
+            broker.running(),
+            admin(f"127.0.0.1:{silent}", broker.address, default_api_timeout_ms="10000") as client,
+        ):
+            assert len((await client.list_transactions()).all()[1]) == 1
+
+    run(scenario)
+
+
+def test_all_addresses_are_named() -> None:
+    async def scenario() -> None:
+        ports = [await closed_port(), await closed_port()]
+        async with admin(*(f"127.0.0.1:{port}" for port in ports)) as client:
+            with pytest.raises(ConnectError) as caught:
+                await client.list_transactions()
+        assert all(str(port) in str(caught.value) for port in ports)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers here"),
+        (bytes.fromhex("15030300020250"), "this is a TLS listener: set security.protocol"),
+        (b"", "no Kafka listener, or one that wants TLS"),
+    ],
+)
+def test_who_is_no_broker(said: bytes, reason: str) -> None:
+    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(said)
+        writer.close()
+
+    async def scenario() -> None:
+        async with served(stranger) as port, admin(f"127.0.0.1:{port}") as client:
+            with pytest.raises(PeerError, match=reason):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+def test_who_never_answers() -> None:
+    async def scenario() -> None:
+        async with (
+            served(lambda reader, _writer: reader.read()) as port,
+            admin(f"127.0.0.1:{port}", socket_connection_setup_timeout_ms="300") as client,
+        ):
+            with pytest.raises(RequestTimeoutError, match=r"connected, but no answer.* in 0\.3 s"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("rude", [True, False])
+def test_tls_to_a_plaintext_port(rude: bool) -> None:
+    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" if rude else b"")
+        writer.close()
+
+    async def scenario() -> None:
+        async with served(stranger) as port, admin(f"127.0.0.1:{port}", security_protocol="SSL") as client:
+            with pytest.raises(TlsError, match="plaintext listener"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+# In the cluster -------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_is_down_is_named_and_the_others_answer() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: listing("a", "b")
+        async with broker.running():
+            broker.brokers[2] = await closed_port()
+            properties = {"socket_connection_setup_timeout_ms": "200"}
+            async with admin(broker.address, **properties) as client:
+                found = await client.list_transactions()
+        assert [one.transactional_id for one in found.values[1]] == ["a", "b"]
+        assert list(found.errors) == [2]
+        assert f"127.0.0.1:{broker.brokers[2]}: connection refused" in str(found.errors[2])
+        with pytest.raises(ClientError, match="connection refused"):
+            found.all()
+
+    run(scenario)
+
+
+def test_a_broker_that_goes_and_comes_back() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = script(None, None, listing("a"))
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions()
+        assert found.values[1][0].transactional_id == "a"
+        assert broker.count(ListTransactionsRequest) == 3
+        assert broker.connections == 4  # one to learn the brokers from, and three to this one
+
+    run(scenario)
+
+
+def test_a_broker_that_goes_for_good() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: None
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions()
+        assert "the broker closed the connection" in str(found.errors[1])
+
+    run(scenario)
+
+
+def test_no_answer_in_time() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: ...
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions(timeout_s=1)
+        assert "no answer to ListTransactions" in str(found.errors[1])
+
+    run(scenario)
+
+
+def test_a_response_that_does_not_parse() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        frame = (0).to_bytes(4, "big") + b"\x00\x00\x00"
+        broker.on[ListTransactionsRequest] = lambda _: len(frame).to_bytes(4, "big") + frame
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions()
+        assert isinstance(found.errors[1], ProtocolError)
+        assert broker.count(ListTransactionsRequest) == 1
+
+    run(scenario)
+
+
+def test_a_coordinator_that_loads() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        loading = ListTransactionsResponse(error_code=14)
+        broker.on[ListTransactionsRequest] = script(loading, loading, listing("a"))
+        async with broker.running(), admin(broker.address) as client:
+            assert len((await client.list_transactions()).all()[1]) == 1
+        assert broker.count(ListTransactionsRequest) == 3
+
+    run(scenario)
+
+
+def test_a_coordinator_that_loads_for_too_long() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(error_code=14)
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions(timeout_s=0.5)
+        assert isinstance(found.errors[1], ApiTimeoutError)
+        assert "COORDINATOR_LOAD_IN_PROGRESS (after 0.5 s)" in str(found.errors[1])
+
+    run(scenario)
+
+
+def test_a_leader_that_moves() -> None:
+    """NOT_LEADER_OR_FOLLOWER: the metadata is read anew, and the new leader asked."""
+
+    async def scenario() -> None:
+        old, new = ScriptedBroker({"orders": {0: 1, 1: 1}}), ScriptedBroker(node_id=2)
+
+        def moved(request: DescribeProducersRequest) -> DescribeProducersResponse:
+            old.topics["orders"][0] = 2
+            return producers(6)(request)
+
+        old.on[DescribeProducersRequest] = script(moved, producers())
+        new.on[DescribeProducersRequest] = producers(start=50)
+        async with old.running(), new.running():
+            old.brokers = {1: old.port, 2: new.port}
+            async with admin(old.address) as client:
+                found = await client.describe_producers([P, TopicPartition("orders", 1)])
+        assert not found.errors
+        assert [states[0].transaction_start_offset for states in found.values.values()] == [50, 40]
+        assert new.count(DescribeProducersRequest) == 1
+
+    run(scenario)
+
+
+def test_a_coordinator_that_moves() -> None:
+    async def scenario() -> None:
+        old, new = ScriptedBroker(), ScriptedBroker(node_id=2)
+
+        def moved(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+            old.coordinator = 2
+            return describing(16)(request)
+
+        old.on[DescribeTransactionsRequest] = moved
+        new.on[DescribeTransactionsRequest] = describing()
+        async with old.running(), new.running():
+            old.brokers = {1: old.port, 2: new.port}
+            async with admin(old.address) as client:
+                found = (await client.describe_transactions(["a"])).all()["a"]
+        assert (found.coordinator, found.state, found.start_time_ms) == (2, "Ongoing", 5)
+        assert found.partitions == (P, TopicPartition("orders", 1))
+
+    run(scenario)
+
+
+def test_a_partition_without_leader() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: -1}})
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.describe_producers([P], timeout_s=0.5)
+        assert "LEADER_NOT_AVAILABLE" in str(found.errors[P])
+
+    run(scenario)
+
+
+def test_what_does_not_exist_is_not_waited_for() -> None:
+    """Kafka's own tool asks for a minute."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        broker.on[DescribeProducersRequest] = producers()
+        wrong, missing = TopicPartition("orders", 9), TopicPartition("nowhere", 0)
+        async with broker.running(), admin(broker.address, default_api_timeout_ms="60000") as client:
+            found = await client.describe_producers([missing, P, wrong])
+        assert list(found.values) == [P]
+        assert str(found.errors[missing]) == "topic nowhere: UNKNOWN_TOPIC_OR_PARTITION"
+        assert "topic orders has 1 partition)" in str(found.errors[wrong])
+        assert broker.count(MetadataRequest) == 3
+
+    run(scenario)
+
+
+def test_a_broker_that_does_not_exist() -> None:
+    """Kafka's own tool prints an empty table."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions(broker_ids=[9])
+            assert str(found.errors[9]) == "the cluster has no broker 9 now; its brokers are 1"
+            with pytest.raises(NoSuchBrokerError, match="no broker 9"):
+                await client.describe_producers([P], broker_id=9)
+
+    run(scenario)
+
+
+def test_an_old_broker() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        broker.versions = {3: (0, 11), 18: (0, 3), 10: (0, 3), 61: (0, 0)}
+        broker.on[DescribeProducersRequest] = producers()
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions()
+            assert isinstance(found.errors[1], UnsupportedApiError)
+            assert "no ListTransactions request: brokers know it from Kafka 3.0 on" in str(found.errors[1])
+            assert (await client.describe_producers([P])).all()[P][0].producer_id == 7
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("filters", "since"), [({"duration_ms": 1}, "3.8"), ({"pattern": "a.*"}, "4.1")])
+def test_filters_that_a_broker_is_too_old_for(filters: dict[str, Any], since: str) -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.versions[66] = (0, 0)
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions(**filters)
+        assert f"brokers know it from Kafka {since} on" in str(found.errors[1])
+        assert broker.count(ListTransactionsRequest) == 0
+
+    run(scenario)
+
+
+def test_coordinators_of_old_brokers_are_asked_one_by_one() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.versions[10] = (0, 3)
+        broker.on[FindCoordinatorRequest] = lambda _: FindCoordinatorResponse(node_id=1, port=broker.port)
+        broker.on[DescribeTransactionsRequest] = describing()
+        async with broker.running(), admin(broker.address) as client:
+            assert list((await client.describe_transactions(["b", "a"])).all()) == ["b", "a"]
+        assert broker.count(FindCoordinatorRequest) == 2
+        assert broker.count(DescribeTransactionsRequest) == 1
+
+    run(scenario)
+
+
+def test_states_that_do_not_exist() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(unknown_state_filters=("Bogus",))
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.list_transactions(states=["Bogus"])
+        assert str(found.errors[1]) == "no such state of a transaction: Bogus"
+
+    run(scenario)
+
+
+# Rights ---------------------------------------------------------------------------------------------------------------
+
+
+def test_missing_rights_are_named() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        broker.on[DescribeProducersRequest] = producers(29)
+        broker.on[DescribeTransactionsRequest] = describing(53)
+        broker.on[InitProducerIdRequest] = lambda _: InitProducerIdResponse(error_code=53)
+        broker.on[WriteTxnMarkersRequest] = lambda _: marked(31)
+        async with broker.running(), admin(broker.address) as client:
+            denied: list[ClientError] = [
+                (await client.describe_producers([P])).errors[P],
+                (await client.describe_transactions(["a"])).errors["a"],
+                (await client.fence_producers(["a"])).errors["a"],
+            ]
+            with pytest.raises(BrokerError) as caught:
+                await client.abort_transaction(P, producer_id=7, producer_epoch=3, coordinator_epoch=0)
+            denied.append(caught.value)
+            broker.on[FindCoordinatorRequest] = lambda request: FindCoordinatorResponse(
+                coordinators=tuple(Coordinator(key=k, node_id=-1, error_code=53) for k in request.coordinator_keys)
+            )
+            denied.append((await client.describe_transactions(["b"])).errors["b"])
+        assert [error.right for error in denied if isinstance(error, BrokerError)] == [
+            "Read on topic orders",
+            "Describe on transactional id a",
+            "Write on transactional id a",
+            "Alter or ClusterAction on the cluster",
+            "Describe on transactional id b",
+        ]
+        assert (
+            str(denied[0]) == "partition orders-0: TOPIC_AUTHORIZATION_FAILED: the principal needs Read on topic orders"
+        )
+
+    run(scenario)
+
+
+# Limits ---------------------------------------------------------------------------------------------------------------
+
+
+def test_throttling_is_waited_out() -> None:
+    """After an answer with a throttle time nothing is sent on that connection until it is over."""
+
+    async def scenario() -> None:
+        times: list[float] = []
+
+        def throttle(_: ListTransactionsRequest) -> ListTransactionsResponse:
+            times.append(asyncio.get_running_loop().time())
+            return ListTransactionsResponse(throttle_time_ms=600)  # longer than request.timeout.ms
+
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = throttle
+        async with broker.running(), admin(broker.address) as client:
+            for _ in range(2):
+                assert (await client.list_transactions()).all() == {1: ()}
+        assert times[1] - times[0] >= 0.59  # a lower bound, of what is waited for
+
+    run(scenario)
+
+
+def test_requests_in_flight_are_bounded() -> None:
+    async def scenario() -> None:
+        now = most = 0
+
+        async def slow(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+            return describing()(request)
+
+        broker = ScriptedBroker()
+        broker.on[DescribeTransactionsRequest] = slow
+        async with broker.running(), admin(broker.address) as client:
+            await client.cluster.known_brokers(client.cluster.deadline())
+            link = await client.cluster._link(1, client.cluster.deadline())
+            request = link.connection.request
+
+            def counted(*args: Any, **options: Any) -> tuple[int, bytes]:
+                nonlocal now, most
+                made = request(*args, **options)
+                most = max(most, link.connection.in_flight)
+                return made
+
+            link.connection.request = counted  # type: ignore[method-assign]
+            body = DescribeTransactionsRequest(transactional_ids=("a",))
+            deadline = client.cluster.deadline()
+            await asyncio.gather(*(client.cluster.ask(1, body, deadline) for _ in range(40)))
+        assert most == client.cluster.config.max_in_flight == 5
+        assert broker.count(DescribeTransactionsRequest) == 40
+
+    run(scenario)
+
+
+def test_many_partitions_go_in_pieces() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": dict.fromkeys(range(1200), 1)})
+        broker.on[DescribeProducersRequest] = producers()
+        async with broker.running(), admin(broker.address) as client:
+            found = await client.describe_producers(TopicPartition("orders", p) for p in range(1200))
+        assert len(found.all()) == 1200
+        sizes = [
+            len(body.topics[0].partition_indexes)
+            for body in broker.requests
+            if isinstance(body, DescribeProducersRequest)
+        ]
+        assert sorted(sizes) == [200, 500, 500]
+
+    run(scenario)
+
+
+# Aborting -------------------------------------------------------------------------------------------------------------
+
+
+def test_abort_by_start_offset_looks_the_rest_up() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        broker.on[DescribeProducersRequest] = producers(coordinator_epoch=5)
+        broker.on[WriteTxnMarkersRequest] = lambda _: marked()
+        async with broker.running(), admin(broker.address) as client:
+            done = await client.abort_transaction(P, start_offset=40)
+            assert (done.producer_id, done.producer_epoch, done.coordinator_epoch) == (7, 3, 5)
+            with pytest.raises(ClientError, match="orders-0: no transaction is open there that began at offset 41"):
+                await client.abort_transaction(P, start_offset=41)
+        (sent,) = [body for body in broker.requests if isinstance(body, WriteTxnMarkersRequest)]
+        (marker,) = sent.markers
+        assert (marker.transaction_result, marker.transaction_version, marker.coordinator_epoch) == (False, 0, 5)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"start_offset": 1, "coordinator_epoch": 0},
+        {"start_offset": 1, "producer_id": 7},
+        {"producer_id": 7, "producer_epoch": 3},
+    ],
+)
+def test_abort_takes_a_start_offset_or_a_coordinator_epoch(named: dict[str, int]) -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        async with broker.running(), admin(broker.address) as client:
+            with pytest.raises(ConfigError, match="a transaction is named by"):
+                await client.abort_transaction(P, **named)
+        assert not broker.requests
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("silence", [None, ...])
+def test_abort_is_sent_once(silence: Any) -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        broker.on[WriteTxnMarkersRequest] = lambda _: silence
+        async with broker.running(), admin(broker.address) as client:
+            with pytest.raises(ClientError, match="whether the marker was written is not known"):
+                await client.abort_transaction(P, producer_id=7, producer_epoch=3, coordinator_epoch=0)
+        assert broker.count(WriteTxnMarkersRequest) == 1
+
+    run(scenario)
+
+
+def test_fencing_waits_for_a_coordinator_that_is_busy() -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        done = InitProducerIdResponse(producer_id=7, producer_epoch=4)
+        broker.on[InitProducerIdRequest] = script(InitProducerIdResponse(error_code=51), done)
+        async with broker.running(), admin(broker.address) as client:
+            fenced = (await client.fence_producers(["a"])).all()["a"]
+        assert (fenced.producer_id, fenced.producer_epoch) == (7, 4)
+
+    run(scenario)
