@@ -1,0 +1,66 @@
+"""`secure`: one real broker with plaintext, SASL and TLS listeners and an authorizer, for all tests of the room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from kafkawire.client import Admin
+from tests.broker_fixture import StartCluster
+from tests.client import live
+from tests.client.certificates import Identity, make_identity
+from tools.broker import Cluster
+from tools.broker.cluster import free_ports
+
+HOST = "127.0.0.1"
+USER, PASSWORD = "alice", "wonder land"
+
+
+class Secure(NamedTuple):
+    """A running broker. Whoever comes by the plaintext listener may do everything; `alice` what she is granted.
+
+    Attributes:
+        plain, sasl, tls: addresses of the listeners. `identity`: the certificate of the TLS listener.
+    """
+
+    cluster: Cluster
+    plain: str
+    sasl: str
+    tls: str
+    identity: Identity
+
+
+@pytest.fixture(scope="session")
+def secure(start_cluster: StartCluster) -> Iterator[Secure]:
+    identity = make_identity()
+    plain, sasl, tls = free_ports(3)
+    kafka = "org.apache.kafka.common.security"
+    prefix = "listener.name.sasl_plaintext"
+    config = {
+        "transaction.partition.verification.enable": False,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        f"{prefix}.plain.sasl.jaas.config":
+            f'{kafka}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
+        f"{prefix}.scram-sha-256.sasl.jaas.config": f"{kafka}.scram.ScramLoginModule required;",
+        f"{prefix}.scram-sha-512.sasl.jaas.config": f"{kafka}.scram.ScramLoginModule required;",
+        f"{prefix}.oauthbearer.sasl.jaas.config":
+            f"{kafka}.oauthbearer.OAuthBearerLoginModule required;",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": identity.certificate,
+        "ssl.keystore.key": identity.key,
+    }  # fmt: skip
+    with start_cluster(1, port=plain, listeners={"SASL_PLAINTEXT": sasl, "SSL": tls}, config=config) as running:
+        made = Secure(running, f"{HOST}:{plain}", f"{HOST}:{sasl}", f"{HOST}:{tls}", identity)
+        asyncio.run(_furnish(made.plain))
+        yield made
+
+
+async def _furnish(address: str) -> None:
+    async with Admin.connect(address) as admin:
+        await live.create_topics(admin, {"orders": 4, "payments": 2})
+        await live.create_scram_user(admin, USER, PASSWORD)

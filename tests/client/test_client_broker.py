@@ -1,0 +1,312 @@
+"""The client against a real broker: every way to log in, every fault of a listener, every call, missing rights."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from kafkawire.client import (
+    Admin,
+    AuthenticationError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+    PeerError,
+    TlsError,
+    TopicPartition,
+)
+from tests.broker_fixture import StartCluster
+from tests.client import live
+from tests.client.conftest import PASSWORD, USER, Secure
+from tools.examples.wire import Producer, Wire
+
+pytestmark = pytest.mark.broker
+
+HOUR_MS = 3_600_000
+TIMEOUT_S = 60.0
+MODULES = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+    "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
+}
+
+T = TypeVar("T")
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
+
+
+def login(mechanism: str = "PLAIN", password: str = PASSWORD, protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
+    who = f'username="{USER}" password="{password}"'
+    if mechanism == "OAUTHBEARER":
+        who = f'unsecuredLoginStringClaim_sub="{USER}"'
+    module = f"org.apache.kafka.common.security.{MODULES[mechanism]} required {who};"
+    return {"security.protocol": protocol, "sasl.mechanism": mechanism, "sasl.jaas.config": module}
+
+
+async def _list(address: str, properties: dict[str, str] | None = None, **filters: Any) -> list[str]:
+    async with Admin.connect(address, properties) as admin:
+        found = (await admin.list_transactions(**filters)).all()
+    return sorted(one.transactional_id for listed in found.values() for one in listed)
+
+
+# Logging in -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", MODULES)
+def test_logins(secure: Secure, mechanism: str) -> None:
+    if mechanism.startswith("SCRAM"):
+        pytest.importorskip("scramp")
+    assert run(_list(secure.sasl, login(mechanism))) == []
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_wrong_password(secure: Secure, mechanism: str) -> None:
+    with pytest.raises(AuthenticationError, match="SASL_AUTHENTICATION_FAILED") as caught:
+        run(_list(secure.sasl, login(mechanism, "wrong")))
+    assert str(caught.value).startswith(secure.sasl)
+
+
+def test_login_where_none_is_wanted(secure: Secure) -> None:
+    with pytest.raises(AuthenticationError, match="takes no authentication"):
+        run(_list(secure.plain, login()))
+
+
+def test_no_login_where_one_is_wanted(secure: Secure) -> None:
+    with pytest.raises(ConnectError, match="wants authentication"):
+        run(_list(secure.sasl))
+
+
+@pytest.mark.parametrize("store", ["pem", "p12"])
+def test_tls(secure: Secure, store: str, tmp_path: Path) -> None:
+    path = tmp_path / f"trust.{store}"
+    path.write_bytes(secure.identity.certificate.encode() if store == "pem" else secure.identity.truststore("changeit"))
+    properties = {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(path),
+        "ssl.truststore.password": "changeit",
+    }
+    run(_list(secure.tls, properties))
+
+
+def test_tls_that_is_not_trusted(secure: Secure) -> None:
+    with pytest.raises(TlsError, match="its certificate is not trusted"):
+        run(_list(secure.tls, {"security.protocol": "SSL"}))
+
+
+def test_tls_of_another_host(secure: Secure) -> None:
+    """`localhost` is no name in the certificate; the check can be switched off, as in Java."""
+    properties = {"security.protocol": "SSL", "ssl.truststore.certificates": secure.identity.certificate}
+    elsewhere = secure.tls.replace("127.0.0.1", "localhost")
+    with pytest.raises(TlsError, match="its certificate is not for localhost"):
+        run(_list(elsewhere, properties))
+    run(_list(elsewhere, properties | {"ssl.endpoint.identification.algorithm": ""}))
+
+
+def test_plaintext_to_the_tls_listener(secure: Secure) -> None:
+    with pytest.raises(PeerError, match="this is a TLS listener"):
+        run(_list(secure.tls))
+
+
+@pytest.mark.parametrize("listener", ["plain", "sasl"])
+def test_tls_to_a_plaintext_listener(secure: Secure, listener: str) -> None:
+    with pytest.raises(TlsError, match="plaintext listener"):
+        run(_list(getattr(secure, listener), {"security.protocol": "SSL"}))
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
+
+
+def begun(wire: Wire, name: str, *partitions: int, at: int) -> Producer:
+    """A transaction with a record in each partition of `orders`, not ended."""
+    producer = wire.init_producer(name)
+    wire.add_partitions(producer, {"orders": partitions})
+    for partition in partitions:
+        wire.produce("orders", partition, [b"x"], producer, timestamp=at)
+    return producer
+
+
+def test_calls(secure: Secure) -> None:
+    """Listed, described, its producers and offsets; then fenced, and gone."""
+    now = int(time.time() * 1000)
+    with Wire(secure.plain) as wire:
+        producer = begun(wire, "calls-1", 0, 1, at=now)
+
+    async def scenario() -> None:
+        async with Admin.connect(secure.plain) as admin:
+            listed = (await admin.list_transactions(producer_ids=[producer.producer_id])).all()
+            assert [(b, t.transactional_id, t.state) for b, ts in listed.items() for t in ts] == [
+                (1, "calls-1", "Ongoing")
+            ]
+            described = (await admin.describe_transactions(["calls-1", "calls-none"])).values["calls-1"]
+            assert described.partitions == (TopicPartition("orders", 0), TopicPartition("orders", 1))
+            assert (described.producer_id, described.producer_epoch) == (producer.producer_id, producer.epoch)
+            assert described.start_time_ms is not None
+            partitions = [TopicPartition("orders", p) for p in range(4)]
+            states = (await admin.describe_producers(partitions)).all()
+            mine = [s for s in states[partitions[0]] if s.producer_id == producer.producer_id]
+            assert mine[0].transaction_start_offset is not None
+            assert mine[0].last_timestamp == now
+            offsets = (await admin.offsets(partitions)).all()[partitions[0]]
+            assert offsets.log_start <= offsets.last_stable_offset < offsets.high_watermark
+            fenced = (await admin.fence_producers(["calls-1"])).all()["calls-1"]
+            assert fenced.producer_epoch > producer.epoch
+            again = (await admin.describe_transactions(["calls-1"])).all()["calls-1"]
+            assert again.start_time_ms is None or again.state != "Ongoing"
+
+    run(scenario())
+
+
+def test_filters(secure: Secure) -> None:
+    now = int(time.time() * 1000)
+    with Wire(secure.plain) as wire:
+        begun(wire, "filter-a", 1, at=now)
+        begun(wire, "filter-b", 1, at=now)
+        ended = begun(wire, "filter-c", 1, at=now)
+        wire.end(ended, committed=True)
+    assert run(_list(secure.plain, pattern="filter-.*")) == ["filter-a", "filter-b", "filter-c"]
+    assert run(_list(secure.plain, pattern="filter-.*", states=["Ongoing"])) == ["filter-a", "filter-b"]
+    assert run(_list(secure.plain, pattern="filter-.*", duration_ms=HOUR_MS)) == []
+    with pytest.raises(ClientError, match="no such state of a transaction: Bogus"):
+        run(_list(secure.plain, states=["Bogus"]))
+
+
+def test_an_id_that_does_not_exist(secure: Secure) -> None:
+    async def scenario() -> ClientError:
+        async with Admin.connect(secure.plain) as admin:
+            return (await admin.describe_transactions(["nobody"])).errors["nobody"]
+
+    assert str(run(scenario())) == "transactional id nobody: TRANSACTIONAL_ID_NOT_FOUND (no coordinator knows it)"
+
+
+def test_a_hanging_transaction_is_aborted(secure: Secure) -> None:
+    """The last stable offset moves on; a second try says that nothing is open there."""
+    place = TopicPartition("payments", 0)
+    with Wire(secure.plain) as wire:
+        producer = wire.init_producer("hang-abort")
+        start = wire.produce("payments", 0, [b"x"], producer, timestamp=int(time.time() * 1000) - 3 * HOUR_MS)
+
+    async def scenario() -> None:
+        async with Admin.connect(secure.plain) as admin:
+            before = (await admin.offsets([place])).all()[place]
+            assert before.last_stable_offset == start
+            done = await admin.abort_transaction(place, start_offset=start)
+            assert (done.producer_id, done.producer_epoch) == (producer.producer_id, producer.epoch)
+            deadline = admin.cluster.deadline()
+            while (after := (await admin.offsets([place])).all()[place]).last_stable_offset <= start:
+                assert await deadline.sleep(0.02)
+            assert after.high_watermark > before.high_watermark  # the marker
+            with pytest.raises(ClientError, match="no transaction is open there that began at"):
+                await admin.abort_transaction(place, start_offset=start)
+
+    run(scenario())
+
+
+# Rights ---------------------------------------------------------------------------------------------------------------
+
+
+def test_missing_rights(secure: Secure) -> None:
+    """What is missing is named, and once it is granted the call is answered."""
+    place = TopicPartition("payments", 1)
+
+    async def scenario() -> None:
+        async with Admin.connect(secure.plain) as chief, Admin.connect(secure.sasl, login()) as alice:
+            (await chief.fence_producers(["rights-1"])).all()
+
+            async def producers() -> Any:
+                return (await alice.describe_producers([place]))[place]
+
+            async def described() -> Any:
+                return (await alice.describe_transactions(["rights-1"]))["rights-1"]
+
+            async def fenced() -> Any:
+                return (await alice.fence_producers(["rights-1"]))["rights-1"]
+
+            async def aborted() -> Any:
+                return await alice.abort_transaction(place, producer_id=1, producer_epoch=0, coordinator_epoch=0)
+
+            topic, own = "payments", "rights-1"
+            steps = [
+                (producers, "Describe on topic payments", (live.TOPIC, topic, live.DESCRIBE)),
+                (producers, "Read on topic payments", (live.TOPIC, topic, live.READ)),
+                (described, "Describe on transactional id rights-1", (live.TRANSACTIONAL_ID, own, live.DESCRIBE)),
+                (fenced, "Write on transactional id rights-1", (live.TRANSACTIONAL_ID, own, live.WRITE)),
+                (aborted, "Alter or ClusterAction on the cluster", (live.CLUSTER, "", live.CLUSTER_ACTION)),
+            ]
+            try:
+                for call, right, granted in steps:
+                    with pytest.raises(BrokerError) as caught:
+                        await call()
+                    assert caught.value.right == right
+                    assert str(caught.value).endswith(f"the principal needs {right}")
+                    await live.grant(chief, USER, granted)
+                    await _answered(call, right, alice)
+            finally:
+                await live.revoke_all(chief, USER)
+
+    run(scenario())
+
+
+async def _answered(call: Any, denied: str, admin: Admin) -> None:
+    """Waits until a right that was granted has come to the broker: the call fails for another reason, or not at all."""
+    deadline = admin.cluster.deadline(20)
+    while True:
+        try:
+            await call()
+        except BrokerError as error:
+            if error.right != denied:
+                return
+        else:
+            return
+        assert await deadline.sleep(0.05)
+
+
+# Other releases -------------------------------------------------------------------------------------------------------
+
+
+def test_kafka_3_9(start_cluster: StartCluster) -> None:
+    with start_cluster(1, version="3.9.1") as old:
+
+        async def scenario() -> None:
+            async with Admin.connect(old.bootstrap) as admin:
+                await live.create_topics(admin, {"orders": 1})
+                assert await _ids(admin) == []
+                with Wire(old.bootstrap) as wire:
+                    await asyncio.to_thread(begun, wire, "old-1", 0, at=int(time.time() * 1000))
+                assert await _ids(admin) == ["old-1"]
+                found = await admin.list_transactions(pattern=".*")
+                assert "from Kafka 4.1 on" in str(found.errors[1])
+                described = (await admin.describe_transactions(["old-1"])).all()["old-1"]
+                assert described.partitions == (TopicPartition("orders", 0),)
+                place = TopicPartition("orders", 0)
+                assert len((await admin.describe_producers([place])).all()[place]) == 1
+                done = await admin.abort_transaction(place, start_offset=0)
+                assert done.producer_id == described.producer_id
+
+        run(scenario())
+
+
+def test_kafka_2_8(start_cluster: StartCluster) -> None:
+    with start_cluster(1, version="2.8.2") as old:
+
+        async def scenario() -> None:
+            async with Admin.connect(old.bootstrap) as admin:
+                await live.create_topics(admin, {"orders": 1})
+                found = await admin.list_transactions()
+                assert "no ListTransactions request: brokers know it from Kafka 3.0 on" in str(found.errors[1])
+                place = TopicPartition("orders", 0)
+                assert (await admin.describe_producers([place])).all() == {place: ()}
+
+        run(scenario())
+
+
+async def _ids(admin: Admin) -> list[str]:
+    found = (await admin.list_transactions()).all()
+    return [one.transactional_id for listed in found.values() for one in listed]
