@@ -7,6 +7,7 @@ The pieces can be used alone: `read_packets` (files), `parse` (a packet to a TCP
 datagrams), `Stream` (segments to bytes in order), `frames.FrameReader` (bytes to frames).
 """
 
+from kafkawire.capture.damage import Unread
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matched import Matched
 from kafkawire.capture.network import Segment, Skipped, parse, transport
@@ -35,6 +36,7 @@ __all__ = [
     "Subjects",
     "Summary",
     "Timeline",
+    "Unread",
     "parse",
     "read",
     "read_packets",

@@ -19,6 +19,10 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+class BrokenOff(CaptureError):
+    """Nothing more comes out of a compressed file."""
+
+
 class Following:
     """A file that something else still writes: its end is waited at, not reported."""
 
@@ -35,23 +39,43 @@ class Following:
         return data
 
 
-class _Begun:
-    """A file whose first bytes have been read already."""
+class Lookahead:
+    """A file that can be looked at without being read; nothing is ever asked of it that is not needed.
 
-    def __init__(self, first: bytes, file: Readable) -> None:
-        self._first = first
+    Attributes:
+        position: of the next byte, from where this began.
+    """
+
+    def __init__(self, file: Readable) -> None:
+        self.position = 0
         self._file = file
+        self._held = b""
+        self._used = 0  # of what is held
+
+    def at(self, offset: int, size: int) -> bytes:
+        """Bytes that lie ahead; fewer at the end of the file."""
+        start = self._used + offset
+        lacking = start + size - len(self._held)
+        if lacking > 0:
+            self._held = self._held[self._used :] + self._file.read(lacking)
+            start -= self._used
+            self._used = 0
+        return self._held[start : start + size]
 
     def read(self, size: int = -1, /) -> bytes:
-        first, self._first = self._first, b""
-        if 0 <= size <= len(first):
-            first, self._first = first[:size], first[size:]
-            return first
-        return first + self._file.read(size - len(first) if size >= 0 else size)
+        """The next bytes; all that are left where `size` is negative."""
+        if size < 0:
+            data = self._held[self._used :] + self._file.read(size)
+            self._held, self._used = b"", 0
+        else:
+            data = self.at(0, size)
+            self._used += len(data)
+        self.position += len(data)
+        return data
 
 
 class _Decompressed:
-    """A decompressor's output. What it cannot decompress is a CaptureError with its place in the output."""
+    """A decompressor's output. What it cannot decompress is a `BrokenOff` with its place in the output."""
 
     def __init__(self, codec: str, file: Readable) -> None:
         self._codec = codec
@@ -64,7 +88,7 @@ class _Decompressed:
         except (EOFError, zlib.error, ValueError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the file itself
-            raise CaptureError(
+            raise BrokenOff(
                 expected=f"a file that {self._codec} can decompress",
                 found=f"{error} (after {self._position} decompressed bytes)",
                 offset=self._position,
@@ -73,18 +97,17 @@ class _Decompressed:
         return data
 
 
-def decompressed(first: bytes, file: Readable) -> Readable | None:
-    """The content of a gzip or zstd file whose `first` four bytes have been read; None for any other file.
+def decompressed(file: Lookahead) -> Readable | None:
+    """The content of a gzip or zstd file; None for any other file.
 
     Raises:
         MissingExtraError: zstd, and nothing here can decompress it.
     """
+    first = file.at(0, 4)
     if first[:2] == _GZIP:
-        begun: Any = _Begun(first, file)  # a whole file object in the eyes of a type checker; only read from
+        begun: Any = file  # a whole file object in the eyes of a type checker; only read from
         return _Decompressed("gzip", gzip.GzipFile(fileobj=begun, mode="rb"))
-    if first == _ZSTD:
-        return _Decompressed("zstd", _zstd(_Begun(first, file)))
-    return None
+    return _Decompressed("zstd", _zstd(file)) if first == _ZSTD else None
 
 
 def _zstd(file: Readable) -> Readable:

@@ -1,18 +1,19 @@
 """`Packet`, and the file formats that packets are stored in: classic pcap and pcapng.
 
-Both walk forward over a file and never seek, so a pipe will do, or a decompressor. What cannot be read ends the walk:
-the packets before it are yielded, then `CaptureError` is raised with its place in the file.
+Both walk forward over a file and never seek, so a pipe will do, or a decompressor. What cannot be read is raised as
+`CaptureError` with its place in the file, after the packets before it; or it is told, and the walk goes on behind it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import construct
 import msgspec
 
-from kafkawire.capture.files import Readable, decompressed
+from kafkawire.capture.damage import BlockHeaders, PcapHeaders, Unread, section_order, skip
+from kafkawire.capture.files import BrokenOff, Lookahead, Readable, decompressed
 from kafkawire.errors import CaptureError
 
 #: Larger packets are not believed (libpcap's MAXIMUM_SNAPLEN; Wireshark's limit too).
@@ -20,10 +21,12 @@ MAX_PACKET_BYTES = 262_144
 #: Larger pcapng blocks are not believed: packets, and the few options and names beside them.
 _MAX_BLOCK_BYTES = 16 << 20
 
-_SECTION_HEADER = 0x0A0D0D0A
+_SECTION = b"\x0a\x0d\x0d\x0a"
 _INTERFACE = 1
+#: All types that are defined, and the first of those that anybody may use.
+_DEFINED = frozenset((*range(1, 11), int.from_bytes(_SECTION), 0x0BAD, 0x40000BAD))
+_LOCAL = 1 << 31
 _OLD_PACKET, _SIMPLE_PACKET, _ENHANCED_PACKET = 2, 3, 6
-_BYTE_ORDER_MAGIC = b"\x1a\x2b\x3c\x4d"
 _OPTION_END, _OPTION_RESOLUTION, _OPTION_TIME_OFFSET = 0, 9, 14
 
 
@@ -68,51 +71,108 @@ _FILE_HEADERS = {"b": _file_header("b"), "l": _file_header("l")}
 _STRUCT_ORDER = {"b": ">", "l": "<"}
 
 
-def read_packets(file: Readable) -> Iterator[Packet]:
+def read_packets(file: Readable, unread: Callable[[Unread], None] | None = None) -> Iterator[Packet]:
     """The packets of a capture file, whichever format it has; compressed with gzip or zstd, or not.
 
+    Args:
+        unread: is told of each part of the file that could not be read; reading goes on behind it. Without, the first
+            such part is raised.
+
     Raises:
-        CaptureError: no capture file, or (after the packets before it) a part of it that cannot be read.
+        CaptureError: no capture file, or one whose content cannot be decompressed any further; without `unread`, any
+            part that cannot be read (after the packets before it).
         MissingExtraError: it is compressed with zstd, and nothing here can decompress it.
     """
-    magic = file.read(4)
-    plain = decompressed(magic, file)
+    source = Lookahead(file)
+    plain = decompressed(source)
     if plain is not None:
-        file = plain
-        magic = file.read(4)
+        source = Lookahead(plain)
+    magic = source.at(0, 4)
+    walk: _Pcap | _PcapNg
     if magic in _PCAP_MAGIC:
-        yield from _read_pcap(file, magic)
-    elif magic == _SECTION_HEADER.to_bytes(4, "big"):
-        yield from _read_pcapng(file, magic)
+        walk = _Pcap(source)
+    elif magic == _SECTION:
+        walk = _PcapNg(source, doubting=unread is not None)
     else:
         found = f"a file that begins with {magic.hex(' ')}" if magic else "an empty file"
         raise CaptureError(expected="a pcap or pcapng file", found=found, offset=0)
+    yield from walk.packets() if unread is None else _resumed(walk, unread)
 
 
-def _read_pcap(file: Readable, magic: bytes) -> Iterator[Packet]:
-    order, fraction = _PCAP_MAGIC[magic]
-    layout = _FILE_HEADERS[order]
-    head = magic + file.read(layout.sizeof() - len(magic))
-    if len(head) < layout.sizeof():
-        raise _cut("a pcap file's header", 0, len(head))
-    link_type = layout.parse(head).link_type & 0x0FFFFFFF
-    unpack = struct.Struct(_STRUCT_ORDER[order] + "IIII").unpack  # seconds, fraction, bytes kept, bytes of the packet
-    position = len(head)
-    number = 0
-    while start := file.read(16):
-        number += 1
-        if len(start) < 16:
-            raise _cut(f"packet {number}", position, len(start))
-        seconds, rest, kept, _ = unpack(start)
-        if kept > MAX_PACKET_BYTES:
-            raise CaptureError(
-                expected=f"at most {MAX_PACKET_BYTES} bytes in packet {number}", found=str(kept), offset=position
-            )
-        data = file.read(kept)
-        if len(data) < kept:
-            raise _cut(f"packet {number}", position, len(start) + len(data))
-        yield Packet(number, seconds * 1_000_000_000 + rest * fraction, link_type, data)
-        position += 16 + kept
+def _resumed(walk: _Pcap | _PcapNg, unread: Callable[[Unread], None]) -> Iterator[Packet]:
+    """The packets before and behind all damage. Parts that follow each other are told as one."""
+    lost: Unread | None = None
+    while lost is None or lost.resumed:
+        try:
+            for packet in walk.packets():
+                if lost is not None:
+                    unread(lost)
+                    lost = None
+                yield packet
+            break
+        except BrokenOff:
+            if lost is not None:
+                unread(lost)
+            raise
+        except CaptureError as error:
+            position = walk.file.position
+            count, found = skip(walk.file, walk.headers)
+            if lost is None:
+                lost = Unread(position, count, error, found)
+            elif lost.position + lost.bytes == position:
+                lost.bytes += count
+                lost.resumed = found
+            else:
+                unread(lost)
+                lost = Unread(position, count, error, found)
+    if lost is not None and not walk.number:
+        raise lost.error
+    if lost is not None:
+        unread(lost)
+
+
+class _Pcap:
+    """A classic pcap from its header on. Nothing of a packet is taken from the file that cannot be read as a whole."""
+
+    def __init__(self, file: Lookahead) -> None:
+        self.file = file
+        self.number = 0  # of the last packet
+        order, self._unit_ns = _PCAP_MAGIC[file.at(0, 4)]
+        layout = _FILE_HEADERS[order]
+        head = file.at(0, layout.sizeof())
+        if len(head) < layout.sizeof():
+            raise _cut("a pcap file's header", 0, len(head))
+        file.read(len(head))
+        self._link_type = layout.parse(head).link_type & 0x0FFFFFFF
+        # Seconds, fraction, bytes kept, bytes of the packet.
+        self._unpack = struct.Struct(_STRUCT_ORDER[order] + "IIII").unpack
+        self.headers = PcapHeaders(_STRUCT_ORDER[order], 1_000_000_000 // self._unit_ns, MAX_PACKET_BYTES)
+
+    def packets(self) -> Iterator[Packet]:
+        file, headers = self.file, self.headers
+        while head := file.at(0, 16):
+            number = self.number + 1
+            if len(head) < 16:
+                raise _cut(f"packet {number}", file.position, len(head))
+            seconds, fraction, kept, original = self._unpack(head)
+            if kept > MAX_PACKET_BYTES:
+                raise CaptureError(
+                    expected=f"at most {MAX_PACKET_BYTES} bytes in packet {number}",
+                    found=str(kept),
+                    offset=file.position,
+                )
+            if not headers.right(file, head):
+                raise CaptureError(
+                    expected=f"the header of packet {number}",
+                    found=f"one that says {kept} of {original} bytes at {seconds}.{fraction}",
+                    offset=file.position,
+                )
+            data = file.at(16, kept)
+            if len(data) < kept:
+                raise _cut(f"packet {number}", file.position, len(head) + len(data))
+            file.read(16 + kept)
+            self.number = number
+            yield Packet(number, seconds * 1_000_000_000 + fraction * self._unit_ns, self._link_type, data)
 
 
 class _Interface(msgspec.Struct):
@@ -129,51 +189,67 @@ class _Interface(msgspec.Struct):
         return time_ns if abs(time_ns) < 1 << 63 else 0
 
 
-def _read_pcapng(file: Readable, first: bytes) -> Iterator[Packet]:
-    """Blocks: type, length, body, length again. Each section has its own byte order and interfaces."""
-    position = number = 0
-    order = ">"
-    interfaces: list[_Interface] = []
-    start: bytes = first
-    while start:
-        head = start + file.read(8 - len(start))
+class _PcapNg:
+    """A pcapng: blocks of type, length, body, length again. Each section has its own byte order and interfaces.
+
+    Nothing of a block is taken from the file that cannot be read as a whole. Blocks of types that nobody has defined
+    are passed over; `doubting` whether they were something else, they are damage.
+    """
+
+    def __init__(self, file: Lookahead, *, doubting: bool) -> None:
+        self.file = file
+        self._doubting = doubting
+        self.number = 0  # of the last packet
+        self.headers = BlockHeaders(_MAX_BLOCK_BYTES)
+        self._interfaces: list[_Interface] = []
+
+    def packets(self) -> Iterator[Packet]:
+        while head := self.file.at(0, 12):
+            kind, body = self._block(head)
+            if self._doubting and kind not in _DEFINED and kind < _LOCAL:
+                raise CaptureError(expected="a type of block", found=str(kind), offset=self.file.position)
+            packet = None
+            try:
+                if kind == _INTERFACE:
+                    self._interfaces.append(_interface(body, self.headers.order))
+                elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
+                    packet = _packet(kind, body, self.headers.order, self._interfaces, self.number + 1)
+            except (struct.error, IndexError) as error:
+                raise CaptureError(
+                    expected=f"a block of type {kind}",
+                    found=f"one that cannot be read: {error}",
+                    offset=self.file.position,
+                ) from None
+            self.file.read(12 + len(body))
+            if packet is not None:
+                self.number += 1
+                yield packet
+
+    def _block(self, head: bytes) -> tuple[int, bytes]:
+        """Type and body of the block that begins with `head`; a section's head changes the byte order."""
+        position = self.file.position
         if len(head) < 8:
             raise _cut("a block's header", position, len(head))
-        kind = int.from_bytes(head[:4], "big")
-        body = b""
-        if kind == _SECTION_HEADER:
-            body = file.read(4)
-            order = ">" if body == _BYTE_ORDER_MAGIC else "<"
-            if body not in (_BYTE_ORDER_MAGIC, _BYTE_ORDER_MAGIC[::-1]):
-                raise CaptureError(
-                    expected="a section's byte order magic", found=body.hex(" ") or "the end", offset=position + 8
-                )
-            interfaces = []
-        kind, length = struct.unpack(order + "II", head)
-        if not 12 + len(body) <= length <= _MAX_BLOCK_BYTES or length % 4:
+        section = head[:4] == _SECTION
+        order = section_order(head) if section else self.headers.order
+        if order is None:
+            found = head[8:].hex(" ") or "the end"
+            raise CaptureError(expected="a section's byte order magic", found=found, offset=position + 8)
+        kind, length = struct.unpack_from(order + "II", head)
+        if not (16 if section else 12) <= length <= _MAX_BLOCK_BYTES or length % 4:
             raise CaptureError(expected="a block's length", found=str(length), offset=position + 4)
-        body += file.read(length - 12 - len(body))
-        end = file.read(4)
-        if len(end) < 4:
-            raise _cut("a block", position, 8 + len(body) + len(end))
-        if end != head[4:]:
+        block = self.file.at(0, length)
+        if len(block) < length:
+            raise _cut("a block", position, len(block))
+        if block[-4:] != head[4:8]:
             raise CaptureError(
                 expected=f"the block's length, {length}, again at its end",
-                found=str(struct.unpack(order + "I", end)[0]),
+                found=str(struct.unpack(order + "I", block[-4:])[0]),
                 offset=position + length - 4,
             )
-        try:
-            if kind == _INTERFACE:
-                interfaces.append(_interface(body, order))
-            elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
-                number += 1
-                yield _packet(kind, body, order, interfaces, number)
-        except (struct.error, IndexError) as error:
-            raise CaptureError(
-                expected=f"a block of type {kind}", found=f"one that cannot be read: {error}", offset=position
-            ) from None
-        position += length
-        start = file.read(4)
+        if section:
+            self.headers.order, self._interfaces = order, []
+        return kind, block[8:-4]
 
 
 def _interface(body: bytes, order: str) -> _Interface:

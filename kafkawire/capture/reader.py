@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from kafkawire.capture.connection import Connection
+from kafkawire.capture.damage import Unread
 from kafkawire.capture.files import Following, Readable
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matched import Matched, Options
@@ -27,6 +28,10 @@ _MOST_KINDS = 100
 _NUMBER = re.compile(r"\d+")
 
 
+#: Packets, given what is told of parts of the file that cannot be read.
+_Packets = Callable[[Callable[[Unread], None]], Iterator[Packet]]
+
+
 class Summary(msgspec.Struct):
     """What was met so far; complete when all exchanges have been taken.
 
@@ -36,7 +41,8 @@ class Summary(msgspec.Struct):
             `bytes`: data in their packets, what came again too.
         exchanges: all, and `selected` those that were asked for.
         problems: what could not be decoded, or is missing, and how often; `hidden`: the same of what was not selected.
-        damage: why the file could not be read to its end.
+        damage: why the file, or a part of it, could not be read; the first of such reasons. `unread`: bytes of those
+            parts, without what no decompressor gave.
     """
 
     packets: int = 0
@@ -48,6 +54,7 @@ class Summary(msgspec.Struct):
     problems: Counter[str] = msgspec.field(default_factory=Counter)
     hidden: Counter[str] = msgspec.field(default_factory=Counter)
     damage: str | None = None
+    unread: int = 0
 
 
 class Exchanges:
@@ -58,10 +65,10 @@ class Exchanges:
         summary: what was met, and what could not be decoded.
     """
 
-    def __init__(self, packets: Iterator[Packet], file: str, options: Options, selection: Selection) -> None:
+    def __init__(self, packets: _Packets, file: str, options: Options, selection: Selection) -> None:
         self.summary = Summary()
         self._selector = None if selection.all else Selector(selection)
-        self._packets = packets
+        self._packets = packets(self._unread)
         self._file = file
         self._options = options
         self._sequencer = Sequencer()
@@ -76,10 +83,8 @@ class Exchanges:
 
     def matched(self) -> Iterator[Matched]:
         """The exchanges before they are rows; messages and frames are there if they are kept (`read`'s `keep`)."""
-        last = 0
         try:
             for packet in self._packets:
-                last = packet.number
                 self.summary.packets += 1
                 found: Found | None = parse(packet.link_type, packet.data)
                 while isinstance(found, Fragment):
@@ -90,18 +95,25 @@ class Exchanges:
                 elif found is not None:
                     self.summary.skipped[found.value] += 1
         except CaptureError as error:
-            if not last:
+            if not self.summary.packets:
                 raise
-            self.summary.damage = str(error)
-            problem = f"the file is damaged after packet {last}: {error}"
-            row = self._options.row(file=self._file, problem=problem)
-            self._sequencer.close(self._sequencer.ticket(last + 1), Matched(row=row))
+            self._damaged(str(error))
         self._fragments.finish()
         if self._fragments.lost:
             self.summary.skipped[Skipped.FRAGMENT.value] += self._fragments.lost
         for connection in self._connections.values():
             self._finish(connection)
         yield from self._ready()
+
+    def _unread(self, part: Unread) -> None:
+        self.summary.unread += part.bytes
+        self._damaged(f"{part.error}; {part.bytes} bytes were passed over" if part.resumed else str(part.error))
+
+    def _damaged(self, reason: str) -> None:
+        self.summary.damage = self.summary.damage or reason
+        last = self.summary.packets
+        row = self._options.row(file=self._file, problem=f"the file is damaged after packet {last}: {reason}")
+        self._sequencer.close(self._sequencer.ticket(last + 1), Matched(row=row))
 
     def _whole(self, fragment: Fragment) -> Found | None:
         """What the datagram holds that the fragment completes; None where it completes none."""
@@ -185,16 +197,16 @@ def read(
     options = Options(body, records, payloads, show_secrets, keep or selection.looks_inside)
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        return Exchanges(_packets_of(path, follow), path, options, selection)
+        return Exchanges(lambda unread: _packets_of(path, follow, unread), path, options, selection)
     name = getattr(file, "name", None)
     return Exchanges(
-        read_packets(Following(file) if follow else file),
+        lambda unread: read_packets(Following(file) if follow else file, unread),
         name if isinstance(name, str) and name[:1] != "<" else "-",
         options,
         selection,
     )
 
 
-def _packets_of(path: str, follow: bool) -> Iterator[Packet]:
+def _packets_of(path: str, follow: bool, unread: Callable[[Unread], None]) -> Iterator[Packet]:
     with open(path, "rb", buffering=1 << 20) as file:
-        yield from read_packets(Following(file) if follow else file)
+        yield from read_packets(Following(file) if follow else file, unread)
