@@ -64,7 +64,7 @@ def start_position(file: Located, selection: Selection) -> int:
         return 0
     before = int(index["relative_offset"].searchsorted(first - file.offset, "right"))
     position = int(index["log_position"][before - 1]) if before else 0
-    return position if position > 0 and _leads(file, position, first) else 0
+    return position if position > 0 and leads(file, position, first) else 0
 
 
 def entries_of(file: Located) -> np.ndarray[Any, Any] | None:
@@ -89,7 +89,8 @@ def entries_of(file: Located) -> np.ndarray[Any, Any] | None:
     return found if all(bool((np.diff(column) >= 0).all()) for column in sorted_by) else None
 
 
-def _leads(file: Located, position: int, offset: int) -> bool:
+def leads(file: Located, position: int, offset: int) -> bool:
+    """Whether a batch begins at a position of a segment, with that offset in it or behind it."""
     with file.source(1 << 16) as source:
         found = next(read(source, start=position, end=position + 1), None)
     return isinstance(found, Batch) and found.base_offset <= offset

@@ -42,20 +42,31 @@ def record_batch(records: Records) -> Any:
         pa.array(batches.leader_epoch[batch]),
         pa.array(batches.transactional[batch]),
         pa.array(batches.is_control[batch]),
-        _binary(records.data, records.key_start, records.key_length),
-        _binary(records.data, records.value_start, records.value_length),
-        _headers(records),
+        keys(records),
+        values(records),
+        headers(records),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def _headers(records: Records) -> Any:
+def keys(records: Records) -> Any:
+    """The records' keys, as binary."""
+    return _binary(records.data, records.key_start, records.key_length)
+
+
+def values(records: Records) -> Any:
+    """The records' values, as binary."""
+    return _binary(records.data, records.value_start, records.value_length)
+
+
+def headers(records: Records) -> Any:
+    """A list of headers a record; their keys are bytes."""
     offsets = np.zeros(len(records) + 1, np.int32)
     np.cumsum(records.header_count, out=offsets[1:])
-    keys = _binary(records.data, records.header_key_start, records.header_key_length)
-    values = _binary(records.data, records.header_value_start, records.header_value_length)
-    headers = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(offsets), headers, type=HEADERS)
+    names = _binary(records.data, records.header_key_start, records.header_key_length)
+    contents = _binary(records.data, records.header_value_start, records.header_value_length)
+    found = pa.StructArray.from_arrays([names, contents], fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets), found, type=HEADERS)
 
 
 def _binary(data: Bytes, starts: Int64, lengths: Int32) -> Any:

@@ -119,6 +119,11 @@ class Batches(msgspec.Struct, frozen=True, eq=False):
         found: Bools = (self.attributes & np.int16(bit)) != 0
         return found
 
+    def where(self, chosen: Bools) -> Batches:
+        """Those that are chosen, with the same `data`."""
+        arrays = {name: getattr(self, name)[chosen] for name in self.__struct_fields__[3:]}
+        return msgspec.structs.replace(self, **arrays)
+
     def batch(self, index: int) -> Batch:
         """One of them as an object."""
         start = int(self.start[index])

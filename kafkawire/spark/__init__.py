@@ -34,7 +34,9 @@ __all__ = ["audit", "from_kafka_message", "local_session", "register", "to_kafka
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data sources of this package known to a session: `kafka_segment`."""
+    """Make the data sources of this package known to a session: `kafka_segment`. Lets Spark push filters down to data
+    sources in Python, which they need."""
     from kafkawire.spark.segments import KafkaSegment
 
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaSegment)

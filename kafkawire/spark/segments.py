@@ -1,56 +1,65 @@
-"""The data source `kafka_segment`: log directories as tables.
+"""The data source `kafka_segment`: log directories as tables, batch or streaming.
 
     register(spark)
     spark.read.format("kafka_segment").option("rows", "records").load("kafka-logs/")
 
 One row a record (`rows`: "records", the default), or a batch ("batches"; "headers" does the same and trusts lengths
 instead of checksums, which spares the payload). Damage is a row as well, whose `error` says what is wrong; in all
-others it is null. With `mode` FAILFAST damage fails the job. Rows of one file are in order; files are in no order.
+others it is null. Rows are in no order that Spark would promise: `position` and `offset` tell it.
+
+Paths are log directories, folders of several, partitions, segments, globs of such, or URIs of a store (s3://, gs://,
+hdfs://). Options, case-insensitive:
+
+- `rows`: records, batches or headers
+- `mode`: PERMISSIVE, the default; or FAILFAST: damage fails the job
+- `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin where `.index` files say, or, without one,
+  where walking over headers leads; a compressed batch is never split.
+
+Only the columns that are asked for are decoded. Filters on topic, partition, offset, timestamp and producer_id choose
+segments by their names and indexes, and batches by their headers.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir
-from kafkawire.errors import KafkaWireError, RecordError
-from kafkawire.logdir import LogFile
-from kafkawire.records import Batch, Damage
-from kafkawire.spark.shares import file_size, share_out
+from kafkawire.errors import RecordError
+from kafkawire.logdir import LogFile, Selection
+from kafkawire.logdir.seek import start_position
+from kafkawire.logdir.splits import ranges
+from kafkawire.records import Batch, Damage, columns
+from kafkawire.records.columns import Batches, Bools
+from kafkawire.spark import segment_columns as as_arrow
+from kafkawire.spark.filters import wanted_range, wanted_values
+from kafkawire.spark.segment_columns import Row
+from kafkawire.spark.shares import share_out
+from kafkawire.spark.sources import PART_BYTES, Options, SourceError
 
-#: Rows of one Arrow batch, and bytes of keys and values after which one ends: what bounds a worker's memory.
-BATCH_ROWS = 10_000
-BATCH_BYTES = 32 << 20
-
-_PLACE = "file string, topic string, partition int, position long"
-_PRODUCER = "producer_id long, producer_epoch short, sequence int, transactional boolean, control string"
-BATCH_SCHEMA = (
-    f"{_PLACE}, base_offset long, last_offset long, records int, codec string, size int, timestamp long, "
-    f"timestamp_type string, leader_epoch int, {_PRODUCER}, coordinator_epoch int, error string"
-)
-RECORD_SCHEMA = (
-    f"{_PLACE}, offset long, timestamp long, timestamp_type string, {_PRODUCER}, key binary, value binary, "
-    "headers array<struct<key: string, value: binary>>, error string"
-)
-
-Row = dict[str, Any]
+ROWS = ("records", "batches", "headers")
 
 
-class Segments(InputPartition):
-    """One task: the segments that it reads."""
+class Part(NamedTuple):
+    """The batches of a segment that begin in `[start, end)`; `end` is None for the last part."""
 
-    def __init__(self, files: list[LogFile]) -> None:
+    file: LogFile
+    start: int = 0
+    end: int | None = None
+
+
+class Parts(InputPartition):
+    """One task: what it reads."""
+
+    def __init__(self, parts: list[Part]) -> None:
         super().__init__(None)
-        self.files = files
+        self.parts = parts
 
 
 class KafkaSegment(DataSource):
@@ -60,132 +69,165 @@ class KafkaSegment(DataSource):
     def name(cls) -> str:
         return "kafka_segment"
 
-    def schema(self) -> str:
-        return RECORD_SCHEMA if _rows_option(self.options) == "records" else BATCH_SCHEMA
+    def schema(self) -> StructType:
+        rows = Options(self.options).choice("rows", ROWS)
+        return from_arrow_schema(as_arrow.RECORDS if rows == "records" else as_arrow.BATCHES)
 
     def reader(self, schema: StructType) -> SegmentReader:
-        return SegmentReader(schema, dict(self.options))
+        return SegmentReader(schema, Options(self.options))
 
 
 class SegmentReader(DataSourceReader):
     """Reads the columns of `schema`, which may be fewer than there are."""
 
-    def __init__(self, schema: StructType, options: dict[str, str]) -> None:
+    def __init__(self, schema: StructType, options: Options) -> None:
         self.schema = schema
-        self.options = {name.lower(): value for name, value in options.items()}
-        self.rows = _rows_option(self.options)
-        mode = self.options.get("mode", "PERMISSIVE").upper()
-        if mode not in ("PERMISSIVE", "FAILFAST"):
-            raise ValueError(f"mode is PERMISSIVE or FAILFAST, not {mode}")
-        self.fail_fast = mode == "FAILFAST"
+        self.options = options
+        self.rows = options.choice("rows", ROWS)
+        self.part_bytes = options.number("maxPartBytes", PART_BYTES)
+        self.selection = Selection()
+        self.producers: frozenset[Any] | None = None
+        self.topics: frozenset[Any] | None = None
+        self.numbers: frozenset[Any] | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        offsets = wanted_range(filters, "offset" if self.rows == "records" else "base_offset")
+        self.selection = Selection(offsets=offsets, times=wanted_range(filters, "timestamp"))
+        self.producers = wanted_values(filters, "producer_id")
+        self.topics = wanted_values(filters, "topic")
+        self.numbers = wanted_values(filters, "partition")
+        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        paths = json.loads(self.options["paths"]) if "paths" in self.options else [self.options.get("path", "")]
-        directory = logdir.open(*(path.removeprefix("file:") for path in paths))
-        files = [file for partition in directory.partitions for file in partition.segments]
-        return [Segments(share) for share in share_out(files, file_size)]
+        parts = [part for file in self._files() for part in self._parts(file)]
+        return [Parts(share) for share in share_out(parts, _size)]
+
+    def _files(self) -> Iterator[LogFile]:
+        for partition in logdir.open(*self.options.paths).partitions:
+            topics_wanted = self.topics is None or partition.topic in self.topics
+            if topics_wanted and (self.numbers is None or partition.partition in self.numbers):
+                yield from logdir.wanted_files(partition.segments, self.selection)
+
+    def _parts(self, file: LogFile) -> Iterator[Part]:
+        try:
+            begin = start_position(file, self.selection)
+            for start, end in ranges(file, self.part_bytes):
+                if end is None or end > begin:
+                    yield Part(file, max(start, begin), end)
+        except OSError:
+            yield Part(file)  # whoever reads it says what is wrong
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Segments):
-            return  # Spark makes one partition of nothing out of none
-        arrow = to_arrow_schema(self.schema, timezone="UTC")
-        for batch in _in_batches(row for file in partition.files for row in self._rows(file)):
-            columns = [pa.array([row.get(field.name) for row in batch], field.type) for field in arrow]
-            yield pa.RecordBatch.from_arrays(columns, schema=arrow)
+        if isinstance(partition, Parts):  # Spark makes one partition of nothing out of none
+            arrow = to_arrow_schema(self.schema, timezone="UTC")
+            for part in partition.parts:
+                yield from self._part(part, arrow)
 
-    def _rows(self, file: LogFile) -> Iterator[Row]:
+    def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a part, the damage in it behind what is around it."""
+        place = as_arrow.place_of(part.file)
         try:
-            for item in file.batches(check_crc=self.rows != "headers"):
-                if isinstance(item, Damage):
-                    if not item.harmless:
-                        yield self._damage(file, item.position, f"{item.reason}: {item.detail}", item)
+            for found in self._found(part):
+                if isinstance(found, Damage):
+                    if not found.harmless:
+                        yield self._damage(part, found, schema)
+                elif isinstance(found, Batch):
+                    yield from self._old(part, found, schema)
                 else:
-                    yield from self._batch_rows(file, item)
+                    yield from self._batches(part, found, place, schema)
         except OSError as error:
-            yield self._damage(file, 0, f"unreadable: {error.strerror or error}", error)
+            damage = Damage(0, "unreadable", error.strerror or str(error))
+            yield self._damage(part, damage, schema, error)
 
-    def _batch_rows(self, file: LogFile, batch: Batch) -> Iterator[Row]:
-        row = {**_place(file, batch.position), **_batch(batch)}
-        try:
-            control = batch.control
-        except RecordError as error:
-            yield self._damage(file, batch.position, str(error), error)
+    def _found(self, part: Part) -> Iterator[Batches | Batch | Damage]:
+        """What begins in the part, and the damage; offsets that go back are damage too, and told where they are by the
+        part before."""
+        following = part.file.least_offset if not part.start else None
+        with part.file.source() as source:
+            # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
+            end = None if part.end is None else part.end + 1
+            for item in columns.batches(source, start=part.start, end=end, check_crc=self.rows != "headers"):
+                if isinstance(item, Damage):
+                    yield item
+                    continue
+                if isinstance(item, Batch):
+                    base, last, at = (
+                        np.array([value]) for value in (item.base_offset, item.last_offset, item.position)
+                    )
+                else:
+                    base, last, at = item.base_offset, item.last_offset, item.position
+                before = np.concatenate(([base[0] if following is None else following], last[:-1] + 1))
+                for index in np.flatnonzero(base < before).tolist():
+                    detail = f"base offset {base[index]} where {before[index]} or more should follow"
+                    yield Damage(int(at[index]), "offset_backwards", detail, int(at[index]))
+                following = int(last[-1]) + 1
+                if part.end is None or at[-1] < part.end:
+                    yield item
+                elif isinstance(item, Batches) and len(item) > 1:
+                    yield item.where(at < part.end)
+
+    def _batches(self, part: Part, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        chosen = self._chosen(found)
+        if not chosen.all():
+            found = found.where(chosen)
+        if not len(found):
             return
-        if control is not None:
-            row |= {"control": control.name, "coordinator_epoch": control.coordinator_epoch}
+        asked = {field.name for field in schema}
+        said = as_arrow.controls(found) if asked & {"control", "coordinator_epoch", "error"} else as_arrow.NO_CONTROLS
+        for index in said.malformed:
+            batch = found.batch(index)
+            try:
+                batch.control  # noqa: B018
+            except RecordError as error:
+                yield self._damage(part, Damage(batch.position, "bad_records", str(error)), schema, error)
         if self.rows != "records":
-            yield row
+            yield as_arrow.of_batches(found, said, place, schema)
             return
+        for records in columns.records(found):
+            yield as_arrow.of_records(records, said, place, schema)
+            for damage in records.damage:
+                yield self._damage(part, damage, schema)
+
+    def _chosen(self, found: Batches) -> Bools:
+        """The batches that may hold what is asked for."""
+        chosen = np.ones(len(found), bool)
+        low, high = self.selection.offsets or (None, None)
+        if low is not None:
+            chosen &= found.last_offset >= low
+        if high is not None:
+            chosen &= found.base_offset < high
+        oldest = self.selection.times[0] if self.selection.times else None
+        if oldest is not None:
+            chosen &= found.max_timestamp >= oldest
+        if self.producers is not None:
+            chosen &= np.isin(found.producer_id, np.array(sorted(self.producers), np.int64))
+        return chosen
+
+    def _old(self, part: Part, batch: Batch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        row = as_arrow.row_of(batch.measured(), as_arrow.place_of(part.file))
+        if self.rows != "records":
+            yield as_arrow.of_rows([row], schema)
+            return
+        rows: list[Row] = []
         try:
-            for record in batch.records:
-                headers = [{"key": _text(header.key), "value": header.value} for header in record.headers]
-                yield row | {
-                    "offset": record.offset,
-                    "timestamp": record.timestamp,
-                    "sequence": record.sequence,
-                    "key": record.key,
-                    "value": record.value,
-                    "headers": headers,
-                }
+            rows.extend(as_arrow.record_rows(batch.records, row))
         except RecordError as error:
-            yield self._damage(file, batch.position, str(error), error)
+            damage = Damage(batch.position, "bad_records", str(error))
+            yield self._damage(part, damage, schema, error)
+        if rows:
+            yield as_arrow.of_rows(rows, schema)
 
-    def _damage(self, file: LogFile, position: int, text: str, cause: object) -> Row:
-        if self.fail_fast:
-            raise SegmentError(f"{file.path}: at byte {position}: {text}") from (
-                cause if isinstance(cause, BaseException) else None
-            )
-        return {**_place(file, position), "error": text}
-
-
-class SegmentError(KafkaWireError):
-    """Damage, in mode FAILFAST."""
-
-
-def _rows_option(options: Any) -> str:
-    rows = str(options.get("rows", "records")).lower()
-    if rows not in ("records", "batches", "headers"):
-        raise ValueError(f"rows is records, batches or headers, not {rows}")
-    return rows
+    def _damage(
+        self, part: Part, damage: Damage, schema: pa.Schema, cause: BaseException | None = None
+    ) -> pa.RecordBatch:
+        text = f"{damage.reason}: {damage.detail}"
+        if self.options.fail_fast:
+            raise SourceError(f"{part.file.path}: at byte {damage.position}: {text}") from cause
+        return as_arrow.of_rows([{**as_arrow.place_of(part.file), "position": damage.position, "error": text}], schema)
 
 
-def _in_batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    while batch := list(islice(rows, 1)):
-        held = _bytes(batch[0])
-        for row in islice(rows, BATCH_ROWS - 1):
-            batch.append(row)
-            held += _bytes(row)
-            if held >= BATCH_BYTES:
-                break
-        yield batch
-
-
-def _bytes(row: Row) -> int:
-    return len(row.get("key") or b"") + len(row.get("value") or b"")
-
-
-def _place(file: LogFile, position: int) -> Row:
-    return {"file": _text(file.path), "topic": _text(file.topic or ""), "partition": file.partition,
-            "position": position}  # fmt: skip
-
-
-def _batch(batch: Batch) -> Row:
-    return {
-        "base_offset": batch.base_offset,
-        "last_offset": batch.last_offset,
-        "records": batch.record_count,
-        "codec": batch.codec,
-        "size": batch.size,
-        "timestamp": batch.max_timestamp,
-        "timestamp_type": batch.timestamp_type,
-        "leader_epoch": batch.partition_leader_epoch,
-        "producer_id": batch.producer_id,
-        "producer_epoch": batch.producer_epoch,
-        "sequence": batch.base_sequence,
-        "transactional": batch.transactional,
-    }
-
-
-def _text(text: str) -> str:
-    """Text that Arrow can hold: bytes that are no UTF-8 become U+FFFD."""
-    return text if text.isascii() else os.fsencode(text).decode("utf-8", "replace")
+def _size(part: Part) -> int:
+    try:
+        return (part.file.size if part.end is None else part.end) - part.start
+    except OSError:
+        return 0  # told when it is read

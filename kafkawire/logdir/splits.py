@@ -1,0 +1,60 @@
+"""Where a segment can be split: positions at which batches begin, so that parts of it are read as the whole is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from kafkawire.logdir.located import Located
+from kafkawire.logdir.seek import entries_of, leads
+from kafkawire.logdir.source import FileSource
+from kafkawire.records import Batch, Damage, columns, read
+
+#: How much of a log is looked at in one go between an index's entry and the place that is wanted.
+_WINDOW = 1 << 18
+
+
+def ranges(file: Located, size: int) -> list[tuple[int, int | None]]:
+    """Parts of a segment of about `size` bytes each, which together are all of it; the last one's end is None.
+
+    Parts begin where a batch begins that its checksum proves. The segment's index tells where batches are; where it
+    does not, headers are walked over. Behind damage a segment is split no more.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if file.size <= size:
+        return [(0, None)]
+    points = [0, *_points(file, size)]
+    return [*pairwise(points), (points[-1], None)]
+
+
+def _points(file: Located, size: int) -> Iterator[int]:
+    index = entries_of(file.beside("index")) if file.offset is not None else None
+    with file.source(_WINDOW) as source:
+        point, wanted = 0, size
+        while wanted < source.size:
+            start = point
+            if index is not None:
+                before = int(index["log_position"].searchsorted(wanted, "right")) - 1
+                entry = index[before]
+                offset = (file.offset or 0) + int(entry["relative_offset"])
+                if before >= 0 and entry["log_position"] > point and leads(file, int(entry["log_position"]), offset):
+                    start = int(entry["log_position"])
+            found = _first_batch(source, start, wanted)
+            if found is None:
+                return
+            yield found
+            point, wanted = found, found + size
+
+
+def _first_batch(source: FileSource, start: int, wanted: int) -> int | None:
+    """Position of the first proven batch at `wanted` or behind, told by headers from `start` on."""
+    for item in columns.batches(source, start=start, check_crc=False, window=_WINDOW):
+        if isinstance(item, Damage):
+            return None
+        positions = [item.position] if isinstance(item, Batch) else item.position
+        for position in positions:
+            if position >= wanted and isinstance(next(read(source, start=int(position)), None), Batch):
+                return int(position)
+    return None

@@ -1,0 +1,240 @@
+"""Rows of `kafka_segment` as Arrow: columns of `records.columns` under the names of the table, without an object a row.
+
+Only the columns that are asked for are made. What is not of magic 2 goes through objects: old, and rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkawire.errors import RecordError
+from kafkawire.logdir import LogFile
+from kafkawire.records import CODECS, CONTROL_TYPES, Batch, Record, arrow
+from kafkawire.records.columns import Batches, Records
+from kafkawire.records.control import MALFORMED
+from kafkawire.rows.arrow import whole
+
+Row = dict[str, Any]
+Int32 = npt.NDArray[np.int32]
+
+_PLACE = [("file", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("position", pa.int64())]
+_PRODUCER = [
+    ("leader_epoch", pa.int32()),
+    ("producer_id", pa.int64()),
+    ("producer_epoch", pa.int16()),
+    ("sequence", pa.int32()),
+    ("transactional", pa.bool_()),
+    ("control", pa.string()),
+    ("coordinator_epoch", pa.int32()),
+]
+_TIME = [("timestamp", pa.int64()), ("timestamp_type", pa.string())]
+#: A row a batch; `timestamp` is the newest of its records, `error` what is wrong where something is.
+BATCHES = pa.schema(
+    [
+        *_PLACE,
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("records", pa.int32()),
+        ("magic", pa.int8()),
+        ("codec", pa.string()),
+        ("crc", pa.int64()),
+        ("size", pa.int32()),
+        *_TIME,
+        *_PRODUCER,
+        ("error", pa.string()),
+    ]
+)
+#: A row a record; `position` is its batch's.
+RECORDS = pa.schema(
+    [
+        *_PLACE,
+        ("offset", pa.int64()),
+        *_TIME,
+        *_PRODUCER,
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("error", pa.string()),
+    ]
+)
+
+_CODECS = np.array([*CODECS, *(f"UNKNOWN_{number}" for number in range(len(CODECS), 8))], object)
+_TIMESTAMP_TYPES = np.array(["CreateTime", "LogAppendTime"], object)
+
+
+def place_of(file: LogFile) -> Row:
+    """What all rows of a file say."""
+    return {"file": whole(file.path), "topic": None if file.topic is None else whole(file.topic),
+            "partition": file.partition}  # fmt: skip
+
+
+def of_rows(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows that are dicts; what one does not have is null."""
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return _record_batch(columns, schema, len(rows))
+
+
+class Controls(NamedTuple):
+    """What control batches say, an element a batch: its name (None for data), the coordinator's epoch (-1: none)."""
+
+    names: npt.NDArray[np.object_]
+    epochs: Int32
+    malformed: list[int]
+
+
+#: Where nobody asks.
+NO_CONTROLS = Controls(np.empty(0, object), np.empty(0, np.int32), [])
+
+#: A marker as brokers write it: one record without timestamp delta or headers, key (0, type), value (0, epoch).
+_MARKER = bytes((32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0))
+_MARKER_TYPE, _MARKER_EPOCH = 8, 12
+_HEADER_SIZE = 61
+
+
+def controls(found: Batches) -> Controls:
+    """The names of control batches. Those that look as brokers write them are read at once."""
+    names = np.full(len(found), None, object)
+    epochs = np.full(len(found), -1, np.int32)
+    malformed = []
+    asked = np.flatnonzero(found.is_control)
+    plain = asked[(found.size[asked] == _HEADER_SIZE + len(_MARKER)) & (found.codec[asked] == 0)]
+    if len(plain):
+        data = np.frombuffer(found.data, np.uint8)
+        records = data[found.start[plain][:, None] + np.arange(_HEADER_SIZE, _HEADER_SIZE + len(_MARKER))]
+        fixed = np.ones(len(_MARKER), bool)
+        fixed[[_MARKER_TYPE, *range(_MARKER_EPOCH, _MARKER_EPOCH + 4)]] = False
+        same = (records[:, fixed] == np.frombuffer(_MARKER, np.uint8)[fixed]).all(axis=1)
+        same &= (records[:, _MARKER_TYPE] <= 1) & (found.record_count[plain] == 1)
+        plain, records = plain[same], records[same]
+        names[plain] = np.array([CONTROL_TYPES[0], CONTROL_TYPES[1]], object)[records[:, _MARKER_TYPE]]
+        epoch = records[:, _MARKER_EPOCH : _MARKER_EPOCH + 4].copy().view(">i4")[:, 0]
+        epochs[plain] = epoch
+        asked = np.setdiff1d(asked, plain, assume_unique=True)
+    for index in asked.tolist():
+        try:
+            control = found.batch(index).control
+        except RecordError:
+            names[index] = MALFORMED
+            malformed.append(index)
+            continue
+        assert control is not None
+        names[index] = control.name
+        epochs[index] = -1 if control.coordinator_epoch is None else control.coordinator_epoch
+    return Controls(names, epochs, malformed)
+
+
+def of_batches(found: Batches, said: Controls, place: Row, schema: pa.Schema) -> pa.RecordBatch:
+    """A row a batch."""
+    columns: dict[str, Callable[[], Any]] = {
+        "position": lambda: found.position,
+        "base_offset": lambda: found.base_offset,
+        "last_offset": lambda: found.last_offset,
+        "records": lambda: found.record_count,
+        "magic": lambda: np.full(len(found), 2, np.int8),
+        "codec": lambda: _CODECS[found.codec],
+        "crc": lambda: found.crc.astype(np.int64),
+        "size": lambda: found.size.astype(np.int32),
+        "timestamp": lambda: found.max_timestamp,
+        "sequence": lambda: found.base_sequence,
+        **_shared(found, said, slice(None)),
+    }
+    return _filled(columns, place, schema, len(found))
+
+
+def of_records(found: Records, said: Controls, place: Row, schema: pa.Schema) -> pa.RecordBatch:
+    """A row a record."""
+    batches, batch = found.batches, found.batch
+    columns: dict[str, Callable[[], Any]] = {
+        "position": lambda: batches.position[batch],
+        "offset": lambda: found.offset,
+        "timestamp": lambda: found.timestamp,
+        "sequence": lambda: found.sequence,
+        "key": lambda: arrow.keys(found),
+        "value": lambda: arrow.values(found),
+        "headers": lambda: _headers(found),
+        **_shared(batches, said, batch),
+    }
+    return _filled(columns, place, schema, len(found))
+
+
+def _headers(found: Records) -> Any:
+    """Headers with keys as text; bytes that are no UTF-8 become U+FFFD."""
+    headers = arrow.headers(found)
+    keys, values = headers.values.flatten()
+    try:
+        texts = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array([whole(key.decode("utf-8", "surrogateescape")) for key in keys.to_pylist()], pa.string())
+    return pa.ListArray.from_arrays(headers.offsets, pa.StructArray.from_arrays([texts, values], ["key", "value"]))
+
+
+def _shared(found: Batches, said: Controls, index: Any) -> dict[str, Callable[[], Any]]:
+    return {
+        "timestamp_type": lambda: _TIMESTAMP_TYPES[found.log_append_time.astype(np.int8)[index]],
+        "leader_epoch": lambda: found.leader_epoch[index],
+        "producer_id": lambda: found.producer_id[index],
+        "producer_epoch": lambda: found.producer_epoch[index],
+        "transactional": lambda: found.transactional[index],
+        "control": lambda: said.names[index],
+        "coordinator_epoch": lambda: pa.array(said.epochs[index], mask=said.epochs[index] < 0),
+    }
+
+
+def _filled(columns: dict[str, Callable[[], Any]], place: Row, schema: pa.Schema, count: int) -> pa.RecordBatch:
+    arrays = []
+    for field in schema:
+        if field.name in columns:
+            values = columns[field.name]()
+            array = values if isinstance(values, pa.Array) else pa.array(values)
+            arrays.append(array if array.type == field.type else array.cast(field.type))
+        else:
+            arrays.append(pa.repeat(pa.scalar(place.get(field.name), field.type), count))
+    return _record_batch(arrays, schema, count)
+
+
+def _record_batch(arrays: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))  # only counted
+
+
+# Magic 0 and 1, batch by batch ---------------------------------------------------------------------------------------
+
+
+def row_of(batch: Batch, place: Row) -> Row:
+    """The row of a batch of any magic."""
+    return place | {
+        "position": batch.position,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "records": batch.record_count,
+        "magic": batch.magic,
+        "codec": batch.codec,
+        "crc": batch.crc,
+        "size": batch.size,
+        "timestamp": batch.max_timestamp,
+        "timestamp_type": batch.timestamp_type,
+        "leader_epoch": batch.partition_leader_epoch,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "sequence": batch.base_sequence,
+        "transactional": batch.transactional,
+    }
+
+
+def record_rows(records: Iterable[Record], row: Row) -> Iterable[Row]:
+    """The rows of the records of a batch whose row is `row`."""
+    for record in records:
+        yield row | {
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "sequence": record.sequence,
+            "key": record.key,
+            "value": record.value,
+            "headers": [{"key": whole(header.key), "value": header.value} for header in record.headers],
+        }

@@ -1,0 +1,84 @@
+"""What the data sources share: their options, and how a job says what is wrong."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import json
+import os
+from collections.abc import Mapping
+
+from kafkawire.errors import KafkaWireError
+from kafkawire.logdir.names import is_uri
+
+FAILFAST = "FAILFAST"
+_MODES = ("PERMISSIVE", FAILFAST)
+#: Bytes of one part of a large file, by default.
+PART_BYTES = 32 << 20
+
+
+class SourceError(KafkaWireError):
+    """Damage, in mode FAILFAST."""
+
+
+class Options:
+    """The options of a data source, by lower-case name; an option that no source has is left to Spark.
+
+    Raises:
+        ValueError: an option has a value that it cannot have.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+        mode = self._given.get("mode", "PERMISSIVE").upper()
+        if mode not in _MODES:
+            raise ValueError(f"mode is PERMISSIVE or FAILFAST, not {mode}")
+        self.fail_fast = mode == FAILFAST
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of `load`; a glob stands for what it matches.
+
+        Raises:
+            ValueError: there is none. OSError: a glob matches nothing.
+        """
+        given = json.loads(self._given["paths"]) if "paths" in self._given else [self._given.get("path", "")]
+        paths = [local(path) for path in given if path]
+        if not paths:
+            raise ValueError("no path is given: load(path)")
+        return [found for path in paths for found in _matched(path)]
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """The value of an option that has a few; the first is the default."""
+        value = self._given.get(name.lower(), choices[0]).lower()
+        if value not in choices:
+            raise ValueError(f"{name} is {', '.join(choices[:-1])} or {choices[-1]}, not {value}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """An option that is true or false, false by default."""
+        return self.choice(name, ("false", "true")) == "true"
+
+    def number(self, name: str, default: int) -> int:
+        """An option that is a positive number."""
+        text = self._given.get(name.lower())
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and int(text)):
+            raise ValueError(f"{name} is a positive number, not {text}")
+        return int(text)
+
+
+def local(path: str) -> str:
+    """A path as this package takes it: `file:/logs` and `file:///logs` are on this machine."""
+    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:/") else path
+
+
+def _matched(path: str) -> list[str]:
+    """What a glob on this machine stands for; any other path is itself."""
+    if is_uri(path) or not glob.has_magic(path) or os.path.lexists(path):
+        return [path]
+    found = sorted(glob.glob(path))
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, "nothing matches", path)
+    return found

@@ -1,0 +1,260 @@
+"""What a task of `kafka_segment` reads, without a Spark session: parts, columns, filters, stores."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+import pyarrow as pa
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire import logdir
+from kafkawire.errors import RecordError
+from kafkawire.logdir.splits import ranges
+from kafkawire.records import Batch, Header, Record, build, build_marker
+from kafkawire.spark.segment_columns import BATCHES, RECORDS
+from kafkawire.spark.segments import Parts, SegmentReader
+from kafkawire.spark.sources import Options
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node" / "broker-1"
+OLD = Path(__file__).parents[1] / "logdir" / "data" / "kafka-2.8.2" / "data"
+
+Rows = list[dict[str, Any]]
+
+
+def reader(path: object, schema: pa.Schema | None = None, filters: Iterable[Filter] = (), **options: str) -> Any:
+    given = {"rows": "records", **options, "path": str(path)}
+    chosen = schema or (RECORDS if given["rows"] == "records" else BATCHES)
+    found = SegmentReader(from_arrow_schema(chosen), Options(given))
+    if filters:
+        assert list(found.pushFilters(list(filters))) == list(filters)
+    return found
+
+
+def rows(path: object, *arguments: Any, **options: str) -> Rows:
+    """All rows, by place; an error behind what it stands with."""
+    found = reader(path, *arguments, **options)
+    read = [row for task in found.partitions() for batch in found.read(task) for row in batch.to_pylist()]
+    return sorted(read, key=lambda row: (row.get("file", ""), row.get("position", 0), row.get("error") or "",
+                                         row.get("offset") or 0))  # fmt: skip
+
+
+def parts(path: object, **options: str) -> int:
+    return sum(len(task.parts) for task in reader(path, **options).partitions() if isinstance(task, Parts))
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A segment of every kind of batch, with damage of several kinds, and no index."""
+    folder = tmp_path_factory.mktemp("logs") / "orders-3"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(bytes(_damaged(_batches(400))))
+    return folder
+
+
+def _batches(count: int) -> Iterator[bytes]:
+    offset = 0
+    for number in range(count):
+        codec = ("none", "gzip", "snappy", "lz4", "zstd")[number % 5]
+        if number % 7 == 6:
+            data = build_marker(
+                "COMMIT" if number % 2 else "ABORT",
+                offset=offset,
+                timestamp=1000 + number,
+                producer_id=7,
+                producer_epoch=1,
+                coordinator_epoch=number,
+            )
+            offset += 1
+        else:
+            records = [
+                Record(b"k%d" % i, None if i == 2 else b"v" * number, timestamp=1000 + number,
+                       headers=(Header("h", b"x"), Header("\udcff", None)))
+                for i in range(number % 4 + 1)
+            ]  # fmt: skip
+            data = build(records, base_offset=offset, codec=codec, producer_id=number % 3, producer_epoch=1,
+                         base_sequence=number, transactional=bool(number % 2))  # fmt: skip
+            offset += len(records)
+        yield data
+
+
+def _damaged(found: Iterable[bytes]) -> bytearray:
+    data = bytearray()
+    for number, batch in enumerate(found):
+        changed = bytearray(batch)
+        if number % 50 == 20:
+            changed[-1] ^= 1  # its checksum is wrong
+        if number % 50 == 30:
+            changed[8:12] = (5000).to_bytes(4, "big")  # its length is
+        if number % 50 == 40:
+            changed[:8] = (1).to_bytes(8, "big")  # its offset goes back, and no checksum tells
+        data += changed
+    return data
+
+
+@pytest.mark.parametrize("kind", ["records", "batches", "headers"])
+@pytest.mark.parametrize("size", [1, 999, 4097, 20_001])
+def test_parts_give_the_same_rows(log: Path, size: int, kind: str) -> None:
+    whole = rows(log, rows=kind)
+    assert rows(log, rows=kind, maxPartBytes=str(size)) == whole
+    assert any(row["error"] for row in whole)
+
+
+def test_parts_of_what_a_broker_wrote() -> None:
+    """With indexes, and with batches of magic 0 and 1."""
+    for path in (EXAMPLES, OLD):
+        for kind in ("records", "batches"):
+            assert rows(path, rows=kind, maxPartBytes="500") == rows(path, rows=kind)
+        assert parts(path, maxPartBytes="500") > parts(path)
+
+
+def test_the_index_tells_where_parts_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    data, entries = bytearray(), bytearray()
+    for offset in range(300):
+        if offset % 10 == 9:
+            entries += offset.to_bytes(4, "big") + len(data).to_bytes(4, "big")
+        data += build([Record(b"k", b"v" * 400)], base_offset=offset)
+    (folder / f"{0:020}.log").write_bytes(data)
+    plain = logdir.open(folder).partitions[0].segments[0]
+    without = ranges(plain, 20_000)
+    (folder / f"{0:020}.index").write_bytes(entries)
+    assert ranges(plain, 20_000) == without
+    read: list[int] = []
+    original = logdir.FileSource.at
+
+    def at(self: Any, position: int, length: int) -> Any:
+        read.append(length)
+        return original(self, position, length)
+
+    monkeypatch.setattr(logdir.FileSource, "at", at)
+    assert ranges(plain, 20_000) == without
+    assert len(without) > 5
+    # An index that leads astray is not believed.
+    (folder / f"{0:020}.index").write_bytes(bytes(entries).replace((4).to_bytes(1, "big"), b"\x05"))
+    assert rows(folder, maxPartBytes="20000") == rows(folder)
+
+
+def test_rows_are_those_of_the_package() -> None:
+    for path in (EXAMPLES, OLD):
+        expected = []
+        for partition in logdir.open(path).partitions:
+            for file in partition.segments:
+                for batch in file.batches():
+                    assert isinstance(batch, Batch)
+                    control = batch.control
+                    for record in batch.records:
+                        expected.append((file.path, batch.position, record.offset, record.timestamp, record.key,
+                                         record.value, batch.producer_id, batch.timestamp_type,
+                                         control and control.name, control and control.coordinator_epoch))  # fmt: skip
+        names = ("file", "position", "offset", "timestamp", "key", "value", "producer_id", "timestamp_type", "control",
+                 "coordinator_epoch")  # fmt: skip
+        found = [tuple(row[name] for name in names) for row in rows(path)]
+        assert found == sorted(expected, key=lambda row: row[:3])
+        assert found
+
+
+def test_columns_that_are_asked_for(log: Path) -> None:
+    some = pa.schema([RECORDS.field(name) for name in ("value", "offset", "control")])
+    everything = sorted((row["offset"] or 0, row["value"] or b"") for row in rows(log))
+    assert sorted((row["offset"] or 0, row["value"] or b"") for row in rows(log, some)) == everything
+    found = reader(log, pa.schema([]))
+    assert sum(batch.num_rows for task in found.partitions() for batch in found.read(task)) == len(everything)
+
+
+@pytest.mark.parametrize(
+    ("filters", "wanted"),
+    [
+        ([GreaterThan(("offset",), 100), LessThanOrEqual(("offset",), 300)], lambda row: 100 < row["offset"] <= 300),
+        ([In(("offset",), (5, 77))], lambda row: row["offset"] in (5, 77)),
+        ([EqualTo(("producer_id",), 2)], lambda row: row["producer_id"] == 2),
+        ([GreaterThanOrEqual(("timestamp",), 1200)], lambda row: row["timestamp"] >= 1200),
+        ([LessThan(("timestamp",), 1200)], lambda row: row["timestamp"] < 1200),
+        ([EqualTo(("topic",), "payments")], lambda row: False),
+        ([EqualTo(("partition",), 3), EqualTo(("key",), b"k1")], lambda row: True),
+    ],
+)
+def test_filters_spare_work_and_lose_nothing(log: Path, filters: list[Filter], wanted: Any) -> None:
+    """Spark evaluates filters again: more rows may come, none may be missing."""
+    whole = [row for row in rows(log) if row["error"] is None]
+    found = [row for row in rows(log, None, filters) if row["error"] is None]
+    assert [row for row in found if wanted(row)] == [row for row in whole if wanted(row)]
+    if filters[0].attribute != ("timestamp",) and len(filters) == 1:  # type: ignore[attr-defined]
+        assert len(found) < len(whole) / 2
+
+
+def test_filters_choose_segments(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for base in (0, 10, 20):
+        (folder / f"{base:020}.log").write_bytes(build([Record(b"k", b"v")], base_offset=base))
+    assert parts(folder) == 3
+    found = reader(folder, None, [EqualTo(("offset",), 10)])
+    assert [part.file.offset for task in found.partitions() for part in task.parts] == [10]
+
+
+def test_a_malformed_marker_is_a_row_and_damage(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    malformed = bytearray(build([Record(b"\x00", b"")], producer_id=1))
+    malformed[22] |= 0x20  # control
+    marker = build_marker("COMMIT", offset=1, timestamp=5, producer_id=1, producer_epoch=0, coordinator_epoch=2)
+    (folder / f"{0:020}.log").write_bytes(_with_checksum(malformed) + marker)
+    said = [(row["control"], row["coordinator_epoch"]) for row in rows(folder, rows="batches")]
+    assert said == [("MALFORMED", None), ("COMMIT", 2)]
+
+
+def test_files_that_are_gone(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "orders-0", tmp_path / "orders-0")
+    found = reader(tmp_path)
+    tasks = found.partitions()
+    shutil.rmtree(tmp_path / "orders-0")
+    (row,) = [row for task in tasks for batch in found.read(task) for row in batch.to_pylist()]
+    assert row["error"].startswith("unreadable: No such file")
+    assert row["topic"] == "orders"
+
+
+def test_globs_and_uris() -> None:
+    expected = rows(EXAMPLES / "orders-0") + rows(EXAMPLES / "orders-1")
+    assert rows(EXAMPLES / "orders-*") == expected
+    (uri,) = {row["file"].rpartition("/orders")[0] for row in rows(EXAMPLES.as_uri()) if row["topic"] == "orders"}
+    assert uri == str(EXAMPLES)
+    with pytest.raises(OSError, match="nothing matches"):
+        reader(EXAMPLES / "no-*").partitions()
+
+
+def test_options_that_are_none() -> None:
+    with pytest.raises(ValueError, match="maxPartBytes is a positive number, not big"):
+        reader(EXAMPLES, maxPartBytes="big")
+    with pytest.raises(ValueError, match="no path is given"):
+        reader("").partitions()
+
+
+def test_records_that_cannot_be_read(tmp_path: Path) -> None:
+    """The records before the malformed one are rows, and so is what is wrong."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    good = build([Record(b"a", b"1"), Record(b"b", b"2")])
+    bad = bytearray(good)
+    bad[-3] = 0x7E  # the length of the last value
+    (folder / f"{0:020}.log").write_bytes(_with_checksum(bad))
+    (batch,) = logdir.open(folder).partitions[0]
+    with pytest.raises(RecordError):
+        list(batch.records)
+    found = rows(folder)
+    assert [(row["key"], (row["error"] or "")[:11]) for row in found] == [(b"a", ""), (None, "bad_records")]
+
+
+def _with_checksum(data: bytearray) -> bytes:
+    import crc32c
+
+    data[17:21] = crc32c.crc32c(data[21:]).to_bytes(4, "big")
+    return bytes(data)
