@@ -77,6 +77,13 @@ def uuid_text(value: UUID) -> str:
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 
+def tag_defaults(cls: type[Message], layout: Layout) -> list[Any]:
+    """The JSON form of the defaults of a layout's tagged fields, in its order of them."""
+    writer = _Writer(cls, cls.codec.table.first_version, unknown_tags=True)
+    defaults = cls.codec.classes[layout.struct].__struct_defaults__
+    return [writer.value(tag.code, tag.arg, defaults[tag.slot]) for tag in layout.tags]
+
+
 def _layout(cls: type[Message], version: int) -> Layout:
     if version not in cls.spec.valid_versions:
         raise UnsupportedVersionError(cls.spec.name, version, cls.spec.valid_versions)

@@ -8,6 +8,7 @@
 mod codec;
 mod columns;
 mod cursor;
+mod json;
 mod layout;
 mod records;
 mod rows;
@@ -20,6 +21,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<codec::Codec>()?;
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<columns::WalkedColumns>()?;
+    module.add_class::<json::MessageText>()?;
     records::register(module)?;
     rows::register(module)?;
     Ok(())

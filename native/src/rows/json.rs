@@ -92,7 +92,7 @@ fn text(out: &mut Vec<u8>, text: &str, printable: &[u8]) -> Read<()> {
 }
 
 /// `\u0000`, as UTF-16: two of them for a character beyond the first 2^16.
-fn escape(out: &mut Vec<u8>, char: char) {
+pub fn escape(out: &mut Vec<u8>, char: char) {
     for unit in char.encode_utf16(&mut [0; 2]) {
         out.extend_from_slice(b"\\u");
         for shift in [12, 8, 4, 0] {
@@ -102,7 +102,7 @@ fn escape(out: &mut Vec<u8>, char: char) {
 }
 
 /// How many bytes at the beginning are ASCII that is written as it is.
-fn plain_prefix(data: &[u8]) -> usize {
+pub fn plain_prefix(data: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\' || byte >= 0x7f;
     let mut plain = 0;
     // Whole chunks without a branch inside, which the compiler turns into vector instructions.

@@ -1,7 +1,7 @@
 //! Rows as lines of JSON: what `msgspec.json.encode` makes of the rows in `kafkawire.rows`, without making the rows.
 
 mod fields;
-mod json;
+pub mod json;
 mod writer;
 
 use numpy::{PyArray1, PyReadonlyArray1};

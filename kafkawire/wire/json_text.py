@@ -1,0 +1,53 @@
+"""Messages as JSON text, straight from their bytes: what `to_json` gives, encoded, without a message or a dict between.
+
+Only the native engine writes it. What it refuses (bytes that are no such message, strings that are not UTF-8, floats
+with many digits) goes the way of `decode` and `to_json`, which also explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kafkawire.errors import EncodeError
+from kafkawire.wire.backend import native
+from kafkawire.wire.json_form import tag_defaults
+from kafkawire.wire.layout import INT16, struct_cost
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+    from kafkawire.wire.spec import Field
+
+
+def text_writer(
+    cls: type[Message],
+    *,
+    counted: Callable[[Field], bool] = lambda field: False,
+    header_version: Callable[[int], int] = lambda version: 0,
+) -> Any | None:
+    """The writer of a message (`_native.MessageText`); None where there is none.
+
+    Args:
+        counted: says of an int16 that its values other than 0 are to be counted, wherever it is in the message.
+        header_version: the version of the header in a frame, for a version of the message.
+    """
+    if native is None:
+        return None
+    codec = cls.codec
+    fields = [
+        [(field.json_name, field.type == "int16" and field.kind == INT16 and counted(field)) for field in spec.fields]
+        for spec in (struct.spec for struct in codec.classes)
+    ]
+    try:
+        shapes = [
+            (
+                struct_cost(layout, len(fields[layout.struct]) + 1),
+                [msgspec.json.encode(default) for default in tag_defaults(cls, layout)],
+            )
+            for layout in codec.table.layouts
+        ]
+        return native.MessageText(codec.table, fields, shapes, bytes(map(header_version, cls.spec.valid_versions)))
+    except (ValueError, EncodeError):
+        return None

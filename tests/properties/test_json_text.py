@@ -1,0 +1,86 @@
+"""JSON text that the native engine writes from bytes, against `to_json` of the message: every message and version."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from engines import NATIVE
+from hypothesis import strategies as st
+from strategies import for_all, messages
+
+import kafkawire
+from kafkawire.errors import DecodeError
+from kafkawire.wire.json_form import to_json
+from kafkawire.wire.json_text import text_writer
+from kafkawire.wire.message import Message
+
+pytestmark = pytest.mark.skipif(not NATIVE or kafkawire.backend == "python", reason="the native engine is not in use")
+
+#: How a value's bytes are changed: not at all, a byte replaced, cut, or lengthened.
+_CHANGES = st.tuples(st.sampled_from(["no", "no", "byte", "cut", "more"]), st.integers(0, 1 << 20), st.integers(0, 255))
+
+
+@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+def test_text_is_that_of_the_json_form(name: str) -> None:
+    cls: type[Message] = getattr(kafkawire.messages, name)
+    writer = text_writer(cls, counted=lambda field: field.name.endswith("ErrorCode"))
+    assert writer is not None
+    for version in cls.spec.valid_versions:
+        given = st.tuples(messages(cls, version), _CHANGES)
+        for_all(given, 0.1, f"{name} {version} text", partial(check, cls, version, writer))
+
+
+def check(cls: type[Message], version: int, writer: Any, given: tuple[Any, tuple[str, int, int]]) -> None:
+    value, (change, place, byte) = given
+    data = value.encode(version)
+    if change == "byte" and data:
+        at = place % len(data)
+        data = data[:at] + bytes([byte]) + data[at + 1 :]
+    elif change == "cut":
+        data = data[: place % (len(data) + 1)]
+    elif change == "more":
+        data += bytes([byte])
+    text = writer.body(data, version, True)
+    found = writer.response(bytes(4) + data, version, False, True)  # the writer was told of headers of 4 bytes
+    try:
+        message = cls.decode(data, version)
+    except DecodeError:
+        assert text is None
+        assert found is None
+        return
+    expected = to_json(message, version, unknown_tags=True)
+    if text is None:
+        assert holds_what_is_refused(expected) or change == "byte"
+    else:
+        assert text == msgspec.json.encode(expected)
+    if found is not None:
+        assert (found[0], found[1] or {}) == (None, counted(message))
+
+
+def holds_what_is_refused(value: Any) -> bool:
+    """Whether a JSON value has a string that is no UTF-8, or a float that is written by Python."""
+    if isinstance(value, dict):
+        return any(map(holds_what_is_refused, value.values()))
+    if isinstance(value, list):
+        return any(map(holds_what_is_refused, value))
+    if isinstance(value, str):
+        return any("\udc80" <= char <= "\udcff" for char in value)
+    return isinstance(value, float) and not (value.is_integer() and abs(value) < 1e15)
+
+
+def counted(value: Any) -> Counter[int]:
+    """Non-zero values of all fields that are called an error code."""
+    found: Counter[int] = Counter()
+    for field in value.spec.fields:
+        item = getattr(value, field.attribute)
+        if field.name.endswith("ErrorCode") and field.type == "int16":
+            found[item] += 1
+        elif field.struct is not None and item is not None:
+            for struct in item if field.is_array else (item,):
+                found += counted(struct)
+    del found[0]
+    return found
