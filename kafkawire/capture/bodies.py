@@ -18,7 +18,7 @@ from kafkawire.wire.json_form import to_json
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message, Struct
-    from kafkawire.wire.spec import StructSpec
+    from kafkawire.wire.spec import Field, StructSpec
 
 #: message -> JSON paths of fields that let their reader in, or that carry whole messages which may (Envelope)
 SECRETS = {
@@ -45,6 +45,11 @@ CONFIGS = {
 def may_hold_secrets(name: str) -> bool:
     """Whether messages of that name may hold what `body_json` would hide."""
     return name in SECRETS or name in CONFIGS
+
+
+def holds_records(cls: type[Message]) -> bool:
+    """Whether the message has fields of record batches."""
+    return any(_records_paths(cls.spec))
 
 
 def body_json(
@@ -118,6 +123,11 @@ def _count_errors(struct: Struct, found: Counter[int]) -> None:
                 _count_errors(element, found)
 
 
+def is_error_code(field: Field) -> bool:
+    """Whether the field is one of those that `errors` counts."""
+    return field.name.endswith("ErrorCode") and field.type == "int16"
+
+
 _plans: dict[type[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
 
@@ -125,7 +135,7 @@ def _plan(cls: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes of a struct that are error codes, and those that hold structs with some in them."""
     plan = _plans.get(cls)
     if plan is None:
-        codes = tuple(f.attribute for f in cls.spec.fields if f.name.endswith("ErrorCode") and f.type == "int16")
+        codes = tuple(f.attribute for f in cls.spec.fields if is_error_code(f))
         nested = tuple(f.attribute for f in cls.spec.fields if f.struct is not None and any(_plan(f.struct)))
         plan = _plans[cls] = (codes, nested)
     return plan

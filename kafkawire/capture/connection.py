@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kafkawire.capture import recognize
-from kafkawire.capture.matched import Options
 from kafkawire.capture.matcher import Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, Segment, endpoint
+from kafkawire.capture.reading import Reading
 from kafkawire.capture.recognize import Look, Looks
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Side
@@ -35,7 +35,7 @@ class Connection:
         bytes: data in its packets, what came again too.
     """
 
-    def __init__(self, number: int, file: str, segment: Segment, sequencer: Sequencer, options: Options) -> None:
+    def __init__(self, number: int, file: str, segment: Segment, sequencer: Sequencer, reading: Reading) -> None:
         self.number = number
         self.verdict = UNDECIDED
         self.bytes = 0
@@ -43,7 +43,7 @@ class Connection:
         self._endpoints = (segment.source, segment.destination)
         self._sides = (Side(), Side())
         self._sequencer = sequencer
-        self._options = options
+        self._reading = reading
         self._opener: int | None = None  # the side that sent the SYN
         self._client = 0  # the side that sends requests, once the verdict is KAFKA
         self._matcher: Matcher | None = None
@@ -188,13 +188,13 @@ class Connection:
         if offset is not None:
             self.verdict = KAFKA
             self._client = index
-            row = self._options.row(
+            row = self._reading.options.row(
                 file=self._file,
                 connection=self.number,
                 client=endpoint(self._endpoints[index]),
                 broker=endpoint(self._endpoints[1 - index]),
             )
-            self._matcher = Matcher(row, self._sequencer, self._options)
+            self._matcher = Matcher(row, self._sequencer, self._reading)
             for trouble in self._unsaid:
                 self._trouble(*trouble)
         elif any(len(side.loose) + side.skipped > MAX_LOOSE_BYTES for side in self._sides):

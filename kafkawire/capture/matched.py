@@ -34,9 +34,13 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What rows show; see `capture.read`. `keep`: messages and frames are kept until the exchange comes out."""
+    """What rows show; see `capture.read`. `keep`: messages and frames are kept until the exchange comes out.
+
+    `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once.
+    """
 
     body: bool = False
+    text: bool = False
     records: bool = False
     payloads: bool = True
     show_secrets: bool = False

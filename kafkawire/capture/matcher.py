@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
 
-from kafkawire.capture import bodies, recognize
-from kafkawire.capture.matched import Matched, Options
+from kafkawire.capture import recognize
+from kafkawire.capture.matched import Matched
+from kafkawire.capture.reading import Reading
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.capture.side import Frame
-from kafkawire.frames import Request, Response, UndecodedRequest, UndecodedResponse, decode_request, decode_response
-from kafkawire.kafka_api_keys import api_name
-from kafkawire.rows import Exchange, Json
+from kafkawire.frames import Response, decode_response
+from kafkawire.rows import Exchange
 
-_PRODUCE, _SASL_HANDSHAKE = 0, 17
+_SASL_HANDSHAKE = 17
 
 NO_RESPONSE = "no response was captured"
 NO_REQUEST = "its request was not captured"
@@ -42,11 +43,12 @@ class Matcher:
         outstanding: requests without a response yet, by correlation id, oldest first.
     """
 
-    def __init__(self, row: Exchange, sequencer: Sequencer, options: Options) -> None:
+    def __init__(self, row: Exchange, sequencer: Sequencer, reading: Reading) -> None:
         self.outstanding: dict[int, Pending] = {}
         self._row = row  # what all rows of the connection have in common
         self._sequencer = sequencer
-        self._options = options
+        self._options = reading.options
+        self._reading = reading
         self._early: dict[int, tuple[Ticket, Frame]] = {}
         self._raw_tokens = False  # SaslHandshake v0: what follows are tokens without headers
         self._tokens: list[Pending] = []
@@ -54,38 +56,39 @@ class Matcher:
     def request(self, frame: Frame) -> None:
         """A frame from the client."""
         ticket = self._sequencer.ticket(frame.packet)
+        if self._raw_tokens and not self._is_request(frame):
+            row = replace(self._begun(frame), problem=TOKEN)
+            self._tokens.append(Pending(ticket, Matched(row=row), None, 0))
+            return
+        asked = self._reading.request(frame.data)
         row = replace(
+            self._begun(frame),
+            api=asked.api,
+            api_key=asked.api_key,
+            version=asked.version,
+            correlation_id=asked.correlation_id,
+            client_id=asked.client_id,
+            problem=asked.problem,
+            request=asked.body,
+        )
+        half = Matched(row=row)
+        if self._options.keep:
+            half = Matched(row=row, request=asked.message, request_frame=frame.data)
+        self._raw_tokens = asked.api_key == _SASL_HANDSHAKE and asked.version == 0
+        if asked.silent or asked.correlation_id is None or asked.version is None:
+            self._close(ticket, half)
+            return
+        self._wait(asked.correlation_id, Pending(ticket, half, asked.api_key, asked.version))
+
+    def _begun(self, frame: Frame) -> Exchange:
+        """A row with what the packets say of a request."""
+        return replace(
             self._row,
             time=iso_time(frame.time_ns),
             time_ns=frame.time_ns,
             packet=frame.packet,
             request_bytes=len(frame.data),
         )
-        if self._raw_tokens and not self._is_request(frame):
-            self._tokens.append(Pending(ticket, Matched(row=replace(row, problem=TOKEN)), None, 0))
-            return
-        found = decode_request(frame.data, copy=False)
-        row = replace(
-            row,
-            api=None if found.api_key is None else api_name(found.api_key),
-            api_key=found.api_key,
-            version=found.version,
-            correlation_id=found.correlation_id,
-            client_id=found.client_id,
-            problem=None if isinstance(found, Request) else f"request: {found.reason}",
-            **self._shown("request", found),
-        )
-        half = Matched(row=row)
-        if self._options.keep:
-            half = Matched(row=row, request=found.body, request_frame=frame.data)
-        self._raw_tokens = found.api_key == _SASL_HANDSHAKE and found.version == 0
-        if found.api_key == _PRODUCE and found.body is not None and found.body.acks == 0:
-            self._close(ticket, half)  # is never answered
-            return
-        if row.correlation_id is None or row.version is None:
-            self._close(ticket, half)
-            return
-        self._wait(row.correlation_id, Pending(ticket, half, row.api_key, row.version))
 
     def response(self, frame: Frame) -> None:
         """A frame from the broker."""
@@ -145,16 +148,18 @@ class Matcher:
 
     def _complete(self, pending: Pending, frame: Frame) -> None:
         row = self._answered(pending.half.row, frame)
-        body = None
+        message = None
         if pending.api_key is not None:
-            found = decode_response(frame.data, api_key=pending.api_key, version=pending.version, copy=False)
-            body = found.body
-            if body is not None:
-                row = replace(row, errors=bodies.errors(body), **self._shown("response", found))
-            if isinstance(found, UndecodedResponse):
-                row = replace(row, problem=_joined(row.problem, f"response: {found.reason}"))
-        kept = {"response": body, "response_frame": frame.data} if self._options.keep else {}
-        self._close(pending.ticket, replace(pending.half, row=row, **kept))
+            found = self._reading.response(frame.data, pending.api_key, pending.version)
+            message = found.message
+            row = replace(row, errors=found.errors, response=found.body)
+            if found.problem is not None:
+                row = replace(row, problem=_joined(row.problem, found.problem))
+        if self._options.keep:
+            half = replace(pending.half, row=row, response=message, response_frame=frame.data)
+        else:
+            half = Matched(row=row)
+        self._close(pending.ticket, half)
 
     def _answered(self, row: Exchange, frame: Frame) -> Exchange:
         latency = None if row.time_ns is None else round((frame.time_ns - row.time_ns) / 1e6, 6)
@@ -178,19 +183,6 @@ class Matcher:
             row = replace(self._answered(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
             self._close(ticket, Matched(row=row, response_frame=frame.data if self._options.keep else None))
 
-    def _shown(self, name: str, found: Request | UndecodedRequest | Response | UndecodedResponse) -> dict[str, Json]:
-        """The field of a row that shows a body, where bodies are asked for and there is one."""
-        if not self._options.body or found.body is None or found.version is None:
-            return {}
-        shown = bodies.body_json(
-            found.body,
-            found.version,
-            show_secrets=self._options.show_secrets,
-            decode_records=self._options.records,
-            payloads=self._options.payloads,
-        )
-        return {name: shown}
-
     def _close(self, ticket: Ticket, matched: Matched) -> None:
         # What messages and bodies weigh in memory is a multiple of their bytes on the wire.
         row = matched.row
@@ -201,8 +193,14 @@ class Matcher:
 def iso_time(time_ns: int) -> str | None:
     """Epoch nanoseconds as ISO 8601 in UTC, to the microsecond; None where no calendar reaches."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
+    second = _iso_second(seconds)
+    return None if second is None else f"{second}.{rest // 1000:06d}Z"
+
+
+@lru_cache(maxsize=64)
+def _iso_second(seconds: int) -> str | None:
     try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
         return None
 

@@ -16,6 +16,7 @@ from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matched import Matched, Options
 from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, transport
 from kafkawire.capture.packets import Packet, read_packets
+from kafkawire.capture.reading import Reading
 from kafkawire.capture.selection import Selection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.errors import CaptureError
@@ -71,6 +72,7 @@ class Exchanges:
         self._packets = packets(self._unread)
         self._file = file
         self._options = options
+        self._reading = Reading(options)
         self._sequencer = Sequencer()
         self._fragments = Fragments()
         self._connections: dict[tuple[tuple[bytes, int], tuple[bytes, int]], Connection] = {}
@@ -132,7 +134,7 @@ class Exchanges:
                 return  # the last acknowledgments of a connection that is over
             self._ended.pop(key, None)
             self._opened += 1
-            connection = Connection(self._opened, self._file, segment, self._sequencer, self._options)
+            connection = Connection(self._opened, self._file, segment, self._sequencer, self._reading)
             self._connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
         if connection.ended:
@@ -172,6 +174,7 @@ def read(
     file: str | os.PathLike[str] | Readable,
     *,
     body: bool = False,
+    text: bool = False,
     records: bool = False,
     payloads: bool = True,
     show_secrets: bool = False,
@@ -184,6 +187,7 @@ def read(
     Args:
         file: a path, or a binary file that is open for reading (buffered), such as standard input.
         body: whole messages as JSON, in `request` and `response`.
+        text: bodies may be JSON text (`msgspec.Raw`), which is faster where rows are encoded as JSON.
         records: record batches in bodies decoded, instead of as base64.
         payloads: without, record batches in bodies are left out.
         show_secrets: passwords, tokens and keys in bodies as they are, instead of `[redacted]`.
@@ -194,7 +198,7 @@ def read(
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
     """
-    options = Options(body, records, payloads, show_secrets, keep or selection.looks_inside)
+    options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside)
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
         return Exchanges(lambda unread: _packets_of(path, follow, unread), path, options, selection)

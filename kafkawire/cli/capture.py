@@ -90,6 +90,7 @@ def capture(
     )
     frames = None if frames_out is None else FrameFiles(frames_out, show_secrets=show_secrets)
     outcome = Outcome()
+    text = output.takes_lines(format, to)
 
     def exchanges() -> Iterator[Matched]:
         from kafkawire.capture import read
@@ -104,6 +105,7 @@ def capture(
                 found = read(
                     source,
                     body=body,
+                    text=text,
                     records=records,
                     payloads=not no_payloads,
                     show_secrets=show_secrets,

@@ -98,7 +98,7 @@ def decode_request(frame: Frame, *, copy: bool = True) -> Request | UndecodedReq
     if len(frame) < _HEADER_START.size:
         return UndecodedRequest(bytes(frame), f"{len(frame)} bytes, too few for a request header")
     api_key, version, correlation_id = _HEADER_START.unpack_from(frame)
-    message = _message(api_key, "request")
+    message = message_of(api_key, "request")
     if message is None:
         reason = f"no request is known with api key {api_key}"
         return UndecodedRequest(bytes(frame), reason, api_key, version, correlation_id, _client_id(frame))
@@ -122,7 +122,7 @@ def decode_response(frame: Frame, *, api_key: int, version: int, copy: bool = Tr
     if len(frame) < 4:
         return UndecodedResponse(bytes(frame), f"{len(frame)} bytes, too few for a response header")
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-    message = _message(api_key, "response")
+    message = message_of(api_key, "response")
     if message is None:
         return UndecodedResponse(bytes(frame), f"no response is known with api key {api_key}", correlation_id)
     body = None
@@ -189,7 +189,8 @@ def _client_id(frame: Frame) -> str | None:
 
 
 @cache
-def _message(api_key: int, kind: str) -> type[Message] | None:
+def message_of(api_key: int, kind: str) -> type[Message] | None:
+    """The request or response (`kind`) of an api key; None where none is known."""
     try:
         return lookup(api_key=api_key, kind=kind, family="rpc")
     except LookupError:
