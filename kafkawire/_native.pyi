@@ -24,6 +24,21 @@ class Codec:
     def encode(self, value: Any, version: int, /) -> bytes | None: ...
 
 @final
+class MessageText:
+    """Writes the JSON form of one message as text, for `kafkawire.wire.json_text`."""
+
+    def __init__(
+        self, table: Table, fields: list[list[tuple[str, bool]]], shapes: list[tuple[int, list[bytes]]], headers: bytes
+    ) -> None: ...
+    def body(self, data: bytes, version: int, payloads: bool) -> bytes | None: ...
+    def request(
+        self, frame: bytes, text: bool, payloads: bool
+    ) -> tuple[int, int, str | None, bytes | None, dict[int, int] | None] | None: ...
+    def response(
+        self, frame: bytes, version: int, text: bool, payloads: bool
+    ) -> tuple[bytes | None, dict[int, int] | None] | None: ...
+
+@final
 class ColumnPlan:
     """A plan of `kafkawire.wire.columns`, ready to be executed."""
 

@@ -138,7 +138,7 @@ class Reading:
         self._requests[key] = found
         return found
 
-    def _response_writer(self, api_key: int) -> Any:
+    def _response_writer(self, api_key: int) -> Any | None:
         cls = message_of(api_key, "response")
         found = None
         if cls is not None and self._is_shown_whole(cls):

@@ -48,6 +48,9 @@ def text_writer(
             )
             for layout in codec.table.layouts
         ]
-        return native.MessageText(codec.table, fields, shapes, bytes(map(header_version, cls.spec.valid_versions)))
+        writer: Any = native.MessageText(
+            codec.table, fields, shapes, bytes(map(header_version, cls.spec.valid_versions))
+        )
+        return writer
     except (ValueError, EncodeError):
         return None

@@ -89,6 +89,11 @@ enum Text {
 }
 
 type Body<'py> = (Option<Bound<'py, PyBytes>>, Counts);
+type Object<'py, T> = Option<Bound<'py, T>>;
+/// Version, correlation id, client id, JSON of the body, counts.
+type Asked<'py> = Option<(i16, i32, Object<'py, PyString>, Object<'py, PyBytes>, Object<'py, PyDict>)>;
+/// JSON of the body, counts.
+type Answered<'py> = Option<(Object<'py, PyBytes>, Object<'py, PyDict>)>;
 
 /// Writes one message in all its versions.
 #[pyclass(frozen, module = "kafkawire._native")]
@@ -142,15 +147,7 @@ impl MessageText {
 
     /// What a request's frame holds: version, correlation id, client id, JSON of the body and counts; None where Python
     /// must answer.
-    #[allow(clippy::type_complexity)]
-    fn request<'py>(
-        &self,
-        py: Python<'py>,
-        frame: &[u8],
-        text: bool,
-        payloads: bool,
-    ) -> PyResult<Option<(i16, i32, Option<Bound<'py, PyString>>, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyDict>>)>>
-    {
+    fn request<'py>(&self, py: Python<'py>, frame: &[u8], text: bool, payloads: bool) -> PyResult<Asked<'py>> {
         let Some(version) = frame::version(frame) else { return Ok(None) };
         let Some((root, header)) = self.root(i64::from(version)) else { return Ok(None) };
         let Ok(head) = frame::request(frame, header) else { return Ok(None) };
@@ -160,7 +157,6 @@ impl MessageText {
     }
 
     /// What a response's frame holds: JSON of the body and counts; None where Python must answer.
-    #[allow(clippy::type_complexity)]
     fn response<'py>(
         &self,
         py: Python<'py>,
@@ -168,7 +164,7 @@ impl MessageText {
         version: i64,
         text: bool,
         payloads: bool,
-    ) -> PyResult<Option<(Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyDict>>)>> {
+    ) -> PyResult<Answered<'py>> {
         let Some((root, header)) = self.root(version) else { return Ok(None) };
         let Ok(rest) = frame::response(frame, header) else { return Ok(None) };
         let Ok((body, counts)) = self.plan.written(py, rest, root, of(text, payloads)) else { return Ok(None) };
