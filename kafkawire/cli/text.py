@@ -52,8 +52,16 @@ def json_bytes(value: Any, *, indent: int | None = None, ascii_only: bool = Fals
         else:
             return encoded if encoded.isascii() and b"\x7f" not in encoded else _json_escaped(encoded.decode()).encode()
     separators = (",", ": ") if indent else (",", ":")
-    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=ascii_only, indent=indent, separators=separators)
+    plain = msgspec.to_builtins(value, enc_hook=_decoded)
+    text = json.dumps(plain, ensure_ascii=ascii_only, indent=indent, separators=separators)
     return _json_escaped(text).encode()
+
+
+def _decoded(value: Any) -> Any:
+    """JSON text inside of a value (`msgspec.Raw`), which `to_builtins` does not know, as a value."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    raise TypeError(f"{type(value).__name__} is not written as JSON")
 
 
 def _json_escaped(text: str) -> str:
