@@ -24,6 +24,8 @@ UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
 #: How many outstanding requests are looked for the response of, when it is not known where one begins.
 _MOST_IDS = 64
 _MOST_UNSAID = 16
+#: How often frames are looked for in the rest of a direction.
+_MOST_HIDDEN = 16
 
 
 class Connection:
@@ -32,13 +34,13 @@ class Connection:
     Attributes:
         number: from 1, in the order in which connections appear.
         verdict: `undecided`, `kafka`, `tls` or `other`.
-        bytes: data in its packets, what came again too.
+        bytes: data in its packets, what came again too; `cut`: of those, what the capture left out.
     """
 
     def __init__(self, number: int, file: str, segment: Segment, sequencer: Sequencer, reading: Reading) -> None:
         self.number = number
         self.verdict = UNDECIDED
-        self.bytes = 0
+        self.bytes = self.cut = 0
         self._file = file
         self._endpoints = (segment.source, segment.destination)
         self._sides = (Side(), Side())
@@ -60,6 +62,11 @@ class Connection:
         )
 
     @property
+    def repeated(self) -> int:
+        """Bytes that came again."""
+        return sum(side.stream.repeated for side in self._sides)
+
+    @property
     def ended(self) -> bool:
         """Whether both ends have said all that they had to say."""
         return all(side.stream.complete for side in self._sides)
@@ -67,6 +74,7 @@ class Connection:
     def process(self, segment: Segment, packet: int, time_ns: int) -> None:
         """One segment of either direction."""
         self.bytes += len(segment.payload) + segment.missing
+        self.cut += segment.missing
         if self.verdict in (TLS, OTHER):
             return
         self._now = (packet, time_ns)
@@ -99,16 +107,28 @@ class Connection:
             side.look_again()
             self._advance(index, self._found(index))
         if self._matcher is not None:
-            for index, side in enumerate(self._sides):
-                first = side.first_unframed or self._now
-                if side.unframed and side.synchronized:
-                    self._trouble(index, f"{_bytes(side.unframed)} of a frame that is not whole", *first)
-                elif side.unframed + side.skipped:
-                    self._trouble(
-                        index, f"{_bytes(side.unframed + side.skipped)} that belong to no known frame", *first
-                    )
+            for index in (0, 1):
+                self._rest(index)
             self._matcher.finish()
         self._release()
+
+    def _rest(self, index: int) -> None:
+        """The bytes that are left at the end: a frame that lacks some, or whose size was wrong and hides others."""
+        side = self._sides[index]
+        if side.stream.early:
+            self._trouble(index, f"{_bytes(side.stream.early)} from before the first ones captured", *self._now)
+        for _ in range(_MOST_HIDDEN):
+            if not (side.synchronized and side.unframed):
+                break
+            cut, first = side.unframed, side.first_unframed or self._now
+            side.lose()
+            frames = self._found(index)
+            if frames is None:
+                self._trouble(index, f"{_bytes(cut)} of a frame that is not whole", *first)
+                return
+            self._advance(index, frames)
+        if left := side.unframed + side.skipped:
+            self._trouble(index, f"{_bytes(left)} that belong to no known frame", *(side.first_unframed or self._now))
 
     def _sender(self, segment: Segment) -> int:
         return 0 if segment.source == self._endpoints[0] else 1

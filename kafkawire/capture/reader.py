@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kafkawire.capture.connection import Connection
+from kafkawire.capture.connection import KAFKA, Connection
 from kafkawire.capture.damage import Unread
 from kafkawire.capture.files import Following, Readable
 from kafkawire.capture.fragments import Fragment, Fragments
@@ -40,6 +40,8 @@ class Summary(msgspec.Struct):
         packets: in the file. `skipped`: those that hold no TCP segment that could be read, by reason.
         connections: TCP connections by what they carry: `kafka`, `tls`, `other`, `undecided` (too little was captured);
             `bytes`: data in their packets, what came again too.
+        repeated, cut: of Kafka's connections, bytes that came again, and that the capture left out of packets. All
+            others are in frames, each in one exchange, or told in a `problem`.
         exchanges: all, and `selected` those that were asked for.
         problems: what could not be decoded, or is missing, and how often; `hidden`: the same of what was not selected.
         damage: why the file, or a part of it, could not be read; the first of such reasons. `unread`: bytes of those
@@ -50,6 +52,8 @@ class Summary(msgspec.Struct):
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
     connections: Counter[str] = msgspec.field(default_factory=Counter)
     bytes: Counter[str] = msgspec.field(default_factory=Counter)
+    repeated: int = 0
+    cut: int = 0
     exchanges: int = 0
     selected: int = 0
     problems: Counter[str] = msgspec.field(default_factory=Counter)
@@ -149,6 +153,9 @@ class Exchanges:
         connection.finish()
         self.summary.connections[connection.verdict] += 1
         self.summary.bytes[connection.verdict] += connection.bytes
+        if connection.verdict == KAFKA:
+            self.summary.repeated += connection.repeated
+            self.summary.cut += connection.cut
 
     def _ready(self) -> Iterator[Matched]:
         for matched in self._sequencer.ready():

@@ -50,9 +50,16 @@ Event = Chunk | Gap | Conflict
 
 
 class Stream:
-    """One direction of a connection. Positions count bytes from the first one seen, however the sequence wraps."""
+    """One direction of a connection. Positions count bytes from the first one seen, however the sequence wraps.
+
+    Attributes:
+        repeated: bytes that were dropped since they had been there before.
+        early: bytes that were dropped since they belong before the first one seen.
+    """
 
     def __init__(self, max_held_bytes: int = MAX_HELD_BYTES) -> None:
+        self.repeated = 0
+        self.early = 0
         self._first: int | None = None  # sequence number of position 0
         self._next = 0
         self._held: dict[int, Chunk] = {}  # by position
@@ -118,6 +125,7 @@ class Stream:
             return
         if position < self._next:
             yield from self._compared(position, Chunk(data, packet, time_ns))
+            self._dropped(position, len(data))
         if position + len(data) > self._next:
             yield self._in_order(Chunk(data[self._next - position :], packet, time_ns))
             yield from self._drain()
@@ -159,6 +167,14 @@ class Stream:
         self._recent = (self._recent + chunk.data if len(chunk.data) < RECENT_BYTES else chunk.data)[-RECENT_BYTES:]
         return chunk
 
+    def _dropped(self, position: int, size: int) -> None:
+        """Counts what of a segment lies before what comes next."""
+        known = min(size, self._next - position)
+        # A keep-alive stands in the place of the byte before (RFC 9293), be it one that was never seen.
+        early = 0 if size == 1 and position == self._next - 1 else min(size, max(0, -position))
+        self.early += early
+        self.repeated += known - early
+
     def _compared(self, position: int, chunk: Chunk) -> Iterator[Conflict]:
         """Looks at bytes that are in order already, as far as the first copies of them are still there."""
         first = self._next - len(self._recent)
@@ -177,6 +193,7 @@ class Stream:
         else:
             # Of two segments at one place the longer is held, with the first's bytes where both have some.
             common = min(len(there.data), len(chunk.data))
+            self.repeated += common
             if there.data[:common] != chunk.data[:common]:
                 yield Conflict(_differing(there.data, chunk.data), chunk.packet, chunk.time_ns)
             if common == len(chunk.data):
@@ -193,6 +210,7 @@ class Stream:
             self._held_bytes -= len(chunk.data)
             if position < self._next:
                 yield from self._compared(position, chunk)
+                self._dropped(position, len(chunk.data))
             fresh = chunk.data[self._next - position :]
             if fresh:
                 yield self._in_order(Chunk(fresh, chunk.packet, chunk.time_ns))

@@ -140,6 +140,25 @@ def test_bytes_that_are_no_frame_are_reported_and_passed_over() -> None:
     assert problems[1] == "from the client: 28 bytes that belong to no known frame"
 
 
+def test_a_size_that_is_too_large_hides_no_frames() -> None:
+    talk = ask(Talk(), 1)
+    start = len(talk.packets)
+    for number in range(2, 6):
+        ask(talk, number)
+    for place in (start, start + 1):  # a request, a response
+        packets = list(talk.packets)
+        packets[place] = packets[place][:40] + b"\0\x02\0\0" + packets[place][44:]
+        found = exchanges(packets)
+        assert [b for b in brief(found) if b[3] is None] == asked(1, 3, 4, 5)
+        assert sum("that belong to no known frame" in str(e.problem) for e in found) == 1
+
+
+def test_bytes_from_before_the_first_ones_are_told() -> None:
+    packets = WHOLE.packets[3:]
+    found = exchanges([packets[1], packets[2], packets[0], *packets[3:]])
+    assert any("bytes from before the first ones captured" in str(e.problem) for e in found)
+
+
 def test_packets_that_the_capture_cut_short() -> None:
     cut = [packet[:90] for packet in WHOLE.packets]
     found = exchanges([*WHOLE.packets[:5], *cut[5:7], *WHOLE.packets[7:]])
