@@ -55,6 +55,15 @@ class Options:
             raise ValueError(f"{name} is {', '.join(choices[:-1])} or {choices[-1]}, not {value}")
         return value
 
+    def several(self, name: str, choices: tuple[str, ...]) -> tuple[str, ...]:
+        """Some of the choices, as a list with commas; all by default."""
+        given = self._given.get(name.lower())
+        found = choices if given is None else tuple(word.strip().lower() for word in given.split(","))
+        unknown = sorted(set(found) - set(choices))
+        if unknown:
+            raise ValueError(f"{name} are some of {', '.join(choices)}, not {', '.join(unknown)}")
+        return tuple(choice for choice in choices if choice in found)
+
     def flag(self, name: str) -> bool:
         """An option that is true or false, false by default."""
         return self.choice(name, ("false", "true")) == "true"
