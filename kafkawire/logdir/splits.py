@@ -1,4 +1,5 @@
-"""Where a segment can be split: positions at which batches begin, so that parts of it are read as the whole is."""
+"""Where a segment can be split, positions at which batches begin, so that parts of it are read as the whole is; and
+where one that is written to ends."""
 
 from __future__ import annotations
 
@@ -27,6 +28,22 @@ def ranges(file: Located, size: int) -> list[tuple[int, int | None]]:
         return [(0, None)]
     points = [0, *_points(file, size)]
     return [*pairwise(points), (points[-1], None)]
+
+
+def written(file: Located, start: int = 0) -> int:
+    """How far a segment that is written to can be read: the end of its last whole batch, told by headers from the batch
+    at `start` on. What stands behind may be one that is not written to its end yet.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with file.source() as source:
+        for item in columns.batches(source, start=start, check_crc=False):
+            if isinstance(item, Batch):
+                start = item.position + item.size
+            elif not isinstance(item, Damage):
+                start = int(item.position[-1] + item.size[-1])
+    return start
 
 
 def _points(file: Located, size: int) -> Iterator[int]:

@@ -15,6 +15,8 @@ hdfs://). Options, case-insensitive:
 - `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin where `.index` files say, or, without one,
   where walking over headers leads; a compressed batch is never split.
 
+As a stream (`spark.readStream`) growing directories are read on; see `streams`.
+
 Only the columns that are asked for are decoded. Filters on topic, partition, offset, timestamp and producer_id choose
 segments by their names and indexes, and batches by their headers.
 """
@@ -26,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -47,11 +49,13 @@ ROWS = ("records", "batches", "headers")
 
 
 class Part(NamedTuple):
-    """The batches of a segment that begin in `[start, end)`; `end` is None for the last part."""
+    """The batches of a segment that begin in `[start, end)`; `end` is None for the last part. Or a `problem`, which is
+    all that there is to tell."""
 
     file: LogFile
     start: int = 0
     end: int | None = None
+    problem: str | None = None
 
 
 class Parts(InputPartition):
@@ -75,6 +79,11 @@ class KafkaSegment(DataSource):
 
     def reader(self, schema: StructType) -> SegmentReader:
         return SegmentReader(schema, Options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from kafkawire.spark.streams import SegmentStream
+
+        return SegmentStream(schema, Options(self.options))
 
 
 class SegmentReader(DataSourceReader):
@@ -100,7 +109,7 @@ class SegmentReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         parts = [part for file in self._files() for part in self._parts(file)]
-        return [Parts(share) for share in share_out(parts, _size)]
+        return [Parts(share) for share in share_out(parts, size_of)]
 
     def _files(self) -> Iterator[LogFile]:
         for partition in logdir.open(*self.options.paths).partitions:
@@ -125,6 +134,9 @@ class SegmentReader(DataSourceReader):
 
     def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, the damage in it behind what is around it."""
+        if part.problem is not None:
+            yield self._damage(part, Damage(part.start, "truncated", part.problem), schema)
+            return
         place = as_arrow.place_of(part.file)
         try:
             for found in self._found(part):
@@ -148,7 +160,8 @@ class SegmentReader(DataSourceReader):
             end = None if part.end is None else part.end + 1
             for item in columns.batches(source, start=part.start, end=end, check_crc=self.rows != "headers"):
                 if isinstance(item, Damage):
-                    yield item
+                    if part.end is None or item.position < part.end:
+                        yield item
                     continue
                 if isinstance(item, Batch):
                     base, last, at = (
@@ -226,7 +239,8 @@ class SegmentReader(DataSourceReader):
         return as_arrow.of_rows([{**as_arrow.place_of(part.file), "position": damage.position, "error": text}], schema)
 
 
-def _size(part: Part) -> int:
+def size_of(part: Part) -> int:
+    """Bytes that a part has."""
     try:
         return (part.file.size if part.end is None else part.end) - part.start
     except OSError:

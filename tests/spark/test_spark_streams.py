@@ -1,0 +1,170 @@
+"""`kafka_segment` as a stream: nothing twice, nothing left out, whatever is restarted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire.records import Record, build
+from kafkawire.spark import register
+from kafkawire.spark.segment_columns import RECORDS
+from kafkawire.spark.sources import Options
+from kafkawire.spark.streams import SegmentStream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def batch(offset: int) -> bytes:
+    return build([Record(b"k", b"v%d" % offset)], base_offset=offset)
+
+
+class Log:
+    """A partition that grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "t-0"
+        self.folder.mkdir()
+        self.path = self.folder / f"{0:020}.log"
+        self.next = 0
+
+    def append(self, count: int = 1) -> None:
+        with self.path.open("ab") as file:
+            for _ in range(count):
+                file.write(batch(self.next))
+                self.next += 1
+
+    def roll(self) -> None:
+        self.path = self.folder / f"{self.next:020}.log"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path)
+
+
+def stream(log: Log, **options: str) -> SegmentStream:
+    return SegmentStream(from_arrow_schema(RECORDS), Options({**options, "path": str(log.folder.parent)}))
+
+
+def rows(found: SegmentStream, start: Any, end: Any) -> list[dict[str, Any]]:
+    tasks = found.partitions(start, end)
+    return [row for task in tasks for batch in found.read(task) for row in batch.to_pylist()]
+
+
+def offsets(found: list[dict[str, Any]]) -> list[Any]:
+    return sorted(row["offset"] for row in found if row["error"] is None)
+
+
+def test_each_batch_once(log: Log) -> None:
+    read: list[dict[str, Any]] = []
+    before: Any = stream(log).initialOffset()
+    for step in range(6):
+        log.append(step * 3)
+        if step % 2:
+            log.roll()
+        found = stream(log, maxPartBytes="150")  # each time another, as after a restart
+        end = found.latestOffset()
+        part = rows(found, before, end)
+        assert rows(found, before, end) == part
+        read += part
+        before = end
+    assert offsets(read) == list(range(log.next))
+    assert rows(stream(log), before, before) == []
+
+
+def test_a_batch_that_is_half_written(log: Log) -> None:
+    log.append(2)
+    half = batch(2)[:50]
+    with log.path.open("ab") as file:
+        file.write(half)
+    found = stream(log)
+    first = found.latestOffset()
+    assert offsets(rows(found, {}, first)) == [0, 1]
+    with log.path.open("ab") as file:
+        file.write(batch(2)[50:])
+    log.next = 3
+    log.append()
+    second = found.latestOffset()
+    assert offsets(rows(found, first, second)) == [2, 3]
+
+
+def test_a_torn_end_is_damage_once_the_segment_is_closed(log: Log) -> None:
+    log.append(2)
+    with log.path.open("ab") as file:
+        file.write(batch(2)[:50])
+    found = stream(log)
+    first = found.latestOffset()
+    assert not any(row["error"] for row in rows(found, {}, first))
+    log.next = 3
+    log.roll()
+    log.append()
+    second = found.latestOffset()
+    read = rows(found, first, second)
+    assert offsets(read) == [3]
+    assert [row["error"][:9] for row in read if row["error"]] == ["truncated"]
+
+
+def test_a_log_that_became_shorter(log: Log) -> None:
+    log.append(3)
+    found = stream(log)
+    first = found.latestOffset()
+    log.path.write_bytes(batch(0))
+    second = found.latestOffset()
+    (row,) = rows(found, first, second)
+    assert "became shorter" in row["error"]
+    log.next = 1
+    log.append()
+    third = found.latestOffset()
+    assert offsets(rows(found, second, third)) == [1]
+
+
+def test_a_segment_that_is_gone(log: Log) -> None:
+    log.append(2)
+    gone = log.path
+    log.roll()
+    log.append(1)
+    end = stream(log).latestOffset()
+    gone.unlink()
+    read = rows(stream(log), {}, end)
+    assert offsets(read) == [2]
+    assert [row["error"] for row in read if row["error"]] == ["unreadable: No such file or directory"]
+
+
+def test_a_query_that_is_restarted(spark: SparkSession, log: Log, tmp_path_factory: pytest.TempPathFactory) -> None:
+    register(spark)
+    folder = tmp_path_factory.mktemp("sink")
+
+    def run() -> None:
+        query = (
+            spark.readStream.format("kafka_segment")
+            .load(str(log.folder.parent))
+            .select("offset", "value", "error")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .start(str(folder / "out"))
+        )
+        try:
+            query.processAllAvailable()
+            log.append(2)
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    log.append(5)
+    run()
+    log.append(1)
+    log.roll()
+    log.append(3)
+    run()
+    found = spark.read.parquet(str(folder / "out")).collect()
+    assert [row.error for row in found] == [None] * len(found)
+    assert sorted((row.offset, bytes(row.value)) for row in found) == [(n, b"v%d" % n) for n in range(log.next)]
