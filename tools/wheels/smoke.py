@@ -1,0 +1,91 @@
+"""What an installed kafkawire must do. Runs in its environment, with nothing of this repository but this file.
+
+    python -I smoke.py native|python
+
+Prints one line with what runs, or fails.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from threading import Thread
+
+import kafkawire
+from kafkawire import records
+from kafkawire.errors import DecodeError
+from kafkawire.messages import DescribeProducersResponse, EndTxnMarker, MetadataResponse
+
+
+def must(holds: object, what: str) -> None:
+    if not holds:
+        sys.exit(f"smoke: {what}")
+
+
+def installed() -> None:
+    must(Path(kafkawire.__file__).is_relative_to(sys.prefix), f"{kafkawire.__file__} is not in {sys.prefix}")
+
+
+def versions(wanted: str) -> None:
+    must(kafkawire.backend == wanted, f"{kafkawire.backend} runs, not {wanted}")
+    command = Path(sys.executable).with_name("kafkawire")
+    printed = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+    must(wanted in printed, f"--version does not say {wanted}: {printed}")
+
+
+def messages() -> None:
+    for value, version in ((DescribeProducersResponse(throttle_time_ms=5), 0), (MetadataResponse(cluster_id="é"), 13)):
+        data = value.encode(version)
+        must(type(value).decode(data, version) == value, f"{value!r} is not read as it was written")
+        must(type(value).decode(data, version, strict=True) == value, f"{value!r} is not canonical")
+    try:
+        MetadataResponse.decode(bytes(7), 12)
+    except DecodeError as error:
+        must("at byte" in str(error), f"an error without its place: {error}")
+    else:
+        must(False, "wrong bytes were read")
+
+
+def batches() -> None:
+    """Every codec's library is there and works."""
+    for codec in records.CODECS:
+        data = records.build([records.Record(b"key", b"value" * 100)], codec=codec)
+        found = [record.value for batch in records.read(data) for record in batch.records]
+        must(found == [b"value" * 100], f"records compressed by {codec} are not read as they were written")
+
+
+def threads() -> None:
+    """Threads share codecs; where there is no global lock, loading the engine must not bring it back."""
+    data = DescribeProducersResponse(throttle_time_ms=5).encode(0)
+    done: list[int] = []
+
+    def work() -> None:
+        for _ in range(1000):
+            must(DescribeProducersResponse.decode(data, 0).encode(0) == data, "threads disturb each other")
+            must(EndTxnMarker.decode(bytes(4), 0).encode(0) == bytes(4), "threads disturb each other")
+        done.append(1)
+
+    workers = [Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    must(len(done) == 4, "a thread failed")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        must(not sys._is_gil_enabled(), "the engine brought the global lock back")  # type: ignore[attr-defined,unused-ignore]
+
+
+def main() -> None:
+    (wanted,) = sys.argv[1:]
+    installed()
+    versions(wanted)
+    messages()
+    batches()
+    threads()
+    print(f"kafkawire {kafkawire.__version__}, {kafkawire.backend}, on {sys.implementation.cache_tag}")
+
+
+if __name__ == "__main__":
+    main()
