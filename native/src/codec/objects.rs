@@ -159,14 +159,20 @@ pub fn is_exactly(value: &Object<'_>, class: &Class) -> bool {
 pub fn with_utf8<T>(value: &Bound<'_, PyString>, use_it: impl FnOnce(&[u8]) -> T) -> Result<T, Stop> {
     let object = value.as_ptr();
     // SAFETY: the object is a str, as its type says.
-    if unsafe { ffi::PyUnicode_IS_COMPACT_ASCII(object) } != 0 {
-        // SAFETY: a compact ASCII str has one byte a character, which are its UTF-8. A str does not change, and `value`
-        // keeps it alive for the call.
+    #[cfg(not(Py_3_14))]
+    let narrow = unsafe { ffi::PyUnicode_IS_COMPACT_ASCII(object) } != 0;
+    // From 3.14 on that flag is behind no function. A str of one byte a character is Latin-1, of which ASCII is a part.
+    #[cfg(Py_3_14)]
+    let narrow = unsafe { ffi::PyUnicode_KIND(object) } == ffi::PyUnicode_1BYTE_KIND;
+    if narrow {
+        // SAFETY: it has one byte a character. A str does not change, and `value` keeps it alive for the call.
         let data = unsafe {
             let length = ffi::PyUnicode_GET_LENGTH(object) as usize;
             std::slice::from_raw_parts(ffi::PyUnicode_DATA(object).cast::<u8>().cast_const(), length)
         };
-        return Ok(use_it(data));
+        if cfg!(not(Py_3_14)) || data.is_ascii() {
+            return Ok(use_it(data));
+        }
     }
     let py = value.py();
     // SAFETY: the object is a str, the names are C strings; a new reference to bytes or null.
