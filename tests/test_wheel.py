@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -92,8 +91,9 @@ def interpreter_with(wheel: Path, folder: Path) -> Path:
     building.run([*building.pip(path), "install", "-q", "--no-deps", wheel])
     purelib = [path, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
     site = Path(building.run(purelib).strip())
-    # Only a path, and behind the venv's own: editable installs there stay out of sight.
-    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    # Only paths, and behind the venv's own: editable installs there stay out of sight.
+    folders = [folder for folder in sys.path if Path(folder).name == "site-packages"]
+    (site / "dependencies.pth").write_text("".join(f"{folder}\n" for folder in folders))
     return path
 
 
