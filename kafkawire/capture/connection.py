@@ -52,6 +52,7 @@ class Connection:
         self._holds: list[tuple[int, Ticket] | None] = [None, None]
         self._now = (0, 0)  # packet and time
         self._ending = False
+        self._gone: set[int] = set()  # sides that have closed a connection that is not looked into
         self._unsaid: list[tuple[int, str, int, int]] = []  # troubles of a connection that may not be Kafka's
 
     def reopened_by(self, segment: Segment) -> bool:
@@ -69,16 +70,18 @@ class Connection:
     @property
     def ended(self) -> bool:
         """Whether both ends have said all that they had to say."""
-        return all(side.stream.complete for side in self._sides)
+        return len(self._gone) == 2 or all(side.stream.complete for side in self._sides)
 
     def process(self, segment: Segment, packet: int, time_ns: int) -> None:
         """One segment of either direction."""
         self.bytes += len(segment.payload) + segment.missing
         self.cut += segment.missing
-        if self.verdict in (TLS, OTHER):
-            return
         self._now = (packet, time_ns)
         sender = self._sender(segment)
+        if self.verdict in (TLS, OTHER):
+            if segment.flags & (FIN | RST):
+                self._gone |= {sender, 1 - sender if segment.flags & RST else sender}
+            return
         stream = self._sides[sender].stream
         sequence = segment.sequence if not segment.flags & EXPORTED else stream.following
         if segment.flags & SYN:
@@ -111,6 +114,32 @@ class Connection:
                 self._rest(index)
             self._matcher.finish()
         self._release()
+
+    @property
+    def held(self) -> int:
+        """About the bytes of memory that it takes: what waits for others before it, or for an answer."""
+        sides = sum(side.stream.held + side.unframed for side in self._sides)
+        return sides + (0 if self._matcher is None else self._matcher.held)
+
+    @property
+    def silent_since(self) -> int:
+        """Number of its last packet."""
+        return self._now[0]
+
+    def shed(self) -> None:
+        """Let go what is held; what is lost by that is told."""
+        for index, side in enumerate(self._sides):
+            for event in side.stream.flush():
+                self._take(index, event)
+        for index, side in enumerate(self._sides):
+            if side.unframed:
+                first = side.first_unframed or self._now
+                side.lose()
+                side.drop()
+                self._trouble(index, "too much is held in memory: what follows is given up", *first)
+        if self._matcher is not None:
+            self._matcher.shed()
+        self._hold_back()
 
     def _rest(self, index: int) -> None:
         """The bytes that are left at the end: a frame that lacks some, or whose size was wrong and hides others."""

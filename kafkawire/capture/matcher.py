@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -21,6 +22,7 @@ _SASL_HANDSHAKE = 17
 NO_RESPONSE = "no response was captured"
 NO_REQUEST = "its request was not captured"
 TOKEN = "a SASL token, not shown"
+LET_GO = "let go before its response came: too much was held in memory"
 
 #: Most requests that wait for their responses, and responses for their requests, in one connection.
 MOST_OUTSTANDING = 10_000
@@ -51,7 +53,7 @@ class Matcher:
         self._reading = reading
         self._early: dict[int, tuple[Ticket, Frame]] = {}
         self._raw_tokens = False  # SaslHandshake v0: what follows are tokens without headers
-        self._tokens: list[Pending] = []
+        self._tokens: deque[Pending] = deque()
 
     def request(self, frame: Frame) -> None:
         """A frame from the client."""
@@ -59,6 +61,8 @@ class Matcher:
         if self._raw_tokens and not self._is_request(frame):
             row = replace(self._begun(frame), problem=TOKEN)
             self._tokens.append(Pending(ticket, Matched(row=row), None, 0))
+            if len(self._tokens) > MOST_OUTSTANDING:
+                self._unanswered(self._tokens.popleft())
             return
         asked = self._reading.request(frame.data)
         row = replace(
@@ -93,7 +97,7 @@ class Matcher:
     def response(self, frame: Frame) -> None:
         """A frame from the broker."""
         if self._tokens:
-            pending = self._tokens.pop(0)
+            pending = self._tokens.popleft()
             self._close(pending.ticket, Matched(row=self._answered(pending.half.row, frame)))
             return
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True)
@@ -120,10 +124,24 @@ class Matcher:
             return False
         return isinstance(decode_response(frame, api_key=pending.api_key, version=pending.version), Response)
 
+    @property
+    def held(self) -> int:
+        """About the bytes of memory that frames and exchanges take which wait for their other half."""
+        waiting = (*self.outstanding.values(), *self._tokens)
+        early = sum(len(frame.data) for _, frame in self._early.values())
+        return early + sum(self._weight(pending.half.row) for pending in waiting)
+
+    def shed(self) -> None:
+        """Nothing is waited for any longer."""
+        self._end(LET_GO)
+
     def finish(self) -> None:
         """No more frames come."""
+        self._end(NO_RESPONSE)
+
+    def _end(self, problem: str) -> None:
         for pending in (*self.outstanding.values(), *self._tokens):
-            self._unanswered(pending)
+            self._unanswered(pending, problem)
         for early in self._early.values():
             self._unmatched(early)
         self.outstanding.clear()
@@ -171,9 +189,9 @@ class Matcher:
             latency_ms=latency,
         )
 
-    def _unanswered(self, pending: Pending) -> None:
+    def _unanswered(self, pending: Pending, problem: str = NO_RESPONSE) -> None:
         row = pending.half.row
-        row = replace(row, problem=_joined(row.problem, NO_RESPONSE))
+        row = replace(row, problem=_joined(row.problem, problem))
         self._close(pending.ticket, replace(pending.half, row=row))
 
     def _unmatched(self, early: tuple[Ticket, Frame] | None) -> None:
@@ -184,10 +202,12 @@ class Matcher:
             self._close(ticket, Matched(row=row, response_frame=frame.data if self._options.keep else None))
 
     def _close(self, ticket: Ticket, matched: Matched) -> None:
-        # What messages and bodies weigh in memory is a multiple of their bytes on the wire.
-        row = matched.row
+        self._sequencer.close(ticket, matched, self._weight(matched.row))
+
+    def _weight(self, row: Exchange) -> int:
+        """About the bytes of memory that an exchange takes: messages and bodies a multiple of those on the wire."""
         sizes = (row.request_bytes or 0) + (row.response_bytes or 0) if self._options.body or self._options.keep else 0
-        self._sequencer.close(ticket, matched, 1000 + (8 if self._options.body else 3) * sizes)
+        return 1000 + (8 if self._options.body else 3) * sizes
 
 
 def iso_time(time_ns: int) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from kafkawire.capture import memory
 from kafkawire.capture.connection import KAFKA, Connection
 from kafkawire.capture.damage import Unread
 from kafkawire.capture.files import Following, Readable
@@ -29,6 +30,8 @@ _MOST_KINDS = 100
 _NUMBER = re.compile(r"\d+")
 
 
+#: The two ends of a connection, in order.
+_Key = tuple[tuple[bytes, int], tuple[bytes, int]]
 #: Packets, given what is told of parts of the file that cannot be read.
 _Packets = Callable[[Callable[[Unread], None]], Iterator[Packet]]
 
@@ -79,8 +82,9 @@ class Exchanges:
         self._reading = Reading(options)
         self._sequencer = Sequencer()
         self._fragments = Fragments()
-        self._connections: dict[tuple[tuple[bytes, int], tuple[bytes, int]], Connection] = {}
-        self._ended: dict[tuple[tuple[bytes, int], tuple[bytes, int]], None] = {}
+        self._connections: dict[_Key, Connection] = {}
+        self._ended: dict[_Key, None] = {}
+        self._weighed = memory.EVERY_BYTES
         self._opened = 0
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -142,12 +146,21 @@ class Exchanges:
             self._connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
         if connection.ended:
-            # What it held is let go now: a long capture has more connections than memory.
-            del self._connections[key]
-            self._finish(connection)
-            self._ended[key] = None
-            if len(self._ended) > _MOST_ENDED:
-                del self._ended[next(iter(self._ended))]
+            self._let_go(key)
+        self._weighed -= len(segment.payload)
+        if self._weighed <= 0:
+            self._weighed = memory.EVERY_BYTES
+            memory.relieve(self._connections.values(), memory.MOST_HELD)
+        if len(self._connections) > memory.MOST_OPEN:
+            for silent in memory.longest_silent(self._connections, memory.MOST_OPEN):
+                self._let_go(silent)
+
+    def _let_go(self, key: _Key) -> None:
+        """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
+        self._finish(self._connections.pop(key))
+        self._ended[key] = None
+        if len(self._ended) > _MOST_ENDED:
+            del self._ended[next(iter(self._ended))]
 
     def _finish(self, connection: Connection) -> None:
         connection.finish()

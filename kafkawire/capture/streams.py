@@ -19,7 +19,7 @@ PATIENCE = 16
 #: Most bytes held for one direction.
 MAX_HELD_BYTES = 4 << 20
 #: How many of the bytes that were in order already are kept, to compare what comes again with them.
-RECENT_BYTES = 4 << 10
+RECENT_BYTES = 2 << 10
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -89,6 +89,11 @@ class Stream:
         return self._held_since if self._held else None
 
     @property
+    def held(self) -> int:
+        """Bytes that wait for others before them."""
+        return self._held_bytes
+
+    @property
     def following(self) -> int:
         """The sequence number of the byte that comes next."""
         return ((self._first or 0) + self._next) & 0xFFFFFFFF
@@ -146,10 +151,14 @@ class Stream:
                 self._waited = 0
                 yield from self._give_up()
 
-    def finish(self) -> Iterator[Event]:
-        """The end of the capture or of the connection: what is held comes out, holes are reported."""
+    def flush(self) -> Iterator[Event]:
+        """What is held comes out, holes are reported."""
         while self._held:
             yield from self._give_up()
+
+    def finish(self) -> Iterator[Event]:
+        """The end of the capture or of the connection."""
+        yield from self.flush()
         # What was acknowledged and never seen, but for one byte, which a FIN counts as.
         missing = self._acknowledged - self._next - 1
         if missing > 0:

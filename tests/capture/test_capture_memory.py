@@ -1,0 +1,122 @@
+"""What is held in memory is bounded, whatever a capture holds, and what goes for that is told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from io import BytesIO
+
+import pytest
+from wiretap import BROKER, FIN, RST, SYN, Talk, ask, asked, brief, ethernet, pcap, produce, question, tcp
+
+from kafkawire import capture
+from kafkawire.capture import Exchanges, Selection, Unread, memory, read_packets
+from kafkawire.capture.matched import Options
+from kafkawire.capture.matcher import LET_GO
+from kafkawire.messages import MetadataRequest
+from kafkawire.rows import Exchange
+
+MOST, EVERY = 40_000, 5_000
+
+
+@pytest.fixture(autouse=True)
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MOST_HELD", MOST)
+    monkeypatch.setattr(memory, "EVERY_BYTES", EVERY)
+    monkeypatch.setattr(memory, "MOST_OPEN", 50)
+
+
+def most_held(packets: list[bytes], options: Options = Options()) -> tuple[int, int, list[Exchange]]:  # noqa: B008
+    """The most that all connections held after a packet, the most connections, and the rows."""
+    data = BytesIO(pcap(map(ethernet, packets)))
+    most = open_ = 0
+
+    def watched(unread: Callable[[Unread], None]) -> Iterator[capture.Packet]:
+        nonlocal most, open_
+        for packet in read_packets(data, unread):
+            yield packet
+            most = max(most, sum(connection.held for connection in reading._connections.values()))
+            open_ = max(open_, len(reading._connections))
+
+    reading = Exchanges(watched, "-", options, Selection())
+    rows = list(reading)
+    carried = sum(size + 4 for row in rows for size in (row.request_bytes, row.response_bytes) if size is not None)
+    assert carried <= reading.summary.bytes["kafka"]
+    return most, open_, rows
+
+
+def test_requests_that_nobody_answers() -> None:
+    talk = Talk()
+    for number in range(300):
+        talk.request(MetadataRequest(), version=9, correlation_id=number)
+    most, _, rows = most_held(talk.packets)
+    assert most <= MOST + EVERY * 40  # a row weighs more than its few bytes on the wire
+    assert [row.correlation_id for row in rows] == list(range(300))
+    assert LET_GO in {row.problem for row in rows}
+
+
+@pytest.mark.parametrize("options", [Options(keep=True), Options(body=True)])
+def test_large_requests_that_nobody_answers(options: Options) -> None:
+    packets = []
+    for number in range(30):
+        talk = ask(Talk(client=("10.0.0.1", 40000 + number)), 1)
+        packets += talk.request(produce(-1, bytes(3000)), version=9, correlation_id=2).packets
+    most, _, rows = most_held(packets, options)
+    assert most <= MOST + 12 * (EVERY + 3100)
+    assert sum(row.problem == LET_GO for row in rows) > 10
+    assert {row.request_bytes for row in rows if row.problem == LET_GO} >= {3036}
+
+
+def test_frames_that_never_end() -> None:
+    packets = []
+    for number in range(30):
+        talk = ask(Talk(client=("10.0.0.1", 40000 + number)), 1)
+        packets += talk.send(0, b"\0\x10\0\0" + bytes(4000)).packets
+    most, _, rows = most_held(packets)
+    assert most <= MOST + EVERY + 4004
+    told = [str(row.problem) for row in rows]
+    assert sum("too much is held in memory" in problem for problem in told) > 5
+    assert sum("4004 bytes" in problem for problem in told) == 30
+
+
+def test_holes_with_much_behind_them() -> None:
+    packets = []
+    for number in range(30):
+        talk = ask(Talk(client=("10.0.0.1", 40000 + number), mss=1000), 1)
+        talk.next[0] += 10
+        packets += talk.send(0, random.Random(number).randbytes(4000)).packets
+    most, _, rows = most_held(packets)
+    assert most <= MOST + EVERY + 1000
+    assert sum("10 bytes are missing in the capture" in str(row.problem) for row in rows) == 30
+
+
+def test_after_that_frames_are_found_again() -> None:
+    talk = ask(Talk(), 1).send(0, b"\0\x10\0\0" + bytes(MOST + 2 * EVERY))
+    for number in range(2, 40):
+        ask(talk, number)
+    _, _, rows = most_held(talk.packets)
+    assert [b for b in brief(rows) if b[3] is None][-30:] == asked(*range(10, 40))
+
+
+def test_more_connections_than_fit() -> None:
+    talks = [question(Talk(client=("10.0.0.1", 40000 + number)), number) for number in range(200)]
+    packets = [packet for talk in talks for packet in talk.packets]
+    _, most, rows = most_held(packets)
+    assert most <= 51
+    assert [row.correlation_id for row in rows] == list(range(200))
+
+
+@pytest.mark.parametrize("flags", [(FIN, FIN), (RST,)])
+def test_connections_that_are_not_looked_into_end_too(flags: tuple[int, ...]) -> None:
+    packets = []
+    for number in range(40):
+        ends = (("10.0.0.1", 40000 + number), BROKER)
+        packets.append(tcp(*ends, 1, 0, SYN, b""))
+        packets.append(tcp(*ends, 2, 0, 0, b"\x16\x03\x01 a client's hello"))
+        for side, flag in enumerate(flags):
+            packets.append(tcp(ends[side], ends[1 - side], 99, 0, flag, b""))
+    _, most, _ = most_held(packets)
+    assert most == 1
+    reading = capture.read(BytesIO(pcap(map(ethernet, packets))))
+    list(reading)
+    assert dict(reading.summary.connections) == {"tls": 40}
