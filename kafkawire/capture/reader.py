@@ -46,7 +46,8 @@ class Summary(msgspec.Struct):
         repeated, cut: of Kafka's connections, bytes that came again, and that the capture left out of packets. All
             others are in frames, each in one exchange, or told in a `problem`.
         exchanges: all, and `selected` those that were asked for.
-        problems: what could not be decoded, or is missing, and how often; `hidden`: the same of what was not selected.
+        problems: what could not be decoded, or is missing, of all exchanges, and how often, by kind: its words with `N`
+            for numbers. `first`: the first of each kind, as it was told.
         damage: why the file, or a part of it, could not be read; the first of such reasons. `unread`: bytes of those
             parts, without what no decompressor gave.
     """
@@ -60,7 +61,7 @@ class Summary(msgspec.Struct):
     exchanges: int = 0
     selected: int = 0
     problems: Counter[str] = msgspec.field(default_factory=Counter)
-    hidden: Counter[str] = msgspec.field(default_factory=Counter)
+    first: dict[str, str] = msgspec.field(default_factory=dict)
     damage: str | None = None
     unread: int = 0
 
@@ -176,18 +177,19 @@ class Exchanges:
             selected = self._selector is None or self._selector.wants(matched)
             problem = matched.row.problem
             if problem is not None:
-                _count(self.summary.problems, problem)
-                if not selected:
-                    _count(self.summary.hidden, problem)
+                self._count(problem, matched.row)
             if selected:
                 self.summary.selected += 1
                 yield matched
 
-
-def _count(kinds: Counter[str], problem: str) -> None:
-    kind = _NUMBER.sub("N", problem)
-    # A stranger's bytes may be in the words: the kinds are bounded.
-    kinds[kind if kind in kinds or len(kinds) < _MOST_KINDS else "others"] += 1
+    def _count(self, problem: str, row: Exchange) -> None:
+        kind = _NUMBER.sub("N", problem)
+        # A stranger's bytes may be in the words: the kinds are bounded.
+        if kind not in self.summary.problems and len(self.summary.problems) >= _MOST_KINDS:
+            kind = "others"
+        self.summary.problems[kind] += 1
+        packet = row.packet or row.response_packet
+        self.summary.first.setdefault(kind, problem if packet is None else f"packet {packet}: {problem}")
 
 
 def read(

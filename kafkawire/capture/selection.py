@@ -8,6 +8,7 @@ import msgspec
 
 from kafkawire.capture.matched import Matched
 from kafkawire.capture.subjects import Subjects
+from kafkawire.rows import Exchange
 
 #: Where the ids of topics are told: message -> its structs that name a topic and give its id.
 _TELL_TOPIC_IDS = {
@@ -24,7 +25,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         apis: names, `Produce`, in any case, or api keys as text.
         client_ids, topics, transactional_ids, producer_ids: that the request names, or the response.
         errors: only responses with an error code, or that were not decoded.
-        slow_ms: latency, at least; what was never answered is slow.
+        slow_ms: latency, at least; a request that was never answered is slow.
         connections: numbers of TCP connections in the file.
         ports: of the broker or the client.
         times: half-open range of the request's time, epoch milliseconds; an end that is None is open.
@@ -71,7 +72,7 @@ class Selector:
             return False
         if wanted.errors and not row.errors and row.problem is None:
             return False
-        if wanted.slow_ms is not None and row.latency_ms is not None and row.latency_ms < wanted.slow_ms:
+        if wanted.slow_ms is not None and not _slow(wanted.slow_ms, row):
             return False
         if wanted.connections and row.connection not in wanted.connections:
             return False
@@ -99,6 +100,13 @@ class Selector:
         for topic in getattr(message, attribute) if attribute else ():
             if topic.name in self._selection.topics and topic.topic_id.int:
                 self._topics.add(topic.topic_id)
+
+
+def _slow(at_least_ms: float, row: Exchange) -> bool:
+    if row.latency_ms is not None:
+        return row.latency_ms >= at_least_ms
+    # Acknowledgments that were not asked for are not missing.
+    return row.request_bytes is not None and row.problem is not None
 
 
 def _port(end: str | None) -> int | None:

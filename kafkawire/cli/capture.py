@@ -11,11 +11,11 @@ import typer
 
 from kafkawire.cli import capture_options as given
 from kafkawire.cli import output
-from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.capture_summary import Told
 from kafkawire.cli.progress import Advance, progress, watched
 
 if TYPE_CHECKING:
-    from kafkawire.capture import Exchanges, Matched, Selection, Summary
+    from kafkawire.capture import Exchanges, Matched
     from kafkawire.rows import ExchangeStatistics, Row
 
 _BODIES = ("request", "response")
@@ -89,7 +89,7 @@ def capture(
         time=time,
     )
     frames = None if frames_out is None else FrameFiles(frames_out, show_secrets=show_secrets)
-    outcome = Outcome()
+    told = Told()
     text = output.takes_lines(format, to)
 
     def exchanges() -> Iterator[Matched]:
@@ -99,7 +99,7 @@ def capture(
             try:
                 opened = _opened(file, advance)
             except OSError as error:
-                outcome.problem(f"{file}: {error.strerror or error}")
+                told.failed(file, error.strerror or str(error))
                 continue
             with opened as source:
                 found = read(
@@ -113,7 +113,7 @@ def capture(
                     keep=timeline is not None or frames is not None,
                     selection=selection,
                 )
-                yield from _matched(found, file, selection, outcome)
+                yield from _matched(found, file, told)
 
     def taken() -> Iterator[Matched]:
         for matched in exchanges():
@@ -124,7 +124,7 @@ def capture(
     kind: type[Row] = rows.ExchangeStatistics if stats else rows.Step if timeline is not None else rows.Exchange
     with progress(_total(files), shown=watched(to) and not follow) as advance:
         output.print_rows(
-            _rows(taken(), kind, timeline or ""),
+            _rows(taken(), kind, timeline or "", told),
             [kind],
             format=format,
             output=to,
@@ -132,7 +132,7 @@ def capture(
             unset=() if body else _BODIES,
             live=follow or "-" in files,
         )
-    outcome.end()
+    told.end()
 
 
 def _columns() -> output.Columns:
@@ -154,14 +154,25 @@ def _columns() -> output.Columns:
     }  # fmt: skip
 
 
-def _rows(exchanges: Iterator[Matched], kind: type[Row], who: str) -> Iterator[Row]:
+def _rows(exchanges: Iterator[Matched], kind: type[Row], who: str, told: Told) -> Iterator[Row]:
     """Exchanges as rows of that kind."""
     from kafkawire import rows
     from kafkawire.capture import steps
 
     if kind is rows.ExchangeStatistics:
         return _statistics(exchanges)
-    return steps(exchanges, who) if kind is rows.Step else (matched.row for matched in exchanges)
+    if kind is rows.Step:
+        return _noted(steps(exchanges, who), told, f"nothing that the transactional or producer id {who!r} did")
+    return (matched.row for matched in exchanges)
+
+
+def _noted(rows: Iterator[Row], told: Told, nothing: str) -> Iterator[Row]:
+    first = next(rows, None)
+    if first is None:
+        told.note(nothing)
+        return
+    yield first
+    yield from rows
 
 
 def _statistics(exchanges: Iterator[Matched]) -> Iterator[ExchangeStatistics]:
@@ -173,52 +184,18 @@ def _statistics(exchanges: Iterator[Matched]) -> Iterator[ExchangeStatistics]:
     yield from statistics.rows()
 
 
-def _matched(exchanges: Exchanges, file: str, selection: Selection, outcome: Outcome) -> Iterator[Matched]:
+def _matched(exchanges: Exchanges, file: str, told: Told) -> Iterator[Matched]:
     """The exchanges of one file; what is wrong with it does not keep others from being read."""
     from kafkawire.errors import CaptureError
 
     try:
-        for matched in exchanges.matched():
-            if matched.row.api is not None:
-                outcome.read()
-            _tell(matched, file, outcome)
-            yield matched
+        yield from exchanges.matched()
     except CaptureError as error:
-        outcome.problem(f"{file}: {error}")
+        told.failed(file, str(error))
+        return
     except OSError as error:
-        outcome.problem(f"{file}: {error.strerror or error}")
-    summary = exchanges.summary
-    if not summary.exchanges and summary.connections:
-        outcome.problem(f"{file}: {_nothing(summary)}")
-    elif summary.selected < summary.exchanges:
-        # Exchanges that are not shown may hide trouble, and they were read.
-        outcome.read()
-        _tell_hidden(summary, file, outcome)
-
-
-def _tell(matched: Matched, file: str, outcome: Outcome) -> None:
-    row = matched.row
-    if not _is_clear(row.problem):
-        packet = row.packet or row.response_packet
-        outcome.problem(f"{file}: {f'packet {packet}: ' if packet else ''}{row.problem}")
-
-
-def _tell_hidden(summary: Summary, file: str, outcome: Outcome) -> None:
-    for problem, count in summary.hidden.items():
-        if not _is_clear(problem):
-            outcome.problem(f"{file}: in exchanges that were not asked for, {count} times: {problem}")
-
-
-def _is_clear(problem: str | None) -> bool:
-    """Whether all that was captured has been read: a capture may well end before an answer."""
-    from kafkawire.capture.matcher import NO_RESPONSE, TOKEN
-
-    return problem in (None, NO_RESPONSE, TOKEN)
-
-
-def _nothing(summary: Summary) -> str:
-    found = ", ".join(f"{number} {kind}" for kind, number in sorted(summary.connections.items()))
-    return f"no Kafka was recognised in {summary.packets} packets (TCP connections: {found})"
+        told.failed(file, error.strerror or str(error))
+    told.summary(file, exchanges.summary)
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

@@ -37,7 +37,8 @@ class FrameFiles:
         ):
             if frame is None:
                 continue
-            if not self._show_secrets and may_hold_secrets(f"{row.api}{kind}"):
+            # What a response without its request is, nobody can tell.
+            if not self._show_secrets and (row.api is None or may_hold_secrets(f"{row.api}{kind}")):
                 (self._folder / f"{name}.{ending}.withheld").write_text(_WITHHELD)
             else:
                 (self._folder / f"{name}.{ending}.bin").write_bytes(frame)

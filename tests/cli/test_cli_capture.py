@@ -158,7 +158,13 @@ def test_damage_and_what_could_not_be_decoded_is_exit_code_4(run: Run, trace: Pa
     trace.write_bytes(pcap(TALK))
     result = run("capture", tmp_path / "none.pcap", trace, other)
     assert (result.code, len(result.out.splitlines())) == (4, 3)
-    assert result.err == f"incomplete: {tmp_path / 'none.pcap'}: No such file or directory (and 1 more)\n"
+    assert result.err.splitlines() == [
+        f"incomplete: {tmp_path / name}: No such file or directory" for name in ("none.pcap", "other.pcap")
+    ]
+    result = run("capture", tmp_path / "none.pcap", other)
+    assert (result.code, result.err) == (
+        1, f"error: {tmp_path / 'none.pcap'}: No such file or directory (and 1 more)\n"
+    )  # fmt: skip
 
 
 def test_a_capture_may_end_before_an_answer(run: Run, trace: Path) -> None:
@@ -211,9 +217,43 @@ def test_what_was_not_asked_for_and_could_not_be_read_is_told(run: Run, trace: P
     result = run("capture", trace, "--api", "Produce")
     assert (result.code, len(result.out.splitlines())) == (4, 1)
     assert result.err == (
-        f"incomplete: {trace}: in exchanges that were not asked for, 1 times: "
-        "request: DescribeTransactionsRequest has no version N; it has N; "
-        "response: DescribeTransactionsResponse has no version N; it has N\n"
+        f"incomplete: {trace}: packet 9: request: DescribeTransactionsRequest has no version 99; it has 0; "
+        "response: DescribeTransactionsResponse has no version 99; it has 0\n"
+    )
+    result = run("capture", trace, "--port", "1")
+    assert (result.code, result.out) == (4, b"")
+    assert result.err.endswith(f"note: {trace}: none of its 4 exchanges was asked for\n")
+
+
+def test_a_line_for_each_file_tells_what_was_not_read(run: Run, trace: Path) -> None:
+    """What merely ends is told and no failure; what is encrypted or not TCP is counted."""
+    hello = packet(("10.0.0.9", 7), BROKER, 5, 0, ACK, b"\x16\x03\x01\0\x05hello")
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    cut = packet(CLIENT, BROKER, 100 + sum(len(request) for request, _ in TALK), 0, ACK, TALK[0][0][:20])
+    opened = packet(("10.0.0.9", 7), BROKER, 4, 0, SYN, b"")
+    more = b"".join(struct.pack("<IIII", 1_700_000_000, 9000, len(p), len(p)) + p for p in (opened, hello, arp, cut))
+    trace.write_bytes(pcap(TALK) + more)
+    result = run("capture", trace)
+    assert (result.code, len(result.out.splitlines())) == (0, 4)
+    assert result.err == (
+        f"note: {trace}: packet 12: from the client: 20 bytes of a frame that is not whole; "
+        "1 connection (10 bytes) encrypted (TLS), not looked into; 1 packet passed over: not IP\n"
+    )
+    trace.write_bytes(pcap(TALK) + more + b"\1")
+    lines = run("capture", trace).err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(
+        f"incomplete: {trace}: the file is damaged after packet 12: at byte {trace.stat().st_size - 1}: "
+    )
+    assert lines[0].endswith("1 packet passed over: not IP")
+
+
+def test_kinds_of_problems_are_told_once(run: Run, trace: Path) -> None:
+    unknown = [b"\0\0\0\x0a" + bytes.fromhex(f"0041 0063 000000{n:02x} ffff") for n in range(9)]
+    trace.write_bytes(pcap([*TALK, *((frame, b"") for frame in unknown)]))
+    assert run("capture", trace).err == (
+        f"incomplete: {trace}: packet 9: request: DescribeTransactionsRequest has no version 99; it has 0; "
+        "no response was captured (and 8 more like it)\n"
     )
 
 
@@ -249,6 +289,9 @@ def test_a_timeline(run: Run) -> None:
     steps = exchanges(run, example, "--timeline", "payments-archiver", code=4)
     assert [step["api"] for step in steps] == ["InitProducerId", "Produce", "EndTxn", "WriteTxnMarkers"]
     assert steps[-1]["what"].startswith("abort payments-0")
+    result = run("capture", example, "--timeline", "nobody")
+    assert result.out == b""
+    assert "note: nothing that the transactional or producer id 'nobody' did\n" in result.err
 
 
 def test_frames_are_written_as_they_were(run: Run, trace: Path, tmp_path: Path) -> None:
@@ -265,6 +308,9 @@ def test_frames_are_written_as_they_were(run: Run, trace: Path, tmp_path: Path) 
     assert (folder / "000002-Produce-v9.req.bin").read_bytes() == TALK[1][0][4:]
     decoded = run("decode", "--frame", folder / "000001-DescribeTransactions-v0.req.bin")
     assert "transactionalIds" in decoded.text
+    trace.write_bytes(pcap([*TALK, (b"", b"\0\0\0\x08\0\0\0\x63what")]))
+    run("capture", trace, "--frames-out", folder)
+    assert (folder / "000004-unknown.resp.withheld").is_file()
     run("capture", trace, "--frames-out", folder, "--show-secrets", "--api", "SaslAuthenticate")
     assert b"secret" in (folder / "000001-SaslAuthenticate-v0.req.bin").read_bytes()
 

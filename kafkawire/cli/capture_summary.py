@@ -1,0 +1,106 @@
+"""What `kafkawire capture` tells on standard error at its end: of each file, what could not be read, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from kafkawire.cli.arguments import InputError
+from kafkawire.cli.outcome import INCOMPLETE
+from kafkawire.cli.text import printable
+
+if TYPE_CHECKING:
+    from kafkawire.capture import Summary
+
+#: Kinds of problems that are told in words, of each file.
+_MOST_KINDS = 6
+#: A capture, or a connection, may well end within a frame.
+_UNFINISHED = re.compile(r"from the (client|broker): N bytes? of a frame that is not whole")
+
+
+class Told:
+    """One line for each file of which there is something to tell."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[bool, str]] = []  # whether something is missing, and what
+        self._read = False
+
+    def failed(self, file: str, reason: str) -> None:
+        """A file could not be read at all, or no further."""
+        self._lines.append((True, f"{file}: {reason}"))
+
+    def note(self, text: str) -> None:
+        """Something that is no failure."""
+        self._lines.append((False, text))
+
+    def summary(self, file: str, summary: Summary) -> None:
+        """A file was read."""
+        self._read = self._read or summary.connections["kafka"] > 0 or not summary.packets
+        if summary.packets and not summary.exchanges:
+            self.failed(file, _nothing(summary))
+            return
+        incomplete = any(not _is_clear(kind) for kind in summary.problems)
+        said = [*_problems(summary), *_passed_over(summary)]
+        if said:
+            self._lines.append((incomplete, f"{file}: {'; '.join(said)}"))
+        if summary.exchanges and not summary.selected:
+            self.note(f"{file}: none of its {_count(summary.exchanges, 'exchange')} was asked for")
+
+    def end(self) -> None:
+        """Raises what the command ends with; returns where all was read."""
+        missing = [text for incomplete, text in self._lines if incomplete]
+        if missing and not self._read:
+            raise InputError(missing[0] + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""))
+        for incomplete, text in self._lines:
+            typer.echo(f"{'incomplete' if incomplete else 'note'}: {printable(text)}", err=True)
+        if missing:
+            raise typer.Exit(INCOMPLETE)
+
+
+def _problems(summary: Summary) -> Iterator[str]:
+    """Each kind of problem by its first: what could not be read before what merely ends, the most frequent first."""
+    kinds = [kind for kind, _ in summary.problems.most_common() if not _is_usual(kind)]
+    kinds.sort(key=_is_clear)
+    for kind in kinds[:_MOST_KINDS]:
+        more = summary.problems[kind] - 1
+        yield summary.first[kind] + (f" (and {more} more like it)" if more else "")
+    if len(kinds) > _MOST_KINDS:
+        rest = kinds[_MOST_KINDS:]
+        yield f"{sum(summary.problems[kind] for kind in rest)} problems of {len(rest)} more kinds"
+
+
+def _passed_over(summary: Summary) -> Iterator[str]:
+    """What was not looked into."""
+    for verdict, what in (
+        ("tls", "encrypted (TLS), not looked into"),
+        ("undecided", "too short to tell whether they are Kafka's"),
+        ("other", "not Kafka's"),
+    ):
+        if summary.bytes[verdict]:
+            yield f"{_count(summary.connections[verdict], 'connection')} ({summary.bytes[verdict]:,} bytes) {what}"
+    for reason, count in summary.skipped.most_common():
+        yield f"{_count(count, 'packet')} passed over: {reason}"
+
+
+def _is_usual(kind: str) -> bool:
+    from kafkawire.capture.matcher import NO_RESPONSE, TOKEN
+
+    return kind in (NO_RESPONSE, TOKEN)
+
+
+def _is_clear(kind: str) -> bool:
+    """Whether all that was captured has been read: a capture may well end before an answer."""
+    return _is_usual(kind) or _UNFINISHED.fullmatch(kind) is not None
+
+
+def _nothing(summary: Summary) -> str:
+    found = ", ".join(f"{number} {kind}" for kind, number in sorted(summary.connections.items()))
+    passed = "".join(f"; {count} packets: {reason}" for reason, count in summary.skipped.most_common())
+    return f"no Kafka was recognised in {summary.packets} packets (TCP connections: {found or 'none'}{passed})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
