@@ -55,10 +55,11 @@ conformance: $(VENV)/.dev
 examples: $(VENV)/.dev
 	$(BIN)/python -m tools.examples
 
-# Coverage-guided fuzzing of codecs, columns and records (tools/fuzz); findings go to fuzz/findings.
+# Coverage-guided fuzzing of codecs, columns and records (tools/fuzz); findings go to fuzz/findings. With
+# SANITIZE=address the native engine is compiled with AddressSanitizer, and its own coverage guides, too.
 fuzz: $(VENV)/.dev
 	$(BIN)/pip install -q -e ".[fuzz]"
-	$(BIN)/python -m tools.fuzz --minutes $(DURATION)
+	$(BIN)/python -m tools.fuzz --minutes $(DURATION) $(if $(SANITIZE),--sanitize $(SANITIZE))
 
 # An sdist, and a manylinux wheel for every CPython found, each tested in a clean environment (tools/wheels).
 wheels: $(VENV)/.dev

@@ -2,6 +2,7 @@
 
 - `inputs`: a fuzzer's bytes <-> a line of text that says what they are: what the corpus and findings are kept as
 - `targets`: what is compared, and the starting corpus of each
+- `sanitizer`: a native engine compiled with AddressSanitizer and coverage
 - `harness`: one run of libFuzzer in a process of its own
 - `__main__`: `python -m tools.fuzz`, all targets for a given time, and a summary
 

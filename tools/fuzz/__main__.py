@@ -3,10 +3,12 @@
     --minutes 30            in all; the targets take turns
     --targets codecs ...    only these
     --seed 1                the same seed, corpus and code give the same inputs
+    --sanitize address      with a native engine compiled for it: reads and writes beside what is allocated, overflows,
+                            and failing debug assertions are findings; slower (see `sanitizer`; needs a Rust compiler)
     --replay FILE...        run inputs that were saved (lines of a corpus), and print what they raise
 
-Findings are saved in `fuzz/findings/` as lines of the corpus; add them to `tools/fuzz/corpus/` with the fix.
-Exit code 1 where there are any.
+Findings are saved in `fuzz/findings/` as lines of the corpus, each with what was printed (`.log`); add them to
+`tools/fuzz/corpus/` with the fix. Exit code 1 where there are any.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kafkawire import backend
+from tools.fuzz import sanitizer
 from tools.fuzz.targets import TARGETS, Target, replay
 
 ROOT = Path(__file__).parents[2]
-#: Longest input, most memory of a run in MiB, and most seconds of one input.
-LIMITS = ("-max_len=1024", "-rss_limit_mb=2048", "-timeout=20")
+#: Longest input, most memory of a run in MiB, and most seconds of one input. A run ends after some inputs, because code
+#: that atheris instrumented keeps memory (60 KB an input of records; the same inputs keep none without it).
+LIMITS = ("-max_len=1024", "-rss_limit_mb=2048", "-timeout=20", "-runs=20000")
 #: A target that has failed so often is left alone: its findings would repeat.
 MOST_FINDINGS = 10
 
@@ -50,15 +54,18 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", choices=sorted(TARGETS), default=list(TARGETS))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=ROOT / "fuzz")
+    parser.add_argument("--sanitize", choices=["address"])
     parser.add_argument("--replay", nargs="+", type=Path)
     arguments = parser.parse_args()
     if arguments.replay:
         return show(arguments.replay)
     if find_spec("atheris") is None:
         sys.exit("tools.fuzz: atheris is not installed (pip install atheris; it has wheels for CPython up to 3.13)")
-    print(f"backend: {backend}; {arguments.minutes:g} minutes, seed {arguments.seed}", flush=True)
+    engine = sanitizer.build() if arguments.sanitize else None
+    engines = "native, with AddressSanitizer" if engine else backend
+    print(f"backend: {engines}; {arguments.minutes:g} minutes, seed {arguments.seed}", flush=True)
     seconds = arguments.minutes * 60 / len(arguments.targets)
-    outcomes = [fuzz(TARGETS[name], seconds, arguments.seed, arguments.output) for name in arguments.targets]
+    outcomes = [fuzz(TARGETS[name], seconds, arguments.seed, arguments.output, engine) for name in arguments.targets]
     for outcome in outcomes:
         print(
             f"{outcome.target.name}: {outcome.inputs:,} inputs in {outcome.seconds:,.0f} s, "
@@ -69,8 +76,9 @@ def main() -> int:
     return int(any(outcome.findings for outcome in outcomes))
 
 
-def fuzz(target: Target, seconds: float, seed: int, output: Path) -> Outcome:
+def fuzz(target: Target, seconds: float, seed: int, output: Path, engine: Path | None) -> Outcome:
     """Run after run until the time is over: libFuzzer ends at its first finding."""
+    variables = environment(engine)
     outcome = Outcome(target)
     corpus, seeds, raw = (output / name / target.name for name in ("corpus", "seeds", "raw"))
     shutil.rmtree(seeds, ignore_errors=True)
@@ -86,11 +94,11 @@ def fuzz(target: Target, seconds: float, seed: int, output: Path) -> Outcome:
             sys.executable, "-m", "tools.fuzz.harness", target.name, f"-max_total_time={left}", f"-seed={seed}",
             "-print_final_stats=1", f"-artifact_prefix={raw}/", *LIMITS, str(corpus), str(seeds),
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", env=environment())
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", env=variables)
         outcome.seconds += time.monotonic() - start
         counted = re.search(r"number_of_executed_units:\s*(\d+)", done.stderr)
         outcome.inputs += int(counted[1]) if counted else 0
-        outcome.findings += saved(target, raw, output / "findings")
+        outcome.findings += saved(target, raw, output / "findings", done.stderr)
         if done.returncode and not outcome.findings:
             sys.exit(f"{done.stdout[-2000:]}{done.stderr[-4000:]}")
         seed += 1
@@ -98,18 +106,19 @@ def fuzz(target: Target, seconds: float, seed: int, output: Path) -> Outcome:
     return outcome
 
 
-def environment() -> dict[str, str]:
+def environment(engine: Path | None) -> dict[str, str]:
     # The same order of sets and dicts of strings in every run.
-    return os.environ | {"PYTHONHASHSEED": "0"}
+    return os.environ | {"PYTHONHASHSEED": "0"} | (sanitizer.environment(engine) if engine else {})
 
 
-def saved(target: Target, raw: Path, folder: Path) -> list[Path]:
+def saved(target: Target, raw: Path, folder: Path, printed: str) -> list[Path]:
     """libFuzzer's artifacts (crash-..., timeout-..., oom-...) as lines of text, one a file."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for artifact in sorted(raw.iterdir()):
         path = folder / f"{target.name}-{artifact.name}.txt"
         path.write_text(target.text(artifact.read_bytes()) + "\n")
+        path.with_suffix(".log").write_text(printed[-20_000:])
         artifact.unlink()
         paths.append(path)
     return paths

@@ -1,8 +1,8 @@
 """`python -m tools.fuzz.harness TARGET ARGUMENT...`: one run of libFuzzer; the arguments are libFuzzer's own.
 
 The rooms that a fuzzer should find its way through are instrumented as they are imported: readers, interpreter, columns
-and records in Python. The native engine is compiled without coverage: its paths are those of the interpreter, which
-runs on the same bytes.
+and records in Python. The installed native engine is compiled without coverage: its paths are those of the interpreter,
+which runs on the same bytes. One that is compiled for fuzzing (`sanitizer`) shows its own paths as well.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import sys
 
 import atheris
 
+from tools.fuzz import sanitizer
+
 
 def main() -> None:
     target = sys.argv.pop(1)
+    sanitizer.load()
     with atheris.instrument_imports(include=["kafkawire"]):
         from tools.fuzz.targets import TARGETS
 
