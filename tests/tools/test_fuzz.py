@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tools.fuzz import inputs
+from tools.fuzz import inputs, targets
 from tools.fuzz.targets import TARGETS, replay
 
 
@@ -21,6 +23,16 @@ def test_lines_and_bytes_are_each_others_inverse(name: str) -> None:
     target = TARGETS[name]
     for line in target.corpus():
         assert target.text(target.data(line)) == line
+
+
+def test_the_corpus_is_written_in_order_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "CORPUS", tmp_path)
+    target = TARGETS["records"]
+    assert target.corpus() == []
+    target.write(["ff", "00", "ff"])
+    assert target.path.read_text() == "00\nff\n"
+    target.write({*target.corpus(), "0a"})
+    assert target.corpus() == ["00", "0a", "ff"]
 
 
 def test_a_failing_input_is_reported() -> None:

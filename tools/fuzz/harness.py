@@ -7,6 +7,7 @@ which runs on the same bytes. One that is compiled for fuzzing (`sanitizer`) sho
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import atheris
@@ -15,14 +16,16 @@ from tools.fuzz import sanitizer
 
 
 def main() -> None:
-    target = sys.argv.pop(1)
+    target, *options = sys.argv[1:]
     sanitizer.load()
     with atheris.instrument_imports(include=["kafkawire"]):
         from tools.fuzz.targets import TARGETS
 
         check = TARGETS[target].check
         check(b"")  # what a check imports when it first runs is instrumented too
-    atheris.Setup(sys.argv, check)
+    # libFuzzer gives its first argument to a shell when it starts itself again (`-merge=1`).
+    again = shlex.join([sys.executable, "-m", "tools.fuzz.harness", target])
+    atheris.Setup([again, *options], check)
     atheris.Fuzz()
 
 

@@ -65,5 +65,4 @@ def write() -> None:
     """The corpus files anew: seeds, and what the files hold besides."""
     for name, make in (("codecs", codecs), ("columns", columns), ("records", record_batches)):
         target = targets.TARGETS[name]
-        lines = sorted({*make(), *target.corpus()})
-        (targets.CORPUS / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+        target.write({*make(), *target.corpus()})

@@ -7,7 +7,7 @@ watches time and memory).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +30,18 @@ class Target:
     text: Callable[[bytes], str]
     data: Callable[[str], bytes]
 
+    @property
+    def path(self) -> Path:
+        return CORPUS / f"{self.name}.txt"
+
     def corpus(self) -> list[str]:
         """The lines of the committed corpus; those behind a `#` are comments."""
-        path = CORPUS / f"{self.name}.txt"
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
         return [line for line in lines if line and not line.startswith("#")]
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Writes the committed corpus anew."""
+        self.path.write_text("".join(f"{line}\n" for line in sorted(set(lines))))
 
 
 # Codecs --------------------------------------------------------------------------------------------------------------
