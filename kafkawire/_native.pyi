@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkawire.wire.columns.plan import Plan
+from kafkawire.wire.columns.walked import Blobs
 from kafkawire.wire.layout import Table
 from kafkawire.wire.message import Struct
 from kafkawire.wire.values import Input
@@ -43,30 +44,19 @@ class ColumnPlan:
     """A plan of `kafkawire.wire.columns`, ready to be executed."""
 
     def __init__(self, plan: Plan) -> None: ...
-    def walk(self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> WalkedColumns: ...
-
-@final
-class WalkedColumns:
-    """A `Walked` of `kafkawire.wire.columns.build`."""
-
-    @property
-    def refused(self) -> NDArray[np.int64]: ...
-    def count(self, space: int) -> int: ...
-    def numbers(self, run: int, offset: int, kind: int, default: Any) -> NDArray[Any]: ...
-    def arrays(
-        self, blob: int, kind: int, null: bool
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None, NDArray[Any]]: ...
-    def blobs(
-        self, blob: int, null: bool, default: bytes
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None, NDArray[np.uint8]]: ...
-    def texts(
-        self, blob: int, null: bool, default: bytes
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None, NDArray[np.uint8], NDArray[np.int64]]: ...
-    def ends(self, column: int, null: bool) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]: ...
-    def marks(self, mark: int, null: bool) -> NDArray[np.uint8] | None: ...
-    def unknown(
-        self, column: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]: ...
+    def walk(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> tuple[
+        NDArray[np.int64],
+        list[int],
+        list[NDArray[Any]],
+        list[Blobs],
+        list[tuple[NDArray[np.int32], NDArray[np.uint8] | None, NDArray[Any]]],
+        list[tuple[NDArray[np.int32], NDArray[np.uint8] | None]],
+        list[NDArray[np.uint8] | None],
+        list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]],
+    ]:
+        """The parts of a `kafkawire.wire.columns.walked.Walked`."""
 
 # Record batches, as `kafkawire.records.engine.Engine`; arrays are contiguous.
 _Bytes = NDArray[np.uint8]

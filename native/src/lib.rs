@@ -20,7 +20,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<codec::Codec>()?;
     module.add_class::<columns::ColumnPlan>()?;
-    module.add_class::<columns::WalkedColumns>()?;
     module.add_class::<json::MessageText>()?;
     records::register(module)?;
     rows::register(module)?;

@@ -9,13 +9,12 @@ import pyarrow as pa
 
 from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.wire import backend
-from kafkawire.wire.columns import decode_structs
-from kafkawire.wire.columns.lockstep import Lockstep
+from kafkawire.wire.columns import decode_structs, lockstep
 from kafkawire.wire.columns.objects import clean, row_maker, told
 from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of
 from kafkawire.wire.message import Message
 
-ENGINES: dict[str, Any] = {"numpy": Lockstep}
+ENGINES: dict[str, Any] = {"numpy": lockstep.walk}
 if backend.native is not None:
     from kafkawire.wire.columns.native import walk
 

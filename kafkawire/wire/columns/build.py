@@ -2,69 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kafkawire.wire.columns.inputs import MOST_BYTES, Bytes, Ints
-from kafkawire.wire.columns.plan import (
-    NONE,
-    BlobNode,
-    ListNode,
-    Node,
-    NumberNode,
-    NumbersNode,
-    Plan,
-    StructNode,
+from kafkawire.wire.columns.inputs import MOST_BYTES, Ints
+from kafkawire.wire.columns.plan import NONE, ArrayNode, BlobNode, ListNode, Node, NumberNode, Plan, StructNode
+from kafkawire.wire.columns.schema import (
+    ARROW,
+    FieldShape,
+    Shape,
+    Style,
+    field_type,
+    field_types,
+    struct_type,
+    unknown_tags_type,
 )
-from kafkawire.wire.columns.schema import ARROW, FieldShape, Shape, Style, field_type, unknown_tags_type
-from kafkawire.wire.columns.schema import struct_type as struct_type_of
-from kafkawire.wire.layout import BOOL, STRING, UUID
+from kafkawire.wire.columns.walked import Blobs, Numbers, Offsets, Walked
+from kafkawire.wire.layout import BOOL, UUID
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Offsets = NDArray[np.int32]
-Numbers = NDArray[Any]
-#: A bit for each element, the first the lowest; None where none is null.
-Validity = Bytes | None
-
-
-class Walked(Protocol):
-    """What an engine knows once it has walked over all values: gathers any column of its plan.
-
-    An element that has no entry in a column (a tagged field that is not there, a value that was refused) has the
-    column's default; `null` says that this is null.
-    """
-
-    @property
-    def refused(self) -> Ints:
-        """Values that the engine did not read, ascending."""
-
-    def count(self, space: int) -> int:
-        """Elements of a space."""
-
-    def numbers(self, run: int, offset: int, kind: int, default: Any) -> Numbers:
-        """Fixed-size values of a run, as Arrow holds them (bools as bytes, uuids as 16 bytes each)."""
-
-    def arrays(self, blob: int, kind: int, null: bool) -> tuple[Offsets, Validity, Numbers]:
-        """Arrays of fixed-size values."""
-
-    def blobs(self, blob: int, null: bool, default: bytes) -> tuple[Offsets, Validity, Bytes]:
-        """Strings of bytes."""
-
-    def texts(self, blob: int, null: bool, default: bytes) -> tuple[Offsets, Validity, Bytes, Ints]:
-        """Strings of text, and which of them are no UTF-8; those have U+FFFD in place of what is wrong."""
-
-    def ends(self, column: int, null: bool) -> tuple[Offsets, Validity]:
-        """Lists."""
-
-    def marks(self, mark: int, null: bool) -> Validity:
-        """Which nullable structs are there."""
-
-    def unknown(self, column: int) -> tuple[Offsets, NDArray[np.int32], Offsets, Bytes]:
-        """Unknown tagged fields of each element: offsets of their lists; numbers; offsets of their data; data."""
 
 
 class Built(NamedTuple):
@@ -90,58 +48,51 @@ class _Builder:
 
     def struct(self, node: StructNode, shape: Shape, space: int, above: list[Offsets]) -> list[pa.Array]:
         """The fields of a struct. `above` has the offsets of the lists around it, the outermost first."""
-        count = self.walked.count(space)
+        count = self.walked.counts[space]
         columns = [
-            constant(part, self.style, count) if child is None else self.field(child, part, space, above)
-            for part, child in zip(shape.fields, node.fields, strict=True)
+            constant(part, self.style, count) if child is None else self.field(child, part, type_, count, space, above)
+            for part, child, type_ in zip(shape.fields, node.fields, field_types(shape, self.style), strict=True)
         ]
         if shape.unknown_tags:
             columns.append(self.unknown(node.unknown, count))
         return columns
 
-    def field(self, node: Node, part: FieldShape, space: int, above: list[Offsets]) -> pa.Array:
-        count = self.walked.count(space)
-        type_ = field_type(part, self.style)
-        null = part.field.default is None
+    def field(
+        self, node: Node, part: FieldShape, type_: pa.DataType, count: int, space: int, above: list[Offsets]
+    ) -> pa.Array:
+        walked = self.walked
         if isinstance(node, NumberNode):
-            default = part.field.default.bytes if node.kind == UUID else part.field.default
-            numbers = self.walked.numbers(node.run, node.offset, node.kind, default)
-            return self.values(node.kind, numbers, type_, count)
-        if isinstance(node, NumbersNode):
-            offsets, validity, numbers = self.walked.arrays(node.blob, node.kind, null)
-            items = self.values(node.kind, numbers, type_.value_type, int(offsets[-1]))
-            return _array(type_, count, [validity, offsets], [items])
+            return self.numbers(node.kind, walked.numbers[node.column], type_, count)
         if isinstance(node, BlobNode):
-            return self.blob(node, type_, count, part.field.default, above)
+            return self.blob(walked.blobs[node.column], type_, count, above)
+        if isinstance(node, ArrayNode):
+            offsets, validity, numbers = walked.arrays[node.column]
+            items = self.numbers(node.kind, numbers, type_.value_type, int(offsets[-1]))
+            return _array(type_, count, [validity, offsets], [items])
         if isinstance(node, ListNode):
-            offsets, validity = self.walked.ends(node.ends, null)
-            inside = [*above, offsets]
+            offsets, validity = walked.lists[node.column]
+            inside, inner = [*above, offsets], walked.counts[node.space]
             if isinstance(node.item, StructNode):
                 assert part.struct is not None
                 children = self.struct(node.item, part.struct, node.space, inside)
-                items = _array(type_.value_type, self.walked.count(node.space), [None], children)
+                items = _array(type_.value_type, inner, [None], children)
             else:
                 assert isinstance(node.item, BlobNode)
-                items = self.blob(node.item, type_.value_type, self.walked.count(node.space), b"", inside)
+                items = self.blob(walked.blobs[node.item.column], type_.value_type, inner, inside)
             return _array(type_, count, [validity, offsets], [items])
         assert part.struct is not None
-        marks = None if node.mark == NONE else self.walked.marks(node.mark, null)
+        marks = None if node.mark == NONE else walked.marks[node.mark]
         return _array(type_, count, [marks], self.struct(node, part.struct, space, above))
 
-    def values(self, kind: int, numbers: Numbers, type_: pa.DataType, count: int) -> pa.Array:
+    def numbers(self, kind: int, numbers: Numbers, type_: pa.DataType, count: int) -> pa.Array:
         if kind == UUID and self.style.text_uuids:
             return _uuid_texts(numbers, count)
         if kind == BOOL:
             numbers = np.packbits(numbers, bitorder="little")
         return _array(type_, count, [None, numbers])
 
-    def blob(self, node: BlobNode, type_: pa.DataType, count: int, default: Any, above: list[Offsets]) -> pa.Array:
-        null = default is None
-        if node.kind != STRING:
-            offsets, validity, data = self.walked.blobs(node.blob, null, default or b"")
-            return _array(type_, count, [validity, offsets, data])
-        octets = (default or "").encode() if isinstance(default, str) else b""
-        offsets, validity, data, impure = self.walked.texts(node.blob, null, octets)
+    def blob(self, blobs: Blobs, type_: pa.DataType, count: int, above: list[Offsets]) -> pa.Array:
+        offsets, validity, data, impure = blobs
         if len(impure):
             self.impure.append(_rows(impure, above))
         return _array(type_, count, [validity, offsets, data])
@@ -150,7 +101,7 @@ class _Builder:
         if column == NONE:
             return _no_tags(self.style, count)
         type_ = unknown_tags_type(self.style)
-        offsets, tags, places, data = self.walked.unknown(column)
+        offsets, tags, places, data = self.walked.unknown[column]
         total = len(tags)
         tag_type, data_type = (field.type for field in type_.value_type)
         children = [_array(tag_type, total, [None, tags]), _array(data_type, total, [None, places, data])]
@@ -178,7 +129,7 @@ def constant(part: FieldShape, style: Style, count: int) -> pa.Array:
         children = [constant(inner, style, count) for inner in part.struct.fields]
         if part.struct.unknown_tags:
             children.append(_no_tags(style, count))
-        return _array(struct_type_of(part.struct, style), count, [None], children)
+        return _array(struct_type(part.struct, style), count, [None], children)
     if part.field.kind == UUID:
         default = str(default) if style.text_uuids else default.bytes
     return pa.repeat(pa.scalar(default, type_), count)

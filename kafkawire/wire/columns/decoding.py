@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from kafkawire.errors import DecodeError, MissingExtraError, UnsupportedVersionError
 from kafkawire.wire.backend import native
 from kafkawire.wire.columns import objects
-from kafkawire.wire.columns.build import Built, Walked, build
+from kafkawire.wire.columns.build import Built, build
 from kafkawire.wire.columns.inputs import MISSING, Ints, Values, Versions, read_values, read_versions
 from kafkawire.wire.columns.plan import Plan, make_plan
 from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of, struct_type
+from kafkawire.wire.columns.walked import Walked
 from kafkawire.wire.layout import Table
 
 if TYPE_CHECKING:
@@ -278,9 +279,9 @@ def _engine() -> Engine:
         from kafkawire.wire.columns.native import walk
 
         return walk
-    from kafkawire.wire.columns.lockstep import Lockstep
+    from kafkawire.wire.columns.lockstep import walk as numpy_walk
 
-    return Lockstep
+    return numpy_walk
 
 
 def _need_pyarrow() -> None:

@@ -1,5 +1,8 @@
 """The NumPy engine: all values at once, step by step.
 
+Decoding takes two passes. The first walks over the bytes of all values and notes where things stand; the second
+(`gather`) makes columns of what stands there.
+
 Each step of a plan is done for all values before the next: a vector of positions moves over them in lockstep. A value
 at which a step fails is left behind and is *refused*; so are values with what is rare (tags twice or out of order),
 and those whose lists are so much longer than all others' that going on with them alone is not worth a step. Whoever
@@ -20,6 +23,7 @@ from kafkawire.wire.columns import gather
 from kafkawire.wire.columns.gather import ABSENT, NULL
 from kafkawire.wire.columns.inputs import Bytes, Ints, Values
 from kafkawire.wire.columns.plan import BLOB, LIST, NONE, NUMBERS, RUN, Plan, Step, Walk
+from kafkawire.wire.columns.walked import Blobs, Validity, Walked
 from kafkawire.wire.values import MAX_STRING, MAX_TAGS
 
 Mask = NDArray[np.bool_]
@@ -115,15 +119,15 @@ class Lockstep:
         self.plan = plan
         self.data = values.data
         self.spaces = [Space() for _ in range(plan.spaces)]
-        self.runs = [Positions(self.spaces[space], sized=False) for space in plan.runs]
-        self.blob_places = [Positions(self.spaces[space], sized=True) for space in plan.blobs]
+        self.runs = [Positions(self.spaces[run.space], sized=False) for run in plan.runs]
+        self.blobs = [Positions(self.spaces[blob.space], sized=True) for blob in plan.blobs]
+        self.arrays = [Positions(self.spaces[array.space], sized=True) for array in plan.arrays]
         # Of lists: the number of the first element, and how many there are.
-        self.lists = [Positions(self.spaces[space], sized=True) for space, _ in plan.lists]
-        self.mark_places = [Positions(self.spaces[space], sized=False) for space in plan.marks]
+        self.lists = [Positions(self.spaces[list_.space], sized=True) for list_ in plan.lists]
+        self.marks = [Positions(self.spaces[mark.space], sized=False) for mark in plan.marks]
         # Of structs' unknown tags, as they were found: elements, tags, positions, sizes.
         self.tag_finds: list[list[tuple[Ints, Ints, Ints, Ints]]] = [[] for _ in plan.unknown]
         self.left_out: Mask = values.starts < 0
-        self.cuts: dict[int, gather.Runs] = {}
         self.walk_all(values)
         self.settle()
 
@@ -173,7 +177,8 @@ class Lockstep:
             active, held, null = self.without(active, bad, held, null)
             if step.column != NONE:
                 at = np.where(null, NULL, active.at) if some_null else active.at
-                self.blob_places[step.column].put(active.element, at, held)
+                places = self.blobs if step.what == BLOB else self.arrays
+                places[step.column].put(active.element, at, held)
             return active.moved(active.at + held * step.size)
         return self.nested(step, active)
 
@@ -227,7 +232,7 @@ class Lockstep:
             there = self.data[active.at] < 128
             active = active.moved(active.at + 1)
         if step.column != NONE:
-            self.mark_places[step.column].put(active.element, np.where(there, active.at, NULL))
+            self.marks[step.column].put(active.element, np.where(there, active.at, NULL))
         inside = self.struct(walk, active.some(there))
         return rejoined(active, [(np.flatnonzero(there), inside)])
 
@@ -347,51 +352,58 @@ class Lockstep:
         if len(self.refused):
             for column in self.spaces[0].columns:
                 column.forget(self.refused)
-        for places, (_, own) in zip(self.lists, self.plan.lists, strict=True):
-            space = self.spaces[own]
+        for places, list_ in zip(self.lists, self.plan.lists, strict=True):
+            space = self.spaces[list_.own]
             if space.blocks > 1 or int(places.size.sum()) < space.total:
                 order = gather.ranges(places.at, places.size)
                 space.total = len(order)
                 for column in space.columns:
                     column.reorder(order)
-                orders[own] = order
+                orders[list_.own] = order
         self.orders = orders
 
-    # What `build` asks ---------------------------------------------------------------------------------------------
+    # Columns -------------------------------------------------------------------------------------------------------
 
-    def count(self, space: int) -> int:
-        return self.spaces[space].total
+    def walked(self) -> Walked:
+        plan, data = self.plan, self.data
+        cuts = [gather.Runs(data, places.at, run.size) for places, run in zip(self.runs, plan.runs, strict=True)]
+        return Walked(
+            self.refused,
+            [space.total for space in self.spaces],
+            [cuts[column.run].numbers(column.offset, column.kind, column.default) for column in plan.numbers],
+            [
+                self.texts(places, column.null, column.default)
+                if column.text
+                else self.octets(places, column.null, column.default)
+                for places, column in zip(self.blobs, plan.blobs, strict=True)
+            ],
+            [
+                (
+                    gather.offsets_of(places.size),
+                    validity(places.at, column.null),
+                    gather.arrays(data, places.at, places.size, column.kind),
+                )
+                for places, column in zip(self.arrays, plan.arrays, strict=True)
+            ],
+            [
+                (gather.offsets_of(places.size), validity(places.at, column.null))
+                for places, column in zip(self.lists, plan.lists, strict=True)
+            ],
+            [validity(places.at, column.null) for places, column in zip(self.marks, plan.marks, strict=True)],
+            [self.unknown(column, space) for column, space in enumerate(plan.unknown)],
+        )
 
-    def numbers(self, run: int, offset: int, kind: int, default: Any) -> NDArray[Any]:
-        if run not in self.cuts:
-            self.cuts[run] = gather.Runs(self.data, self.runs[run].at, self.plan.run_sizes[run])
-        return self.cuts[run].numbers(offset, kind, default)
-
-    def arrays(self, blob: int, kind: int, null: bool) -> tuple[NDArray[np.int32], Bytes | None, NDArray[Any]]:
-        places = self.blob_places[blob]
-        offsets = gather.offsets_of(places.size)
-        return offsets, validity(places.at, null), gather.arrays(self.data, places.at, places.size, kind)
-
-    def blobs(self, blob: int, null: bool, default: bytes) -> tuple[NDArray[np.int32], Bytes | None, Bytes]:
-        places = self.blob_places[blob]
+    def octets(self, places: Positions, null: bool, default: bytes) -> Blobs:
         offsets, octets = gather.blobs(self.data, places.at, places.size, default)
-        return offsets, validity(places.at, null), octets
+        return offsets, validity(places.at, null), octets, np.zeros(0, np.int64)
 
-    def texts(self, blob: int, null: bool, default: bytes) -> tuple[NDArray[np.int32], Bytes | None, Bytes, Ints]:
-        offsets, valid, octets = self.blobs(blob, null, default)
+    def texts(self, places: Positions, null: bool, default: bytes) -> Blobs:
+        offsets, valid, octets, _ = self.octets(places, null, default)
         offsets, octets, impure = gather.clean_texts(offsets, octets)
         return offsets, valid, octets, impure
 
-    def ends(self, column: int, null: bool) -> tuple[NDArray[np.int32], Bytes | None]:
-        places = self.lists[column]
-        return gather.offsets_of(places.size), validity(places.at, null)
-
-    def marks(self, mark: int, null: bool) -> Bytes | None:
-        return validity(self.mark_places[mark].at, null)
-
-    def unknown(self, column: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Bytes]:
-        space = self.plan.unknown[column]
-        count = self.count(space)
+    def unknown(self, column: int, space: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Bytes]:
+        count = self.spaces[space].total
         finds = self.tag_finds[column]
         empty = np.zeros(0, np.int64)
         elements, tags, at, sizes = (
@@ -416,7 +428,7 @@ class Lockstep:
         return numbers[elements]
 
 
-def validity(at: Ints, null: bool) -> Bytes | None:
+def validity(at: Ints, null: bool) -> Validity:
     return gather.validity_of(at < 0 if null else at == NULL)
 
 
@@ -431,3 +443,8 @@ def rejoined(active: Active, parts: list[tuple[Ints, Active]]) -> Active:
         kept[survived] = True
     active = active.moved(at)
     return active if kept.all() else active.some(kept)
+
+
+def walk(plan: Plan, values: Values) -> Walked:
+    """Walks over values; the columns of the plan."""
+    return Lockstep(plan, values).walked()

@@ -1,15 +1,17 @@
-"""Plans: a layout and a shape -> what to read, and into which columns of positions.
+"""Plans: a layout and a shape -> what to read, and into which columns.
 
-Decoding many values takes two passes. The first walks over the bytes of every value and notes where things stand; the
-second gathers what stands there, column by column. A plan tells both what to do: its walks for the first, its nodes
-for the second. Engines execute plans; they know nothing of messages.
+A plan tells an engine all that it needs: its walks say how to read a value, and which column each step fills; its
+columns, what they hold and what stands where a value has no entry. Its nodes tell `build` which field each column is.
+Engines execute plans; they know nothing of messages.
 
 Elements are counted in *spaces*: the values themselves are space 0, and the elements of each list are a space of their
-own. A struct that is no list's element shares the space of what it lies in. Each column belongs to a space:
+own. A struct that is no list's element shares the space of what it lies in. Each column belongs to a space, and has an
+entry for each of its elements:
 
-- runs: where a run of fixed-size fields begins
-- blobs: where a string, bytes, or an array of fixed-size values begins, and its size (in bytes, or in values)
-- ends: how many elements of a list's own space belong to the list and those before it
+- numbers: a fixed-size value; those that stand together are a *run*, which is read in one step
+- blobs: a string or bytes
+- arrays: an array of fixed-size values
+- lists: an array of structs or of strings, whose elements are a space
 - marks: whether a nullable struct is there
 - unknown: tagged fields that the schema does not know
 """
@@ -17,10 +19,22 @@ own. A struct that is no list's element shares the space of what it lies in. Eac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kafkawire.wire.columns.schema import FieldShape, Shape
-from kafkawire.wire.layout import ARRAY, COMPACT, FIXED_SIZES, KIND_MASK, NULLABLE, STRING, STRUCT, Op, Table, Tag
+from kafkawire.wire.layout import (
+    ARRAY,
+    COMPACT,
+    FIXED_SIZES,
+    KIND_MASK,
+    NULLABLE,
+    STRING,
+    STRUCT,
+    UUID,
+    Op,
+    Table,
+    Tag,
+)
 
 T = TypeVar("T")
 
@@ -36,7 +50,7 @@ class Step(NamedTuple):
 
     Attributes:
         what: RUN, BLOB (strings, bytes), NUMBERS (an array of fixed-size values), LIST, NESTED (a struct).
-        column: the column of its kind that it fills, or NONE.
+        column: the run, or the column of its kind, that it fills, or NONE.
         size: bytes of a run or of a number; of a list's element at least (1 or more).
         string, compact, nullable: how a length, or the mark of a nullable struct, is written.
         walk, space: of a list's elements or a struct.
@@ -62,32 +76,81 @@ class Walk(NamedTuple):
     unknown: int = NONE
 
 
-class NumberNode(NamedTuple):
-    """A fixed-size value: `offset` bytes behind the begin of its run."""
+class Run(NamedTuple):
+    """Fixed-size values that stand together: bytes in all."""
 
-    kind: int
+    space: int
+    size: int
+
+
+class Number(NamedTuple):
+    """A column of fixed-size values, `offset` bytes behind the begin of their run. An element that has none (a tagged
+    field that is not there, what lies in a null struct, a value that was refused) has the default; uuids as bytes."""
+
     run: int
     offset: int
+    kind: int
+    default: Any
+
+
+class Blob(NamedTuple):
+    """A column of strings (`text`) or bytes. An element that has none is null, or has the default."""
+
+    space: int
+    text: bool
+    null: bool
+    default: bytes
+
+
+class Array(NamedTuple):
+    """A column of arrays of fixed-size values. An element that has none is null, or has an empty one."""
+
+    space: int
+    kind: int
+    null: bool
+
+
+class List(NamedTuple):
+    """A column of lists, and the space of their elements, which stands behind that of the lists. An element that has
+    none is null, or has an empty one."""
+
+    space: int
+    own: int
+    null: bool
+
+
+class Mark(NamedTuple):
+    """A column of nullable structs. An element that has none is null, or has one of defaults."""
+
+    space: int
+    null: bool
+
+
+class NumberNode(NamedTuple):
+    """A fixed-size value."""
+
+    kind: int
+    column: int
 
 
 class BlobNode(NamedTuple):
     """A string or bytes."""
 
-    kind: int
-    blob: int
+    text: bool
+    column: int
 
 
-class NumbersNode(NamedTuple):
+class ArrayNode(NamedTuple):
     """An array of fixed-size values."""
 
     kind: int
-    blob: int
+    column: int
 
 
 class ListNode(NamedTuple):
     """An array of structs or strings."""
 
-    ends: int
+    column: int
     space: int
     item: Node
 
@@ -100,23 +163,24 @@ class StructNode(NamedTuple):
     unknown: int
 
 
-Node = NumberNode | BlobNode | NumbersNode | ListNode | StructNode
+Node = NumberNode | BlobNode | ArrayNode | ListNode | StructNode
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """Walks, the last of them that of the whole value; the space of each column; the nodes.
+    """Walks, the last of them that of the whole value; columns (of unknown tags, their spaces); the nodes.
 
-    `lists` has the space of a list's elements beside that of the list. Equal to itself only, as shapes are.
+    Equal to itself only, as shapes are.
     """
 
     walks: tuple[Walk, ...]
     spaces: int
-    runs: tuple[int, ...]
-    run_sizes: tuple[int, ...]
-    blobs: tuple[int, ...]
-    lists: tuple[tuple[int, int], ...]
-    marks: tuple[int, ...]
+    runs: tuple[Run, ...]
+    numbers: tuple[Number, ...]
+    blobs: tuple[Blob, ...]
+    arrays: tuple[Array, ...]
+    lists: tuple[List, ...]
+    marks: tuple[Mark, ...]
     unknown: tuple[int, ...]
     root: StructNode
 
@@ -129,8 +193,9 @@ def make_plan(table: Table, root: int, shape: Shape) -> Plan:
         tuple(planner.walks),
         planner.spaces,
         tuple(planner.runs),
-        tuple(planner.run_sizes),
+        tuple(planner.numbers),
         tuple(planner.blobs),
+        tuple(planner.arrays),
         tuple(planner.lists),
         tuple(planner.marks),
         tuple(planner.unknown),
@@ -146,11 +211,12 @@ class _Planner:
         self.table = table
         self.walks: list[Walk] = []
         self.spaces = 1
-        self.runs: list[int] = []
-        self.run_sizes: list[int] = []
-        self.blobs: list[int] = []
-        self.lists: list[tuple[int, int]] = []
-        self.marks: list[int] = []
+        self.runs: list[Run] = []
+        self.numbers: list[Number] = []
+        self.blobs: list[Blob] = []
+        self.arrays: list[Array] = []
+        self.lists: list[List] = []
+        self.marks: list[Mark] = []
         self.unknown: list[int] = []
 
     def add(self, walk: Walk) -> int:
@@ -197,52 +263,60 @@ class _Planner:
         """A run of fixed-size fields is one step."""
         if not run:
             return
-        column = _new(self.runs, space) if any(op.slot in asked for op in run) else NONE
+        number = len(self.runs) if any(op.slot in asked for op in run) else NONE
         size = 0
         for op in run:
             kind = op.code & KIND_MASK
             if op.slot in asked:
-                nodes[op.slot] = NumberNode(kind, column, size)
+                default = asked[op.slot].field.default
+                column = _new(self.numbers, Number(number, size, kind, default.bytes if kind == UUID else default))
+                nodes[op.slot] = NumberNode(kind, column)
             size += FIXED_SIZES[kind]
-        if column != NONE:
-            self.run_sizes.append(size)
-        steps.append(Step(RUN, column, size))
+        if number != NONE:
+            self.runs.append(Run(space, size))
+        steps.append(Step(RUN, number, size))
 
     def step(self, op: Op | Tag, part: FieldShape | None, space: int, nodes: dict[int, Node]) -> Step:
         kind = op.code & KIND_MASK
         compact, nullable = bool(op.code & COMPACT), bool(op.code & NULLABLE)
-        wanted = part is not None
+        null = part is not None and part.field.default is None
         if op.code & ARRAY and kind in FIXED_SIZES:
-            column = _new(self.blobs, space) if wanted else NONE
-            nodes[op.slot] = NumbersNode(kind, column)
+            column = NONE if part is None else _new(self.arrays, Array(space, kind, null))
+            nodes[op.slot] = ArrayNode(kind, column)
             return Step(NUMBERS, column, FIXED_SIZES[kind], compact=compact, nullable=nullable)
         if op.code & ARRAY:
-            own = NONE
-            if wanted:
+            column = own = NONE
+            if part is not None:
                 own = self.spaces
                 self.spaces += 1
-            column = _new(self.lists, (space, own)) if wanted else NONE
+                column = _new(self.lists, List(space, own, null))
             item: Node
             if kind == STRUCT:
                 walk, item = self.struct(op.arg, _inner(part), own, NONE)
                 size = max(1, self.table.layouts[op.arg].min_size)
             else:
-                step, item = self.blob(kind, compact, False, own)
+                step, item = self.blob(kind, compact, False, own, b"")
                 walk = self.add(Walk(False, (step,)))
                 size = 1 if compact else 2 if kind == STRING else 4
             nodes[op.slot] = ListNode(column, own, item)
             return Step(LIST, column, size, compact=compact, nullable=nullable, walk=walk, space=own)
         if kind == STRUCT:
-            mark = _new(self.marks, space) if wanted and nullable else NONE
+            mark = NONE if part is None or not nullable else _new(self.marks, Mark(space, null))
             walk, node = self.struct(op.arg, _inner(part), space, mark)
             nodes[op.slot] = node
             return Step(NESTED, mark, compact=compact, nullable=nullable, walk=walk)
-        step, nodes[op.slot] = self.blob(kind, compact, nullable, space if wanted else NONE)
+        default = None if part is None else part.field.default
+        octets = default.encode() if isinstance(default, str) else default
+        step, nodes[op.slot] = self.blob(kind, compact, nullable, NONE if part is None else space, octets)
         return step
 
-    def blob(self, kind: int, compact: bool, nullable: bool, space: int) -> tuple[Step, BlobNode]:
-        column = _new(self.blobs, space) if space != NONE else NONE
-        return Step(BLOB, column, 1, kind == STRING, compact, nullable), BlobNode(kind, column)
+    def blob(
+        self, kind: int, compact: bool, nullable: bool, space: int, default: bytes | None
+    ) -> tuple[Step, BlobNode]:
+        """A string or bytes, in a space or walked past; `default` is None for null."""
+        text = kind == STRING
+        column = NONE if space == NONE else _new(self.blobs, Blob(space, text, default is None, default or b""))
+        return Step(BLOB, column, 1, text, compact, nullable), BlobNode(text, column)
 
 
 def _is_number(code: int) -> bool:
@@ -253,6 +327,6 @@ def _inner(part: FieldShape | None) -> Shape:
     return _NOTHING if part is None or part.struct is None else part.struct
 
 
-def _new(columns: list[T], space: T) -> int:
-    columns.append(space)
+def _new(columns: list[T], column: T) -> int:
+    columns.append(column)
     return len(columns) - 1

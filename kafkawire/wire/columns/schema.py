@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkawire.wire.layout import (
@@ -125,17 +125,24 @@ def _part(spec: StructSpec, paths: list[list[str]], unknown_tags: bool, place: s
     return Shape(tuple(fields), UNKNOWN_TAGS in asked)
 
 
+@lru_cache(maxsize=4096)
 def struct_type(shape: Shape, style: Style = ARROW) -> pa.StructType:
     """The Arrow type of a struct."""
     import pyarrow as pa
 
     fields = [
-        pa.field(part.field.attribute, field_type(part, style), nullable=part.nullable or style.all_nullable)
-        for part in shape.fields
+        pa.field(part.field.attribute, type_, nullable=part.nullable or style.all_nullable)
+        for part, type_ in zip(shape.fields, field_types(shape, style), strict=True)
     ]
     if shape.unknown_tags:
         fields.append(pa.field(UNKNOWN_TAGS, unknown_tags_type(style), nullable=style.all_nullable))
     return pa.struct(fields)
+
+
+@lru_cache(maxsize=4096)
+def field_types(shape: Shape, style: Style = ARROW) -> tuple[pa.DataType, ...]:
+    """The Arrow types of a struct's fields."""
+    return tuple(field_type(part, style) for part in shape.fields)
 
 
 def field_type(part: FieldShape, style: Style = ARROW) -> pa.DataType:
@@ -150,6 +157,7 @@ def _list_of(one: pa.DataType, style: Style) -> pa.DataType:
     return pa.list_(pa.field(ELEMENT, one, nullable=style.all_nullable))
 
 
+@cache
 def unknown_tags_type(style: Style = ARROW) -> pa.DataType:
     import pyarrow as pa
 

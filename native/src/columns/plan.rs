@@ -3,14 +3,17 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A column of positions, or `None` for what is walked past.
+use super::column::{Arrays, Blobs, Ends, Marks, Unknown};
+use super::numbers::Numbers;
+
+/// A column, or `None` for what is walked past.
 pub type Column = Option<usize>;
 
 /// One step of a walk. Lengths are `compact` (a varint, one more than the length) or not.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub enum Step {
-    /// Fixed-size fields that stand together: `size` bytes.
-    Run { size: usize, column: Column },
+    /// Fixed-size fields that stand together: `size` bytes, of which some are asked for.
+    Run { size: usize, fields: Vec<Field> },
     /// A string or bytes.
     Blob { string: bool, compact: bool, nullable: bool, column: Column },
     /// An array of values of `size` bytes each.
@@ -19,6 +22,13 @@ pub enum Step {
     List { size: usize, compact: bool, nullable: bool, column: Option<(usize, usize)>, walk: usize },
     /// A struct.
     Nested { compact: bool, nullable: bool, column: Column, walk: usize },
+}
+
+/// A field of a run: the column of numbers that it fills, and its place in the run.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    pub column: usize,
+    pub offset: usize,
 }
 
 /// How one struct is read.
@@ -31,15 +41,29 @@ pub struct Walk {
     pub unknown: Column,
 }
 
-/// The columns of one space.
+/// The columns of one space, by kind.
 #[derive(Debug, Default, Clone)]
 pub struct Space {
-    pub runs: Vec<usize>,
+    pub numbers: Vec<usize>,
     pub blobs: Vec<usize>,
+    pub arrays: Vec<usize>,
     /// Lists, and the spaces of their elements.
     pub lists: Vec<(usize, usize)>,
     pub marks: Vec<usize>,
     pub unknown: Vec<usize>,
+}
+
+/// All columns.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    pub numbers: Vec<Numbers>,
+    pub blobs: Vec<Blobs>,
+    pub arrays: Vec<Arrays>,
+    pub lists: Vec<Ends>,
+    pub marks: Vec<Marks>,
+    pub unknown: Vec<Unknown>,
+    /// Elements of each space.
+    pub counts: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -47,11 +71,8 @@ pub struct Plan {
     /// The last walk is that of the whole value; nested ones stand before those that use them.
     pub walks: Vec<Walk>,
     pub spaces: Vec<Space>,
-    pub runs: usize,
-    pub blobs: usize,
-    pub lists: usize,
-    pub marks: usize,
-    pub unknown: usize,
+    /// Columns in which nothing is written yet.
+    pub empty: Columns,
 }
 
 type RawStep = (u8, i64, usize, bool, bool, bool, i64, i64);
@@ -64,77 +85,138 @@ const LIST: u8 = 3;
 const NESTED: u8 = 4;
 const NONE: i64 = -1;
 
+fn wrong() -> PyErr {
+    PyValueError::new_err("not a plan")
+}
+
 impl Plan {
     pub fn of(given: &Bound<'_, PyAny>) -> PyResult<Plan> {
-        let walks: Vec<RawWalk> = given.getattr("walks")?.extract()?;
-        let lists: Vec<(usize, usize)> = given.getattr("lists")?.extract()?;
-        let columns = |name: &str| -> PyResult<Vec<usize>> { given.getattr(name)?.extract() };
-        let count: usize = given.getattr("spaces")?.extract()?;
-        let (runs, blobs, marks, unknown) =
-            (columns("runs")?, columns("blobs")?, columns("marks")?, columns("unknown")?);
-        let wrong = || PyValueError::new_err("not a plan");
-        let spaces = spaces_of(count, &runs, &blobs, &lists, &marks, &unknown).ok_or_else(wrong)?;
-        let check =
-            Check { runs: runs.len(), blobs: blobs.len(), lists: &lists, marks: marks.len(), unknown: unknown.len() };
-        let walks: Vec<Walk> = walks
+        let raw: Vec<RawWalk> = given.getattr("walks")?.extract()?;
+        let mut layout = Layout::of(given)?;
+        let walks: Vec<Walk> = raw
             .into_iter()
             .enumerate()
-            .map(|(at, raw)| check.walk(raw, at))
+            .map(|(at, raw)| layout.walk(raw, at))
             .collect::<Option<_>>()
+            .filter(|walks: &Vec<Walk>| !walks.is_empty())
             .ok_or_else(wrong)?;
-        if walks.is_empty() {
-            return Err(wrong());
+        Ok(Plan { walks, spaces: layout.spaces, empty: layout.empty })
+    }
+}
+
+/// What steps are checked against: the columns that there are.
+struct Layout {
+    spaces: Vec<Space>,
+    /// Size and fields of each run; a step takes the fields.
+    runs: Vec<(usize, Vec<Field>)>,
+    lists: Vec<(usize, usize)>,
+    empty: Columns,
+}
+
+impl Layout {
+    fn of(given: &Bound<'_, PyAny>) -> PyResult<Layout> {
+        let runs: Vec<(usize, usize)> = given.getattr("runs")?.extract()?;
+        let numbers: Vec<(usize, usize, u8, Bound<'_, PyAny>)> = given.getattr("numbers")?.extract()?;
+        let blobs: Vec<(usize, bool, bool, Vec<u8>)> = given.getattr("blobs")?.extract()?;
+        let arrays: Vec<(usize, u8, bool)> = given.getattr("arrays")?.extract()?;
+        let lists: Vec<(usize, usize, bool)> = given.getattr("lists")?.extract()?;
+        let marks: Vec<(usize, bool)> = given.getattr("marks")?.extract()?;
+        let unknown: Vec<usize> = given.getattr("unknown")?.extract()?;
+        let count: usize = given.getattr("spaces")?.extract()?;
+
+        let mut spaces = vec![Space::default(); count];
+        let mut fields: Vec<(usize, Vec<Field>)> = runs.iter().map(|&(_, size)| (size, Vec::new())).collect();
+        let mut empty = Columns {
+            numbers: Vec::new(),
+            blobs: Vec::new(),
+            arrays: Vec::new(),
+            lists: Vec::new(),
+            marks: Vec::new(),
+            unknown: vec![Unknown::default(); unknown.len()],
+            counts: vec![0; count],
+        };
+        for (column, (run, offset, kind, default)) in numbers.into_iter().enumerate() {
+            let made = Numbers::of(kind, Some(&default))?.ok_or_else(wrong)?;
+            let (size, fields) = fields.get_mut(run).ok_or_else(wrong)?;
+            if offset.checked_add(made.size()).is_none_or(|end| end > *size) {
+                return Err(wrong());
+            }
+            fields.push(Field { column, offset });
+            spaces.get_mut(runs[run].0).ok_or_else(wrong)?.numbers.push(column);
+            empty.numbers.push(made);
         }
-        Ok(Plan {
-            walks,
-            spaces,
-            runs: runs.len(),
-            blobs: blobs.len(),
-            lists: lists.len(),
-            marks: marks.len(),
-            unknown: unknown.len(),
+        for (column, (space, text, null, default)) in blobs.into_iter().enumerate() {
+            spaces.get_mut(space).ok_or_else(wrong)?.blobs.push(column);
+            empty.blobs.push(Blobs::new(text, null, default));
+        }
+        for (column, (space, kind, null)) in arrays.into_iter().enumerate() {
+            spaces.get_mut(space).ok_or_else(wrong)?.arrays.push(column);
+            let items = Numbers::of(kind, None)?.ok_or_else(wrong)?;
+            empty.arrays.push(Arrays { ends: Ends::new(null), items });
+        }
+        for (column, &(space, own, null)) in lists.iter().enumerate() {
+            // The elements' space stands behind that of the list: so no chain of them is endless.
+            if own <= space || own >= count {
+                return Err(wrong());
+            }
+            spaces[space].lists.push((column, own));
+            empty.lists.push(Ends::new(null));
+        }
+        for (column, (space, null)) in marks.into_iter().enumerate() {
+            spaces.get_mut(space).ok_or_else(wrong)?.marks.push(column);
+            empty.marks.push(Marks::new(null));
+        }
+        for (column, space) in unknown.into_iter().enumerate() {
+            spaces.get_mut(space).ok_or_else(wrong)?.unknown.push(column);
+        }
+        let lists = lists.into_iter().map(|(space, own, _)| (space, own)).collect();
+        Ok(Layout { spaces, runs: fields, lists, empty })
+    }
+
+    fn walk(&mut self, raw: RawWalk, at: usize) -> Option<Walk> {
+        let (flexible, steps, tags, foreign_tags, unknown) = raw;
+        Some(Walk {
+            flexible,
+            steps: steps.into_iter().map(|step| self.step(step, at)).collect::<Option<_>>()?,
+            tags: tags.into_iter().map(|(tag, step)| Some((tag, self.step(step, at)?))).collect::<Option<_>>()?,
+            foreign_tags,
+            unknown: column(unknown, self.empty.unknown.len())?,
         })
     }
-}
 
-fn spaces_of(
-    count: usize,
-    runs: &[usize],
-    blobs: &[usize],
-    lists: &[(usize, usize)],
-    marks: &[usize],
-    unknown: &[usize],
-) -> Option<Vec<Space>> {
-    let mut spaces = vec![Space::default(); count];
-    for (column, &space) in runs.iter().enumerate() {
-        spaces.get_mut(space)?.runs.push(column);
+    fn step(&mut self, raw: RawStep, at: usize) -> Option<Step> {
+        let (what, number, size, string, compact, nullable, walk, _) = raw;
+        let nested = || usize::try_from(walk).ok().filter(|&walk| walk < at);
+        Some(match what {
+            RUN => Step::Run {
+                size,
+                fields: match column(number, self.runs.len())? {
+                    None => Vec::new(),
+                    Some(run) if self.runs[run].0 == size => std::mem::take(&mut self.runs[run].1),
+                    Some(_) => return None,
+                },
+            },
+            BLOB => Step::Blob { string, compact, nullable, column: column(number, self.empty.blobs.len())? },
+            NUMBERS => {
+                let column = column(number, self.empty.arrays.len())?;
+                if size == 0 || column.is_some_and(|column| self.empty.arrays[column].items.size() != size) {
+                    return None;
+                }
+                Step::Numbers { size, compact, nullable, column }
+            }
+            LIST if size > 0 => Step::List {
+                size,
+                compact,
+                nullable,
+                column: column(number, self.lists.len())?.map(|number| (number, self.lists[number].1)),
+                walk: nested()?,
+            },
+            NESTED => {
+                Step::Nested { compact, nullable, column: column(number, self.empty.marks.len())?, walk: nested()? }
+            }
+            _ => return None,
+        })
     }
-    for (column, &space) in blobs.iter().enumerate() {
-        spaces.get_mut(space)?.blobs.push(column);
-    }
-    for (column, &space) in marks.iter().enumerate() {
-        spaces.get_mut(space)?.marks.push(column);
-    }
-    for (column, &space) in unknown.iter().enumerate() {
-        spaces.get_mut(space)?.unknown.push(column);
-    }
-    for (column, &(space, own)) in lists.iter().enumerate() {
-        // The elements' space stands behind that of the list: so no chain of them is endless.
-        if own <= space || own >= count {
-            return None;
-        }
-        spaces.get_mut(space)?.lists.push((column, own));
-    }
-    Some(spaces)
-}
-
-/// What the indexes of steps must be below.
-struct Check<'a> {
-    runs: usize,
-    blobs: usize,
-    lists: &'a [(usize, usize)],
-    marks: usize,
-    unknown: usize,
 }
 
 /// An index into `count` columns; `Some(None)` for none.
@@ -144,36 +226,4 @@ fn column(number: i64, count: usize) -> Option<Column> {
     }
     let number = usize::try_from(number).ok()?;
     (number < count).then_some(Some(number))
-}
-
-impl Check<'_> {
-    fn walk(&self, raw: RawWalk, at: usize) -> Option<Walk> {
-        let (flexible, steps, tags, foreign_tags, unknown) = raw;
-        Some(Walk {
-            flexible,
-            steps: steps.into_iter().map(|step| self.step(step, at)).collect::<Option<_>>()?,
-            tags: tags.into_iter().map(|(tag, step)| Some((tag, self.step(step, at)?))).collect::<Option<_>>()?,
-            foreign_tags,
-            unknown: column(unknown, self.unknown)?,
-        })
-    }
-
-    fn step(&self, raw: RawStep, at: usize) -> Option<Step> {
-        let (what, number, size, string, compact, nullable, walk, _) = raw;
-        let nested = || usize::try_from(walk).ok().filter(|&walk| walk < at);
-        Some(match what {
-            RUN => Step::Run { size, column: column(number, self.runs)? },
-            BLOB => Step::Blob { string, compact, nullable, column: column(number, self.blobs)? },
-            NUMBERS if size > 0 => Step::Numbers { size, compact, nullable, column: column(number, self.blobs)? },
-            LIST if size > 0 => Step::List {
-                size,
-                compact,
-                nullable,
-                column: column(number, self.lists.len())?.map(|number| (number, self.lists[number].1)),
-                walk: nested()?,
-            },
-            NESTED => Step::Nested { compact, nullable, column: column(number, self.marks)?, walk: nested()? },
-            _ => return None,
-        })
-    }
 }
