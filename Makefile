@@ -17,6 +17,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	@$(BIN)/python -c 'import kafkawire; print("backend:", kafkawire.backend)'
 	$(if $(CARGO),,@echo "no Rust compiler here: the native engine is neither built nor tested")
+	$(if $(CARGO),@ls kafkawire/_native.*.so >/dev/null 2>&1 || echo "no engine: $(BIN)/pip install -v -e . says why")
 	$(BIN)/pytest -n 2 -q
 
 # The rooms that an engine serves, once more in pure Python.
@@ -69,11 +70,14 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
 
+# An engine that no longer compiles must not leave the one before it behind.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml $(NATIVE)
+	rm -f kafkawire/_native.*.so
 	$(BIN)/pip install -q -e ".[spark]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml $(NATIVE)
+	rm -f kafkawire/_native.*.so
 	$(BIN)/pip install -q -e ".[all,dev]"
 	@touch $@
 
