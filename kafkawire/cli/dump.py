@@ -14,15 +14,17 @@ from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.text import json_bytes, printable_characters
-from kafkawire.rows.base import Lines
+from kafkawire.rows.base import Columns, Lines
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options
     from kafkawire.logdir.located import Located
     from kafkawire.rows import Row
 
-    #: Makes the rows of a file, one by one or written already.
-    RowsOf = Callable[[Located, Options], Iterator[Row | Lines]]
+    #: A row, or many of them.
+    Made = Row | Lines | Columns
+    #: Makes the rows of a file.
+    RowsOf = Callable[[Located, Options], Iterator[Made]]
 
 #: Fields of a record's row that are only there with --print-data-log.
 _PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
@@ -119,7 +121,11 @@ def dump(
     wanted = list(logdir.wanted_files(directory.files, options.selection))
     outcome = Outcome()
     unset = (*(() if payloads else _PAYLOAD), *(() if options.metadata or not deep else _METADATA))
-    rows_of_file = _lines_of_file if output.takes_lines(format, to) else logdir.rows_of
+    rows_of_file: RowsOf = logdir.rows_of
+    if output.takes_lines(format, to):
+        rows_of_file = _lines_of_file
+    elif output.takes_columns(format, to):
+        rows_of_file = _columns_of_file
     with progress(sum(map(_size, wanted)), shown=watched(to)) as advance:
         found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance, rows_of_file)
         output.print_rows(
@@ -174,20 +180,27 @@ def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
     return [kind for kind in rows.LOG_ROWS.values() if kind not in without]
 
 
-def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: RowsOf) -> Iterator[Row | Lines]:
+def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: RowsOf) -> Iterator[Made]:
     """The rows of files, one file after the other."""
     for file in files:
         yield from _moving(file, rows_of(file, options), advance)
 
 
-def _lines_of_file(file: Located, options: Options) -> Iterator[Row | Lines]:
+def _lines_of_file(file: Located, options: Options) -> Iterator[Made]:
     """The rows of one file for jsonl."""
     from kafkawire.logdir.jsonl import lines_of
 
     return lines_of(file, options, encode=json_bytes, printable=printable_characters)
 
 
-def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Row | Lines]:
+def _columns_of_file(file: Located, options: Options) -> Iterator[Made]:
+    """The rows of one file for Parquet."""
+    from kafkawire.logdir.tables import columns_of
+
+    return columns_of(file, options, encode=json_bytes)
+
+
+def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Made]:
     from kafkawire.logdir.stats import by_partition, stats_of
 
     for segments in by_partition(files):
@@ -195,11 +208,11 @@ def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator
         advance(sum(map(_size, segments)))
 
 
-def _moving(file: LogFile, found: Iterator[Row | Lines], advance: Advance) -> Iterator[Row | Lines]:
+def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[Made]:
     """The rows, with the bar moved on as they go by."""
     told = 0
     for number, row in enumerate(_readable(file.path, found)):
-        if not number % _STEP or isinstance(row, Lines):
+        if not number % _STEP or isinstance(row, (Lines, Columns)):
             position = getattr(row, "position", None) or 0
             advance(max(0, position - told))
             told = max(told, position)
@@ -207,7 +220,7 @@ def _moving(file: LogFile, found: Iterator[Row | Lines], advance: Advance) -> It
     advance(max(0, _size(file) - told))
 
 
-def _readable(path: str, found: Iterator[Row | Lines]) -> Iterator[Row | Lines]:
+def _readable(path: str, found: Iterator[Made]) -> Iterator[Made]:
     """The rows, and a row of damage where the file cannot be read any further."""
     from kafkawire import rows
 
@@ -217,7 +230,7 @@ def _readable(path: str, found: Iterator[Row | Lines]) -> Iterator[Row | Lines]:
         yield rows.Damage(file=path, reason="unreadable", detail=error.strerror or str(error))
 
 
-def _counted(directory: LogDirectory, found: Iterator[Row | Lines], outcome: Outcome) -> Iterator[Row | Lines]:
+def _counted(directory: LogDirectory, found: Iterator[Made], outcome: Outcome) -> Iterator[Made]:
     """All rows, with what could not be listed first, and with the outcome told of them."""
     from kafkawire import rows
 

@@ -94,7 +94,7 @@ def print_rows(
         heading: lines above the first table, already harmless.
         live: rows come as something happens: each is written at once, and a terminal gets jsonl too.
     """
-    if (format or _ending(output)) is Format.parquet:
+    if takes_columns(format, output):
         from kafkawire.cli.parquet import write_parquet
 
         if output is None or output == "-":
@@ -129,6 +129,11 @@ def takes_lines(format: Format | None, output: str | None) -> bool:
     """Whether `print_rows` prints jsonl in UTF-8, so that `rows.Lines` may be among the rows."""
     terminal = output in (None, "-") and sys.stdout.isatty()
     return (format or (Format.table if terminal else _ending(output))) is Format.jsonl and _utf8(terminal)
+
+
+def takes_columns(format: Format | None, output: str | None) -> bool:
+    """Whether `print_rows` writes Parquet, so that `rows.Columns` may be among the rows."""
+    return (format or _ending(output)) is Format.parquet
 
 
 def print_json(value: Any, *, compact: bool = False, output: str | None = None) -> None:

@@ -1,25 +1,29 @@
 """Segments as lines of JSON, many batches at a time: what `rows_of` gives, without a row for each record.
 
-The native engine writes plain batches of magic 2 (`native/src/rows`). Everything else comes as rows, the way of
-`rows_of`, in its place: damage, other magics, batches that cannot be read, markers of unknown kinds. Names and order of
-the fields, and the words in them, are taken from a row that is made for the purpose, so that there is one place that
-says what a row is; a field that the engine does not know leaves all of the work to `rows_of`.
+The native engine writes plain batches of magic 2 (`native/src/rows`); see `runs` for all others. Refused are batches
+that cannot be read, and markers of unknown kinds. Names and order of the fields, and the words in them, are taken from
+rows that are made for the purpose, so that there is one place that says what a row is; a field that the engine does not
+know leaves all of the work to `rows_of`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from kafkawire import rows
-from kafkawire.logdir.located import BATCHES, Located, ascending
+from kafkawire.logdir.located import Located
 from kafkawire.logdir.options import Options
-from kafkawire.logdir.rows_of import log_rows, record_options, rows_of
-from kafkawire.records import CODECS, CONTROL_TYPES, Batch, Damage, Record, build, read
+from kafkawire.logdir.rows_of import rows_of
+from kafkawire.logdir.runs import runs_of, samples_of
+from kafkawire.records import CODECS, CONTROL_TYPES
 from kafkawire.records.control import ABORT, COMMIT
 from kafkawire.wire.backend import native
+
+if TYPE_CHECKING:
+    from kafkawire.records.columns import Batches
 
 #: Fields whose values are the same in all rows of a file.
 _CONSTANT = ("kind", "file", "topic", "partition", "decoded")
@@ -42,26 +46,29 @@ def lines_of(
     writer = writer_of(file, options, encode, printable)
     if writer is None:
         yield from rows_of(file, options)
-    else:
-        yield from _lines(file, options, writer)
+        return
+
+    def write(found: Batches, at: int, stop: int) -> tuple[rows.Lines | None, int, bool]:
+        import numpy as np
+
+        data = np.frombuffer(found.data, np.uint8)
+        lines, after, refused = writer.lines(data, found.origin, at, stop, _PIECE)
+        return rows.Lines(found.origin + at, lines.data) if len(lines) else None, after, refused
+
+    yield from runs_of(file, options, write)
 
 
 def writer_of(
     file: Located, options: Options, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
 ) -> Any | None:
     """The native writer of a file's rows; None where there is none, or where it cannot write what is asked for."""
-    plain = options.indexes == "show" and options.selection.all and options.metadata and options.max_bytes is None
-    if native is None or file.kind not in BATCHES or not plain:
+    if native is None or (samples := samples_of(file, options)) is None:
         return None
-    stamped, created = _sample(append_time=0), _sample()
-    batch = rows.Batch.of(created, None, **file.place)
-    record = rows.Record.of(Record(), created, None, **record_options(file, options))
-    if record.decoded not in (None, UNSET):
-        return None  # internal topics
+    created, stamped = samples.batch, samples.append_time
     try:
         return native.LogRows(
-            _fields(batch, encode),
-            _fields(record, encode) if options.deep else [],
+            _fields(created, encode),
+            _fields(samples.record, encode) if options.deep else [],
             list(rows.field_names(rows.Header)),
             list(map(encode, CODECS)),
             (encode(created.timestamp_type), encode(stamped.timestamp_type)),
@@ -74,59 +81,7 @@ def writer_of(
         return None
 
 
-def _sample(append_time: int | None = None) -> Batch:
-    (batch,) = read(build([Record()], append_time=append_time))
-    assert isinstance(batch, Batch)
-    return batch
-
-
 def _fields(row: rows.Row, encode: Callable[[Any], bytes]) -> list[tuple[str, bytes | None]]:
     """The fields that such rows have, and the JSON of those that are constant."""
     found = ((name, getattr(row, name)) for name in rows.field_names(type(row)))
     return [(name, encode(value) if name in _CONSTANT else None) for name, value in found if value is not UNSET]
-
-
-def _lines(file: Located, options: Options, writer: Any) -> Iterator[rows.Row | rows.Lines]:
-    from kafkawire.records.columns import Batches, batches
-
-    following = file.least_offset
-    with file.source() as source:
-        for item in batches(source, check_crc=options.check_crc, max_batch_bytes=options.max_batch_bytes):
-            if isinstance(item, Batches):
-                yield from _run(item, file, options, writer, following)
-                following = int(item.last_offset[-1]) + 1
-            else:
-                yield from _as_rows(item, file, options, following)
-                following = item.last_offset + 1 if isinstance(item, Batch) else following
-
-
-def _as_rows(item: Batch | Damage, file: Located, options: Options, following: int) -> Iterator[rows.Row]:
-    return log_rows(ascending([item], following), file, options)
-
-
-def _run(found: Any, file: Located, options: Options, writer: Any, following: int) -> Iterator[rows.Row | rows.Lines]:
-    """The lines of batches (`columns.Batches`); rows for those that the engine refuses, and where offsets go back."""
-    import numpy as np
-
-    data = np.frombuffer(found.data, np.uint8)
-    expected = np.concatenate([np.array([following]), found.last_offset[:-1] + 1])
-    aside = np.flatnonzero(found.base_offset < expected).tolist()
-    at = 0
-    for stop in [*found.start[aside].tolist(), len(data)]:
-        while at < stop:
-            lines, after, refused = writer.lines(data, found.origin, at, stop, _PIECE)
-            if len(lines):
-                yield rows.Lines(found.origin + at, lines.data)
-            at = after
-            if refused:
-                at = yield from _one(found, at, file, options, expected)
-        if stop < len(data):
-            at = yield from _one(found, at, file, options, expected)
-
-
-def _one(found: Any, at: int, file: Located, options: Options, expected: Any) -> Any:
-    """The rows of the batch at `at`; returns where it ends."""
-    index = int(found.start.searchsorted(at))
-    batch = found.batch(index)
-    yield from _as_rows(batch, file, options, int(expected[index]))
-    return at + batch.size

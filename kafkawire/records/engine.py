@@ -44,6 +44,16 @@ class Engine(Protocol):
             ValueError: outside of the data, or more than 2^31 bytes.
         """
 
+    def gather_base64(self, data: Bytes, starts: Int64, lengths: Int32, /) -> tuple[Int32, Bytes]:
+        """The same of its base64."""
+
+    def texts(self, data: Bytes, starts: Int64, lengths: Int32, /) -> npt.NDArray[np.bool_]:
+        """Whether what lies at `starts` is UTF-8; false for a negative length.
+
+        Raises:
+            ValueError: outside of the data.
+        """
+
 
 def _chosen() -> Engine:
     if native is not None:

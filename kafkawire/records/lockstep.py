@@ -7,6 +7,7 @@ before it. The functions are those of `engine.Engine`, equal to the native ones.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import crc32c
@@ -121,13 +122,47 @@ def payload_columns(head: bytes, payload: Bytes, index: int) -> tuple[Columns, b
 
 
 def gather(data: Bytes, starts: Int64, lengths: Int32) -> tuple[Int32, Bytes]:
-    sizes = np.maximum(lengths, 0).astype(np.int64)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    outside = (sizes > 0) & ((starts < 0) | (starts + sizes > len(data)))
-    if offsets[-1] >= 1 << 31 or outside.any():
-        raise ValueError("spans outside of the data, or too many bytes")
+    sizes = _sizes(data, starts, lengths)
+    offsets = _offsets(sizes)
     places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
     return offsets.astype(np.int32), data[places]
+
+
+def gather_base64(data: Bytes, starts: Int64, lengths: Int32) -> tuple[Int32, Bytes]:
+    sizes = _sizes(data, starts, lengths)
+    offsets = _offsets((sizes + 2) // 3 * 4)
+    view = data.data
+    found = (b64encode(view[start : start + size]) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True))
+    return offsets.astype(np.int32), np.frombuffer(b"".join(found), np.uint8)
+
+
+def texts(data: Bytes, starts: Int64, lengths: Int32) -> npt.NDArray[np.bool_]:
+    sizes = _sizes(data, starts, lengths)
+    view = data.data
+    found = (_is_text(view[start : start + size]) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True))
+    return np.fromiter(found, bool, len(sizes)) & (lengths >= 0)
+
+
+def _is_text(data: memoryview) -> bool:
+    try:
+        str(data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _sizes(data: Bytes, starts: Int64, lengths: Int32) -> Int64:
+    sizes = np.maximum(lengths, 0).astype(np.int64)
+    if ((sizes > 0) & ((starts < 0) | (starts + sizes > len(data)))).any():
+        raise ValueError("spans outside of the data, or too many bytes")
+    return sizes
+
+
+def _offsets(sizes: Int64) -> Int64:
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    if offsets[-1] >= 1 << 31:
+        raise ValueError("spans outside of the data, or too many bytes")
+    return offsets
 
 
 def _heads(data: Bytes, positions: Int64) -> Heads:

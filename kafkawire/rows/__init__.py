@@ -7,7 +7,7 @@ UTF-8.
 """
 
 from kafkawire.rows.audits import Audit, Coverage, Finding, Violation
-from kafkawire.rows.base import Json, Lines, Place, Row, field_names, text, to_dict
+from kafkawire.rows.base import Columns, Json, Lines, Place, Row, field_names, text, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
     LOG_ROWS,
@@ -32,6 +32,7 @@ __all__ = [
     "Batch",
     "Check",
     "Checkpoint",
+    "Columns",
     "Coverage",
     "Damage",
     "Epoch",

@@ -89,7 +89,7 @@ def _type_of(hint: Any) -> pa.DataType:
 
 def _values(values: list[Any], kind: pa.DataType, to_json: Callable[[Any], bytes]) -> list[Any]:
     """Values as Arrow takes them: Structs as dicts, what has no type as JSON, no lone surrogates (U+FFFD instead)."""
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         return [
             value if value is None else whole(value if isinstance(value, str) else to_json(value).decode())
             for value in values

@@ -26,6 +26,20 @@ class Lines(msgspec.Struct, frozen=True, eq=False):
     data: memoryview
 
 
+class Columns(msgspec.Struct, frozen=True, eq=False):
+    """Many rows of a log as Arrow arrays: an array a field, an element a row.
+
+    Attributes:
+        position: byte offset in the file of the first batch among them.
+        length: how many rows.
+        arrays: by field. Those of text that repeats are dictionaries; fields that are not there are null in all rows.
+    """
+
+    position: int
+    length: int
+    arrays: dict[str, Any]
+
+
 class Place(TypedDict, total=False):
     """Where a row of a log directory comes from."""
 

@@ -8,7 +8,7 @@ use super::batch::{for_each, header_spans, payload};
 use super::codec::Decompressor;
 use super::header::{batch_at, Header};
 use super::record::{count_fits, Record};
-use crate::cursor::{Read, Refused};
+use crate::cursor::Read;
 
 /// Column by column what `kafkawire.records.columns.Batches` has, in its order.
 #[derive(Default)]
@@ -237,22 +237,4 @@ fn batch_in(data: &[u8], at: usize) -> Option<(usize, Header)> {
         return None;
     }
     batch_at(data, at, false, usize::MAX).map(|header| (at, header))
-}
-
-/// The bytes at spans, one behind the other, and where each begins: an Arrow binary column. Null spans are empty.
-pub fn gather(data: &[u8], starts: &[i64], lengths: &[i32]) -> Read<(Vec<i32>, Vec<u8>)> {
-    let total = lengths.iter().map(|&length| i64::from(length.max(0))).sum::<i64>();
-    let total = usize::try_from(i32::try_from(total).map_err(|_| Refused)?).map_err(|_| Refused)?;
-    let mut offsets = Vec::with_capacity(lengths.len() + 1);
-    let mut bytes = Vec::with_capacity(total);
-    offsets.push(0);
-    for (&start, &length) in starts.iter().zip(lengths) {
-        if length > 0 {
-            let start = usize::try_from(start).map_err(|_| Refused)?;
-            let end = start.checked_add(length as usize).ok_or(Refused)?;
-            bytes.extend_from_slice(data.get(start..end).ok_or(Refused)?);
-        }
-        offsets.push(bytes.len() as i32);
-    }
-    Ok((offsets, bytes))
 }

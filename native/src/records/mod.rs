@@ -7,6 +7,7 @@ mod columns;
 pub mod header;
 mod objects;
 pub mod record;
+mod spans;
 mod varint;
 
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -14,6 +15,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::cursor::Refused;
 use columns::{Headers, Records};
 use header::Header;
 
@@ -80,19 +82,51 @@ fn payload_columns<'py>(
     Ok((found.into_arrays(py)?, malformed))
 }
 
+type Gathered<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<u8>>);
+
 /// An Arrow binary column: offsets and bytes of what lies at `starts`; a negative length is empty.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
 fn gather<'py>(
     py: Python<'py>,
     data: PyReadonlyArray1<'py, u8>,
     starts: PyReadonlyArray1<'py, i64>,
     lengths: PyReadonlyArray1<'py, i32>,
-) -> PyResult<(Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<u8>>)> {
+) -> PyResult<Gathered<'py>> {
     let (data, starts, lengths) = (data.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
-    let found = py.detach(|| columns::gather(data, starts, lengths));
-    let (offsets, bytes) = found.map_err(|_| PyValueError::new_err("spans outside of the data, or too many bytes"))?;
+    let found = py.detach(|| spans::gather(data, starts, lengths));
+    let (offsets, bytes) = found.map_err(outside)?;
     Ok((PyArray1::from_vec(py, offsets), PyArray1::from_vec(py, bytes)))
+}
+
+/// The same of base64.
+#[pyfunction]
+fn gather_base64<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    starts: PyReadonlyArray1<'py, i64>,
+    lengths: PyReadonlyArray1<'py, i32>,
+) -> PyResult<Gathered<'py>> {
+    let (data, starts, lengths) = (data.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
+    let found = py.detach(|| spans::gather_base64(data, starts, lengths));
+    let (offsets, bytes) = found.map_err(outside)?;
+    Ok((PyArray1::from_vec(py, offsets), PyArray1::from_vec(py, bytes)))
+}
+
+/// Whether what lies at `starts` is UTF-8; false for a negative length.
+#[pyfunction]
+fn texts<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    starts: PyReadonlyArray1<'py, i64>,
+    lengths: PyReadonlyArray1<'py, i32>,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let (data, starts, lengths) = (data.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
+    let found = py.detach(|| spans::texts(data, starts, lengths));
+    Ok(PyArray1::from_vec(py, found.map_err(outside)?))
+}
+
+fn outside(_: Refused) -> PyErr {
+    PyValueError::new_err("spans outside of the data, or too many bytes")
 }
 
 fn header_of(head: &Bound<'_, PyBytes>) -> PyResult<Header> {
@@ -105,5 +139,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record_columns, module)?)?;
     module.add_function(wrap_pyfunction!(payload_columns, module)?)?;
     module.add_function(wrap_pyfunction!(gather, module)?)?;
+    module.add_function(wrap_pyfunction!(gather_base64, module)?)?;
+    module.add_function(wrap_pyfunction!(texts, module)?)?;
     module.add_class::<objects::RecordReader>()
 }

@@ -1,0 +1,112 @@
+"""Segments in runs of batches: what `rows_of` gives, many plain batches at a time and all else as rows in its place.
+
+Plain are batches of magic 2 that a writer takes: lines of JSON (`jsonl`), or columns (`tables`). Everything else comes
+the way of `rows_of`: damage, other magics, batches that go back in offset, and what the writer refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import UNSET
+
+from kafkawire import rows
+from kafkawire.logdir.located import BATCHES, Located, ascending
+from kafkawire.logdir.options import Options
+from kafkawire.logdir.rows_of import log_rows, record_options
+from kafkawire.records import Batch, Damage, Record, build, read
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from kafkawire.records.columns import Batches
+
+T = TypeVar("T")
+
+#: Writes the batches that begin in `data[at:stop]` of some batches, or the first of them: what it made of them (None:
+#: nothing), where the first begins that is not among them, and whether that one was refused.
+Write = Callable[["Batches", int, int], tuple[T | None, int, bool]]
+
+
+class Samples:
+    """A row of a batch and one of a record, made to see which fields the rows of a file have.
+
+    Attributes:
+        batch, record: the rows; a field of the record's that is not asked for is UNSET.
+        append_time: the batch's, where the broker stamped it.
+    """
+
+    def __init__(self, file: Located, options: Options) -> None:
+        created = _sample()
+        self.batch = rows.Batch.of(created, None, **file.place)
+        self.record = rows.Record.of(Record(), created, None, **record_options(file, options))
+        self.append_time = rows.Batch.of(_sample(append_time=0), None, **file.place)
+
+
+def samples_of(file: Located, options: Options) -> Samples | None:
+    """The samples of a file whose batches may come in runs; None for any other file, and where batches or records are
+    picked or decoded one by one."""
+    plain = options.indexes == "show" and options.selection.all and options.metadata and options.max_bytes is None
+    if file.kind not in BATCHES or not plain:
+        return None
+    samples = Samples(file, options)
+    return samples if samples.record.decoded in (None, UNSET) else None
+
+
+def _sample(append_time: int | None = None) -> Batch:
+    (batch,) = read(build([Record()], append_time=append_time))
+    assert isinstance(batch, Batch)
+    return batch
+
+
+def runs_of(file: Located, options: Options, write: Write[T]) -> Iterator[rows.Row | T]:
+    """The rows of a segment, or what `write` makes of them.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    from kafkawire.records.columns import Batches, batches
+
+    following = file.least_offset
+    with file.source() as source:
+        for item in batches(source, check_crc=options.check_crc, max_batch_bytes=options.max_batch_bytes):
+            if isinstance(item, Batches):
+                yield from _run(item, file, options, write, following)
+                following = int(item.last_offset[-1]) + 1
+            else:
+                yield from _as_rows(item, file, options, following)
+                following = item.last_offset + 1 if isinstance(item, Batch) else following
+
+
+def _as_rows(item: Batch | Damage, file: Located, options: Options, following: int) -> Iterator[rows.Row]:
+    return log_rows(ascending([item], following), file, options)
+
+
+def _run(found: Batches, file: Located, options: Options, write: Write[T], following: int) -> Iterator[rows.Row | T]:
+    """What is made of batches; rows for those that are refused, and where offsets go back."""
+    import numpy as np
+
+    expected = np.concatenate([np.array([following]), found.last_offset[:-1] + 1])
+    aside = np.flatnonzero(found.base_offset < expected)
+    at = 0
+    for stop in [*found.start[aside].tolist(), len(found.data)]:
+        while at < stop:
+            made, at, refused = write(found, at, stop)
+            if made is not None:
+                yield made
+            if refused:
+                at = yield from _one(found, at, file, options, expected)
+        if stop < len(found.data):
+            at = yield from _one(found, at, file, options, expected)
+
+
+def _one(
+    found: Batches, at: int, file: Located, options: Options, expected: npt.NDArray[np.int64]
+) -> Generator[rows.Row, None, int]:
+    """The rows of the batch at `at`; returns where it ends."""
+    index = int(found.start.searchsorted(at))
+    batch = found.batch(index)
+    yield from _as_rows(batch, file, options, int(expected[index]))
+    return at + batch.size

@@ -1,0 +1,102 @@
+"""Segments as Arrow columns, many batches at a time: what `rows_of` gives, without a row for each record.
+
+Each batch has a row, and its records have theirs behind it, as in `rows_of`. Refused (see `runs`) are batches that
+cannot be read, and those whose records are so many bytes that they are better not held twice. Which fields there are is
+taken from rows that are made for the purpose; one that is not known here leaves all of the work to `rows_of`. Needs
+pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET
+
+from kafkawire import rows
+from kafkawire.logdir.arrays import CONSTANTS, MAKERS, Markers, Piece, Words
+from kafkawire.logdir.located import Located
+from kafkawire.logdir.options import Options
+from kafkawire.logdir.rows_of import log_rows, rows_of
+from kafkawire.logdir.runs import runs_of, samples_of
+from kafkawire.records.columns import Batches, Records
+from kafkawire.records.engine import engine
+
+#: The records of one piece have about so many bytes.
+_PIECE = 4 << 20
+#: Batches whose records have more bytes than this, decompressed, are refused.
+_MOST_BYTES = 16 << 20
+
+
+def columns_of(file: Located, options: Options, *, encode: Callable[[Any], bytes]) -> Iterator[rows.Row | rows.Columns]:
+    """`rows_of`, with runs of batches and records as columns.
+
+    Args:
+        encode: writes a value that has no Arrow type as JSON.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    samples = samples_of(file, options)
+    if samples is None:
+        yield from rows_of(file, options)
+        return
+    constants = {name: getattr(samples.batch, name) for name in CONSTANTS}
+    listed = list(rows.field_names(rows.Batch))
+    if options.deep:
+        listed += [name for name in rows.field_names(rows.Record) if getattr(samples.record, name) is not UNSET]
+    names = [name for name in dict.fromkeys(listed) if name not in constants]
+    if not MAKERS.keys() >= set(names):
+        yield from rows_of(file, options)
+        return
+    words = Words(samples.batch.timestamp_type, samples.append_time.timestamp_type, encode)
+
+    def write(found: Batches, at: int, stop: int) -> tuple[rows.Columns | None, int, bool]:
+        first, last = found.start.searchsorted([at, stop]).tolist()
+        piece = _piece(found, first, last, file, options)
+        if piece is None:
+            return None, at, True
+        arrays = {name: piece.repeated(value) for name, value in constants.items() if value is not None}
+        arrays |= {name: array for name in names if (array := MAKERS[name](piece, words)) is not None}
+        after = int(found.start[piece.stop]) if piece.stop < len(found) else len(found.data)
+        return rows.Columns(found.origin + at, piece.length, arrays), after, False
+
+    yield from runs_of(file, options, write)
+
+
+def _piece(found: Batches, first: int, last: int, file: Located, options: Options) -> Piece | None:
+    """The batches from `first` on, at most up to `last`, that can be one piece; None where the first is refused."""
+    records = None
+    if options.deep:
+        data = np.frombuffer(found.data, np.uint8)
+        large = np.flatnonzero(found.size[first:last] > _MOST_BYTES)
+        last = first + int(large[0]) if len(large) else last
+        while True:
+            if last == first:
+                return None
+            limit = min(found.max_batch_bytes, _MOST_BYTES)
+            columns, copied, malformed, stop, _ = engine.record_columns(data, found.start[:last], first, _PIECE, limit)
+            if stop == first:
+                return None
+            if not len(malformed):
+                break
+            last = int(malformed[0])
+        records = Records(found, data if copied is None else copied, (), *columns)
+        last = stop
+    markers = Markers()
+    for index in (first + np.flatnonzero(found.is_control[first:last])).tolist():
+        if not _read_marker(found, index, file, options, markers):
+            # What is not plain ends the piece in front of it, and is the first of the next.
+            return None if index == first else _piece(found, first, index, file, options)
+    return Piece(found, first, last, records, markers)
+
+
+def _read_marker(found: Batches, index: int, file: Located, options: Options, markers: Markers) -> bool:
+    """Reads a control batch; whether it can be read."""
+    made = list(log_rows([found.batch(index)], file, options))
+    if any(isinstance(row, rows.Damage) for row in made):
+        return False
+    for row in made:
+        markers.add(index, row)
+    return True

@@ -1,0 +1,160 @@
+"""Segments as columns: value for value what their rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire import logdir, rows
+from kafkawire.cli.text import json_bytes
+from kafkawire.records import CODECS, Header, Record, build, build_marker
+from tests.logdir.test_logdir_jsonl import EXAMPLES, WAYS, mutated_examples, segment, segments
+
+pa = pytest.importorskip("pyarrow")
+
+from kafkawire.logdir import tables  # noqa: E402 (needs pyarrow)
+
+
+def as_json(row: rows.Row) -> dict[str, Any]:
+    """A row as columns have it: U+FFFD where text holds what is no UTF-8; what has no type as JSON."""
+    found = {name: value for name, value in rows.to_dict(row).items() if value is not None}
+    if "decoded" in found:
+        found["decoded"] = json_bytes(found["decoded"]).decode()
+    held: dict[str, Any] = _held(found)
+    return held
+
+
+def _held(value: Any) -> Any:
+    if isinstance(value, str):
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in value)
+    if isinstance(value, dict):
+        return {name: _held(inner) for name, inner in value.items()}
+    return [_held(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def of_columns(item: rows.Columns) -> Iterator[dict[str, Any]]:
+    table = pa.table(item.arrays)
+    assert len(table) == item.length
+    table.validate(full=True)
+    for row in table.to_pylist():
+        yield {name: value for name, value in row.items() if value is not None}
+
+
+def both(file: Any, options: logdir.Options) -> tuple[list[dict[str, Any]], int]:
+    """The rows of a file's columns, after a look at that they are its rows, and how many came as columns."""
+    found, many = [], 0
+    for item in tables.columns_of(file, options, encode=json_bytes):
+        if isinstance(item, rows.Columns):
+            many += item.length
+            found += of_columns(item)
+        else:
+            found.append(as_json(item))
+    assert found == list(map(as_json, logdir.rows_of(file, options)))
+    return found, many
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_examples(options: logdir.Options) -> None:
+    total = 0
+    for file in logdir.open(EXAMPLES).files:
+        total += both(file, options)[1]
+    assert total > 40
+
+
+def test_every_field_of_the_rows_is_known(tmp_path: Path) -> None:
+    """Otherwise everything would quietly go the slow way."""
+    for options in WAYS:
+        assert both(segment(tmp_path, build([Record(b"k")])), options)[1] == 1 + options.deep
+
+
+@given(segments(), st.sampled_from(WAYS))
+def test_built_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
+    both(segment(tmp_path_factory.mktemp("log"), data), options)
+
+
+@given(segments(), st.sampled_from(WAYS), st.data())
+def test_mutated_segments(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options, choose: st.DataObject
+) -> None:
+    changed = bytearray(data)
+    for _ in range(choose.draw(st.integers(1, 3))):
+        place = choose.draw(st.integers(0, len(changed)))
+        changed[place : place + choose.draw(st.integers(0, 4))] = choose.draw(st.binary(max_size=4))
+    both(segment(tmp_path_factory.mktemp("log"), bytes(changed)), options)
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
+    for name, data in mutated_examples():
+        both(segment(tmp_path, data, name), options)
+
+
+def test_markers_are_columns_too(tmp_path: Path) -> None:
+    ids: dict[str, Any] = {"producer_id": 7, "producer_epoch": 1}
+    data = b"".join(
+        build([Record(b"k", b"v")] * 2, base_offset=3 * i, transactional=True, base_sequence=2 * i, **ids)
+        + build_marker("COMMIT" if i % 2 else "ABORT", offset=3 * i + 2, timestamp=5, coordinator_epoch=i, **ids)
+        for i in range(100)
+    )
+    found, many = both(segment(tmp_path, data), WAYS[-1])
+    assert many == len(found) == 500
+    assert [row["control"] for row in found if "control" in row][::2] == ["ABORT", "COMMIT"] * 50
+
+
+def test_batches_that_cannot_be_read_stand_between(tmp_path: Path) -> None:
+    data = [build([Record(b"k", b"v")] * 3, base_offset=10 * i, codec=codec) for i, codec in enumerate(CODECS)]
+    broken = bytearray(build([Record(b"k", b"v" * 99)] * 3, base_offset=90, codec="lz4"))
+    broken[61] ^= 1
+    after = build([Record(b"\xff", b"\xfe", (Header("\udcff", b"\xfd"),))], base_offset=100)
+    items = list(
+        tables.columns_of(
+            segment(tmp_path, b"".join(data) + bytes(broken) + after),
+            logdir.Options(deep=True, payloads=True, check_crc=False),
+            encode=json_bytes,
+        )
+    )
+    assert [type(item).__name__ for item in items] == ["Columns", "Batch", "Damage", "Columns"]
+    assert isinstance(items[-1], rows.Columns)
+    assert items[-1].position == len(b"".join(data) + broken)
+    (record,) = [row for row in of_columns(items[-1]) if row["kind"] == "record"]
+    assert (record["key_base64"], record["value_base64"]) == ("/w==", "/g==")
+    assert record["headers"] == [{"key": "\ufffd", "value": None, "value_base64": "/Q=="}]
+
+
+def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
+    """They are better not held several times."""
+    for codec in ("zstd", "none"):
+        large = build([Record(value=bytes(1 << 20))] * 20, codec=codec)
+        found = tables.columns_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes)
+        assert {type(item).__name__ for item in found} == {"Batch", "Record"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "options"),
+    [
+        ("__transaction_state-0", logdir.Options(deep=True, payloads=True)),
+        ("orders-0", logdir.Options(deep=True, payloads=True, decode_as="__consumer_offsets")),
+        ("orders-0", logdir.Options(max_bytes=100)),
+        ("orders-0", logdir.Options(deep=True, metadata=False)),
+        ("orders-0", logdir.Options(selection=logdir.Selection(control=False))),
+    ],
+)
+def test_what_is_picked_or_decoded_goes_the_slow_way(tmp_path: Path, topic: str, options: logdir.Options) -> None:
+    file = segment(tmp_path, build([Record(b"k", b"v")]), topic)
+    assert both(file, options)[1] == 0
+
+
+def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
+    data = b"".join(build([Record(value=bytes(1000))] * 500, base_offset=500 * i, codec="zstd") for i in range(40))
+    sizes = [
+        sum(array.nbytes for array in item.arrays.values())
+        for item in tables.columns_of(segment(tmp_path, data), WAYS[-1], encode=json_bytes)
+        if isinstance(item, rows.Columns)
+    ]
+    assert sum(sizes) > 20 << 20
+    assert max(sizes) < 8 << 20
