@@ -8,7 +8,7 @@ raw and xerial's (`SnappyOutputStream` of snappy-java, which Kafka's Java writes
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import cramjam
 
@@ -26,6 +26,9 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = struct.Struct(">8sii")  # magic, version, lowest version that can read it
 _XERIAL_BLOCK = 32 << 10
 _INT32 = struct.Struct(">i")
+_LZ4_BLOCK = 64 << 10
+_LZ4_UNCOMPRESSED = 1 << 31
+_UINT32_LE = struct.Struct("<I")
 #: No snappy element, of which each takes at least a byte, yields more bytes.
 _SNAPPY_MOST = 64
 
@@ -81,10 +84,7 @@ def compress(codec: str, data: bytes, *, broken_header_checksum: bool = False) -
         packed = (bytes(cramjam.snappy.compress_raw(block)) for block in blocks)
         return _XERIAL_HEADER.pack(_XERIAL_MAGIC, 1, 1) + b"".join(_INT32.pack(len(p)) + p for p in packed)
     if codec == "lz4":
-        # Kafka's reader refuses blocks that refer to the ones before them.
-        compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
-        compressor.compress(data)
-        frame = bytes(compressor.finish())
+        frame = lz4_header.FRAME + b"".join(_lz4_blocks(data)) + bytes(4)
         return lz4_header.broken(frame) if broken_header_checksum else frame
     if codec == "zstd":
         return bytes(cramjam.zstd.compress(data))
@@ -105,6 +105,18 @@ def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, lim
             if size == limit:
                 raise TooLargeError(f"more than {limit} bytes") from None
         size = min(limit, 8 * size)
+
+
+def _lz4_blocks(data: bytes) -> Iterator[bytes]:
+    """Blocks of 64 KiB as Kafka's Java writes them: none refers to the ones before it, which its reader would refuse;
+    none is longer than what it holds; and none has a checksum."""
+    for i in range(0, len(data), _LZ4_BLOCK):
+        block = data[i : i + _LZ4_BLOCK]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(packed) < len(block):
+            yield _UINT32_LE.pack(len(packed)) + packed
+        else:
+            yield _UINT32_LE.pack(len(block) | _LZ4_UNCOMPRESSED) + block
 
 
 def _decompress_snappy(data: Buffer, limit: int) -> Buffer:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from kafkawire.wire.values import Buffer
 
 _FRAME_MAGIC = b"\x04\x22\x4d\x18"
+#: The header of frames that Kafka's Java writes: version 1, independent blocks of at most 64 KiB, no other checksums.
+FRAME = _FRAME_MAGIC + b"\x60\x40\x82"
 _CONTENT_SIZE, _DICTIONARY = 0x08, 0x01
 _PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
 _MASK = 0xFFFFFFFF

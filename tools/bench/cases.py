@@ -11,6 +11,7 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
+from kafkawire.records import builder, compression
 from tools.bench import samples
 from tools.bench.contestants import Entrant, dump_log, kafka_java, kafkawire, python_peer
 from tools.bench.job import digest
@@ -57,7 +58,7 @@ class Inputs:
     """
 
     def __init__(self, folder: Path | None = None, scale: int = 1) -> None:
-        made_by = digest(Path(samples.__file__).read_bytes())[:12]
+        made_by = digest(b"".join(Path(room.__file__).read_bytes() for room in (samples, builder, compression)))[:12]
         self.folder = folder or Path(tempfile.gettempdir()) / f"kafkawire-bench-{os.getuid()}" / made_by
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.scale = scale
@@ -218,6 +219,7 @@ def _values(inputs: Inputs) -> Case:
 _DEEP = "--deep-iteration --print-data-log"
 _DUMPS = {
     "deep": ("records with payloads to jsonl", f"{_DEEP} --format jsonl", _DEEP.split()),
+    "arrow": ("records with payloads to Arrow columns (kafka-dump-log: text)", "", _DEEP.split()),
     "parquet": ("records with payloads to Parquet (kafka-dump-log: text)", _DEEP, _DEEP.split()),
     "headers": ("batches only to jsonl", "--format jsonl", []),
 }
@@ -227,10 +229,15 @@ def _dump(shape: str, codec: str, inputs: Inputs) -> Case:
     path, count = inputs.segment(codec, SEGMENT, "segment")
     small, _ = inputs.segment(codec, 0, "small")
     title, ours, theirs = _DUMPS[shape]
-    job, more = (
-        ("dump_parquet", {"output": str(inputs.folder / "dump.parquet")}) if shape == "parquet" else ("dump", {})
-    )
-    options = {"file": str(path), "small": str(small), "options": ours, **more}
+    options = {"file": str(path), "small": str(small)}
+    if shape == "arrow":
+        job = "dump_arrow"
+    elif shape == "parquet":
+        job = "dump_parquet"
+        options |= {"options": ours, "output": str(inputs.folder / "dump.parquet")}
+    else:
+        job = "dump"
+        options["options"] = ours
     return Case(
         key=f"dump/{shape}/{codec}",
         table="dump",

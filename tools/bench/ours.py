@@ -176,6 +176,32 @@ def dump(engine: str, file: str, small: str, options: str) -> Job:
     return Job(run, digest_all(_row(row) for row in _printed(lambda: run(small))), Path(file).stat().st_size)
 
 
+def dump_arrow(engine: str, file: str, small: str) -> Job:
+    """The rows of `kafkawire dump --print-data-log` as Arrow arrays, before they go into any file."""
+    _require(engine)
+    from kafkawire import logdir, rows
+    from kafkawire.cli.text import json_bytes
+    from kafkawire.logdir.tables import columns_of
+
+    options = logdir.Options(deep=True, payloads=True)
+
+    def found(path: str) -> Iterable[rows.Columns]:
+        (opened,) = logdir.open(path).files
+        for item in columns_of(opened, options, encode=json_bytes):
+            if not isinstance(item, rows.Columns):
+                raise RuntimeError(f"an unexpected row: {item}")
+            yield item
+
+    def listed(item: rows.Columns) -> Iterable[dict[str, Any]]:
+        import pyarrow as pa
+
+        made: list[dict[str, Any]] = pa.table(item.arrays).to_pylist()
+        return made
+
+    check = digest_all(_row(row) for item in found(small) for row in listed(item))
+    return Job(lambda: sum(item.length for item in found(file)), check, Path(file).stat().st_size)
+
+
 def dump_parquet(engine: str, file: str, small: str, output: str, options: str) -> Job:
     """`kafkawire dump` into a Parquet file, which every run writes anew."""
     _require(engine)

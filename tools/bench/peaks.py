@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tools.bench.cases import LARGE_SEGMENT, SEGMENT, Inputs
 from tools.bench.results import Peak
 from tools.bench.samples import ROOT
 
-_OPTIONS = ("--deep-iteration", "--print-data-log", "--format", "jsonl")
+#: What is printed -> options.
+_SHAPES = {
+    "jsonl": ("--deep-iteration", "--print-data-log", "--format", "jsonl"),
+    "Parquet": ("--deep-iteration", "--print-data-log", "--format", "parquet", "-o", os.devnull),
+    "jsonl, batches only": ("--format", "jsonl"),
+}
 
 
 def peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
@@ -19,16 +24,18 @@ def peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
     wanted = [("segment", SEGMENT), *([("large", LARGE_SEGMENT)] if large else [])]
     for name, size in wanted:
         path, _ = inputs.segment("none", size, name)
-        for engine in ("native", "python"):
-            if name == "large" and engine == "python":
-                continue  # takes minutes, and tells no more than the small one does
-            if (peak := _peak(engine, str(path))) is not None:
-                yield Peak(title="dump", contestant=f"kafkawire {engine}", size=path.stat().st_size, peak=peak)
+        for shape, options in _SHAPES.items():
+            for engine in ("native", "python"):
+                if engine == "python" and (name == "large" or shape == "Parquet"):
+                    continue  # takes minutes, and tells no more than the others do
+                if (peak := _peak(engine, str(path), options)) is not None:
+                    size = path.stat().st_size
+                    yield Peak(title=f"dump to {shape}", contestant=f"kafkawire {engine}", size=size, peak=peak)
 
 
-def _peak(engine: str, path: str) -> int | None:
+def _peak(engine: str, path: str, options: Sequence[str]) -> int | None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "kafkawire", "dump", path, *_OPTIONS],
+        [sys.executable, "-m", "kafkawire", "dump", path, *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**os.environ, "KAFKAWIRE_BACKEND": engine},

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from statistics import median
-from time import monotonic
 
 from tools.bench.cases import Case
 from tools.bench.contestants import BrokenContestantError, Contestant
@@ -120,11 +119,15 @@ def _timings(
 
 
 def _warm(contestant: Contestant, warm_up: float) -> float:
-    """Runs the job until the contestant is warm; seconds of one run then."""
-    times, end = 1, monotonic() + warm_up
+    """Runs the job until the contestant is warm; seconds of one run then.
+
+    CPU time counts: on a busy machine a JVM would otherwise not have compiled what it runs.
+    """
+    times, spent = 1, 0.0
     while True:
         thread, process = contestant.run(times)
-        if monotonic() >= end:
+        spent += thread
+        if spent >= warm_up:
             return max(thread, process, 1e-9) / times
         if max(thread, process) < warm_up / 20:
             times *= 2

@@ -3,6 +3,7 @@
 
 use std::io::Read as _;
 
+use super::lz4_frame;
 use crate::cursor::{Read, Refused};
 
 const GZIP: usize = 1;
@@ -121,6 +122,9 @@ impl Decompressor {
     }
 
     fn lz4(&mut self, data: &[u8], limit: usize) -> Read<usize> {
+        if let Some((most, blocks)) = lz4_frame::blocks(data) {
+            return lz4_frame::decompress(blocks, most, limit, &mut self.out);
+        }
         self.first_room(data, limit);
         let mut decoder = lz4::Decoder::new(data).map_err(|_| Refused)?;
         let mut size = 0;

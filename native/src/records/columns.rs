@@ -84,6 +84,9 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> 
     PyArray1::from_vec(py, values).into_any()
 }
 
+/// Compressed records are expected to become so many times as long.
+const USUAL_RATIO: usize = 4;
+
 /// Column by column what `kafkawire.records.columns.Records` has, in its order, and where that ends.
 #[derive(Default)]
 pub struct Records {
@@ -117,7 +120,11 @@ impl Records {
         let batches: Vec<Option<(usize, Header)>> =
             positions.iter().skip(first).map(|&at| batch_in(data, usize::try_from(at).ok()?)).collect();
         let compressed = batches.iter().flatten().any(|(_, header)| header.codec() != 0);
-        let mut found = Records { data: compressed.then(Vec::new), next: first, ..Records::default() };
+        // Room that is not used costs nothing; growing would copy.
+        let packed: usize = batches.iter().flatten().map(|(_, header)| header.size()).sum();
+        let room = most_bytes.min(packed.saturating_mul(USUAL_RATIO));
+        let copied = compressed.then(|| Vec::with_capacity(room));
+        let mut found = Records { data: copied, next: first, ..Records::default() };
         found.reserve(batches.iter().flatten().map(|(_, header)| header));
         let mut decompressor = Decompressor::default();
         let mut bytes = 0;

@@ -5,6 +5,7 @@ pub mod batch;
 pub mod codec;
 mod columns;
 pub mod header;
+mod lz4_frame;
 mod objects;
 pub mod record;
 mod spans;
