@@ -283,7 +283,7 @@ class _Walk:
     def _zeros_to_end(self, position: int) -> bool:
         while position < self.size:
             window = self.at(position, _WINDOW)
-            if window != _ZEROS[: len(window)]:
+            if bytes(window) != _ZEROS[: len(window)]:  # a view would be compared byte by byte
                 return False
             if not window:
                 break  # the file became shorter

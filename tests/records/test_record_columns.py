@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import tracemalloc
 import zlib
+from base64 import b64encode
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +32,7 @@ from kafkawire.records import (
     read,
     record,
 )
+from kafkawire.rows import text
 from kafkawire.wire.backend import native
 
 ENGINES: list[Any] = [pytest.param(lockstep, id="numpy")]
@@ -274,6 +277,29 @@ def test_gather_refuses_what_lies_outside(engine: Any) -> None:
             engine.gather(data, np.array([start], np.int64), np.array([length], np.int32))
     offsets, content = engine.gather(data, np.array([3, 99, 0], np.int64), np.array([2, -1, 0], np.int32))
     assert (offsets.tolist(), content.tolist()) == ([0, 2, 2, 2], [3, 4])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(values=st.lists(st.none() | st.text(max_size=5).map(str.encode) | st.binary(max_size=5), max_size=8))
+def test_texts_and_base64(engine: Any, values: list[bytes | None]) -> None:
+    data = np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
+    lengths = np.array([-1 if value is None else len(value) for value in values], np.int32)
+    ends = np.cumsum(np.maximum(lengths, 0), dtype=np.int64)
+    starts = ends - np.maximum(lengths, 0)
+    assert engine.texts(data, starts, lengths).tolist() == [
+        value is not None and text(value)[0] is not None for value in values
+    ]
+    offsets, content = engine.gather_base64(data, starts, lengths)
+    cells = [bytes(content[a:b]) for a, b in pairwise(offsets.tolist())]
+    assert cells == [b64encode(value or b"") for value in values]
+
+
+def test_texts_and_base64_refuse_what_lies_outside(engine: Any) -> None:
+    data = np.zeros(4, np.uint8)
+    for start, length in ((-1, 1), (3, 2), (1 << 40, 1)):
+        for find in (engine.texts, engine.gather_base64):
+            with pytest.raises(ValueError, match="outside"):
+                find(data, np.array([start], np.int64), np.array([length], np.int32))
 
 
 # Hostile bytes -------------------------------------------------------------------------------------------------------
