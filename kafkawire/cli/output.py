@@ -110,7 +110,7 @@ def print_rows(
                 stream.write(_encoded(heading + "\n\n", terminal))
             _table(rows, stream, terminal, columns or {})
         elif chosen is Format.csv:
-            names = dict.fromkeys(name for kind in kinds for name in kind.__struct_fields__)
+            names = dict.fromkeys(name for kind in kinds for name in kind.__struct_encode_fields__)
             _csv(rows, stream, terminal, [name for name in names if name not in set(unset)])
         elif chosen is Format.json:
             _json(rows, stream, terminal)
@@ -231,7 +231,7 @@ def _table(rows: Iterable[msgspec.Struct], stream: BinaryIO, terminal: bool, col
     title = None
     first = True
     for (kind, file), group in groupby(rows, lambda row: (type(row), _title(row, columns))):
-        shown = columns.get(kind) or [name for name in kind.__struct_fields__ if name not in ("file", "kind")]
+        shown = columns.get(kind) or [name for name in kind.__struct_encode_fields__ if name not in ("file", "kind")]
         while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
             head = ("" if first else "\n") + (f"{printable(file)}\n" if file and file != title else "")
             stream.write(_encoded(head + _table_text(piece, shown, terminal), terminal))

@@ -27,6 +27,7 @@ from kafkawire.client.errors import (
     TlsError,
     UnsupportedApiError,
 )
+from kafkawire.client.hanging import Search
 from kafkawire.client.results import (
     Broker,
     Marked,
@@ -64,6 +65,7 @@ __all__ = [
     "ProtocolError",
     "RequestTimeoutError",
     "Results",
+    "Search",
     "TlsError",
     "TopicPartition",
     "TransactionDescription",

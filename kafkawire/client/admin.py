@@ -9,9 +9,10 @@ Where several brokers, ids or partitions are asked, each has its own error and n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafkawire import rows
 from kafkawire.client import offsets
 from kafkawire.client.abort import write_abort
 from kafkawire.client.cluster import Cluster
@@ -24,6 +25,7 @@ from kafkawire.client.errors import (
     ConfigError,
     NoSuchBrokerError,
 )
+from kafkawire.client.hanging import Search, find_hanging
 from kafkawire.client.results import (
     Marked,
     Offsets,
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _DURATION, _PATTERN = 1, 2  # versions of ListTransactions that brought these filters
+
+_EVERYTHING = Search()
 
 
 class Admin:
@@ -165,9 +169,18 @@ class Admin:
     # Partitions -------------------------------------------------------------------------------------------------------
 
     async def describe_producers(
-        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None, timeout_s: float | None = None
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        broker_id: int | None = None,
+        timeout_s: float | None = None,
+        progress: Callable[[int], None] | None = None,
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that the leader of each partition remembers, or the replica on `broker_id`."""
+        """The producers that the leader of each partition remembers, or the replica on `broker_id`.
+
+        Args:
+            progress: is told how many more partitions were described.
+        """
         deadline = self.cluster.deadline(timeout_s)
 
         async def ask(
@@ -175,6 +188,8 @@ class Admin:
         ) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
             topics = tuple(TopicRequest(name=name, partition_indexes=tuple(p)) for name, p in by_topic(keys).items())
             answer = await self.cluster.ask(broker, DescribeProducersRequest(topics=topics), deadline)
+            if progress is not None:
+                progress(len(keys))
             return {
                 (place := TopicPartition(topic.name, one.partition_index)): _producers(place, one)
                 for topic in answer.topics
@@ -228,6 +243,12 @@ class Admin:
             )
         deadline = self.cluster.deadline(timeout_s)
         return await write_abort(self.cluster, partition, producer_id, producer_epoch, coordinator_epoch, deadline)
+
+    async def find_hanging_transactions(
+        self, search: Search = _EVERYTHING, progress: Callable[[int, int], None] | None = None
+    ) -> rows.Audit:
+        """Every open transaction with its verdict, evidence and what to do; see `hanging.find_hanging`."""
+        return await find_hanging(self, search, progress)
 
     async def _started_at(
         self, partition: TopicPartition, start_offset: int, timeout_s: float | None

@@ -18,11 +18,12 @@ from kafkawire.transactions.checking import check
 from kafkawire.transactions.checks import Answer, Breach, LogChecks
 from kafkawire.transactions.committed import outcome_of, read_committed
 from kafkawire.transactions.coordinator import IdLog, registration, standing, state_name
+from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
 from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Registration, Segment
 from kafkawire.transactions.local import audit
 from kafkawire.transactions.producers import Producer
 from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
-from kafkawire.transactions.verdicts import Case, CoordinatorLog, judge
+from kafkawire.transactions.verdicts import Case, judge
 
 __all__ = [
     "Answer",
@@ -30,6 +31,7 @@ __all__ = [
     "Breach",
     "Case",
     "CoordinatorLog",
+    "CopiedCase",
     "Ended",
     "Facts",
     "IdLog",

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.transactions.clusters import by_cluster, joined
 from kafkawire.transactions.coordinator import pick_owner
+from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
 from kafkawire.transactions.facts import TRANSACTION_STATE, Facts, Owner, Partition, Place
-from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS, Case, CoordinatorLog, judge
+from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS, judge
 from kafkawire.transactions.wording import numbers
 
 #: Broker default of transaction.state.log.num.partitions.
@@ -62,7 +63,7 @@ def _conclude(facts: Facts, settings: Settings, cluster: str | None) -> rows.Aud
     covered = _covered_until(facts.partitions)
     findings = [
         judge(
-            Case(
+            CopiedCase(
                 open=open_,
                 partition=chosen[open_.place],
                 first_start=first_starts[open_.place],

@@ -63,6 +63,22 @@ def state_name(status: int) -> str:
     return STATES.get(status, f"UNKNOWN_{status}")
 
 
+def status_of(name: str) -> int:
+    """The TransactionStatus of a name; -1 for one that is not known."""
+    return next((status for status, known in STATES.items() if known == name), -1)
+
+
+def partition_of_id(transactional_id: str, count: int) -> int:
+    """The partition of `__transaction_state` that an id belongs to, of `count`: Java's `String.hashCode`, which counts
+    UTF-16 units, and `Utils.abs`, for which the smallest int is 0 (Kafka's `TransactionStateManager.partitionFor`)."""
+    data = transactional_id.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for place in range(0, len(data), 2):
+        code = (31 * code + int.from_bytes(data[place : place + 2])) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code >> 31 else code
+    return (0 if signed == -(1 << 31) else abs(signed)) % count
+
+
 def standing(value: TransactionLogValue, producer_id: int, producer_epoch: int) -> str | None:
     """What the coordinator's newest word says of the transaction of a batch with that producer id and epoch: CURRENT,
     ENDED, NOT_BEGUN, BUMPED or AHEAD; None for a state that is never written."""

@@ -1,0 +1,109 @@
+"""Proofs that a producer id belongs to no transactional id: what nobody listed may have been hidden, or be moving."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kafkawire.client.errors import BrokerError, ClientError
+from kafkawire.client.reading import Reading, epoch_of
+from kafkawire.client.results import Results, TopicPartition
+from kafkawire.client.state_log import read_ids
+from kafkawire.client.visibility import has_authorizer
+from kafkawire.transactions.coordinator import IdLog, pick_owner
+from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.live import HIDDEN, Absence, Word
+from kafkawire.transactions.wording import count, numbers
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+
+
+class Prover:
+    """Proves absence for one search. `read`: the partitions of `__transaction_state` that were read for it."""
+
+    def __init__(self, admin: Admin, timeout_s: float | None) -> None:
+        self.read: list[int] = []
+        self._admin = admin
+        self._timeout_s = timeout_s
+        self._authorizer: bool | None = None
+
+    async def has_authorizer(self) -> bool:
+        """Whether the cluster checks rights; asked once."""
+        if self._authorizer is None:
+            cluster = self._admin.cluster
+            self._authorizer = await has_authorizer(cluster, cluster.deadline(self._timeout_s))
+        return self._authorizer
+
+    async def prove(self, reading: Reading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, Word]]:
+        """What is proven of producer ids that no coordinator named, and the words that its log has of them.
+
+        Without an authorizer nothing is hidden, and it is enough that every coordinator answered. Otherwise all of
+        `__transaction_state` has to be read.
+        """
+        silent = _silent(reading)
+        if not silent and not await self.has_authorizer():
+            answered = ", ".join(map(str, sorted(reading.listed.values)))
+            return Absence(proof=f"no authorizer hides any, and all brokers answered: {answered}"), {}
+        logs = await self._logs(reading)
+        if isinstance(logs, ClientError) or logs.errors or not logs.values:
+            hidden = [HIDDEN] if await self.has_authorizer() and _denied(logs) else []
+            why = [] if hidden else [_unreadable(logs)]
+            return Absence(doubts=(*silent, *hidden, *why)), {}
+        self.read = sorted(place.partition for place in logs.values)
+        words = {}
+        for producer_id in producer_ids:
+            word = _word(producer_id, logs.values, reading)
+            if word is not None:
+                words[producer_id] = word
+        read = f"all {count(len(self.read), 'partition')} of {TRANSACTION_STATE} were read"
+        return Absence(proof=read), words
+
+    async def _logs(self, reading: Reading) -> Results[TopicPartition, IdLog] | ClientError:
+        leaders = reading.coordinators[1].leaders
+        if not leaders:
+            problem = reading.coordinators[1].problem or "it has no partitions"
+            return ClientError(f"{TRANSACTION_STATE} is not visible: {problem}")
+        cluster = self._admin.cluster
+        return await read_ids(cluster, sorted(leaders), cluster.deadline(self._timeout_s))
+
+
+def _silent(reading: Reading) -> list[str]:
+    """Coordinators that did not answer, in sentences."""
+    doubts = [
+        f"Broker {broker} did not say what it coordinates ({error})." for broker, error in reading.listed.errors.items()
+    ]
+    leaders = reading.coordinators[1].leaders
+    headless = sorted(number for number, (leader, _) in leaders.items() if leader is None)
+    if headless:
+        doubts.append(f"Partitions {numbers(headless)} of {TRANSACTION_STATE} have no leader: nobody coordinates them.")
+    asked = set(reading.listed.values) | set(reading.listed.errors)
+    unasked = sorted({leader for leader, _ in leaders.values() if leader is not None} - asked)
+    if unasked:
+        doubts.append(f"Broker {numbers(unasked)} coordinates, and is not in the cluster's metadata.")
+    return doubts
+
+
+def _denied(logs: Results[TopicPartition, IdLog] | ClientError) -> bool:
+    if isinstance(logs, ClientError):
+        return True  # not visible, with an authorizer: it is hidden
+    return any(isinstance(error, BrokerError) and error.right for error in logs.errors.values())
+
+
+def _unreadable(logs: Results[TopicPartition, IdLog] | ClientError) -> str:
+    error = logs if isinstance(logs, ClientError) else next(iter(logs.errors.values()))
+    return f"{TRANSACTION_STATE} could not be read as a proof ({error})."
+
+
+def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: Reading) -> Word | None:
+    """What the log says of a producer id: its owner is hidden from the lists, has expired, or uses another one now."""
+    owner = pick_owner(owner for log in logs.values() if (owner := log.owner(producer_id)) is not None)
+    if owner is None:
+        return None
+    newest = owner.newest
+    return Word(
+        transactional_id=newest.transactional_id,
+        source=f"{newest.place}, offset {newest.offset}",
+        value=newest.value,
+        epoch=epoch_of(newest.transactional_id, reading.coordinators[1]),
+    )

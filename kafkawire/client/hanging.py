@@ -1,0 +1,294 @@
+"""Which open transactions of a cluster hang: read, judge, wait, read again (KIP-664's find-hanging, with proofs).
+
+A first reading finds suspects. What is then called *hanging* has been so in two readings, some time apart, with no
+coordinator moving in between, and with a proof that nothing was hidden. What cannot be proven is *unknown*.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kafkawire import rows
+from kafkawire.client.absence import Prover
+from kafkawire.client.errors import ClientError, NoSuchBrokerError
+from kafkawire.client.reading import Key, Reading, missing_brokers, read
+from kafkawire.client.results import Metadata, TopicPartition
+from kafkawire.client.visibility import hidden_topics
+from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.live import Absence, LiveCase, Word
+from kafkawire.transactions.verdicts import HANGING, MAX_TIMEOUT_MS, UNKNOWN, judge
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+
+#: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
+SESSION_S = 12.0
+_READINGS = 4
+_FEW = 5
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked for, and how.
+
+    Attributes:
+        topics: only these; None for all that are visible. `partitions`: only these numbers of them.
+        broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
+        max_timeout_ms: the brokers' transaction.max.timeout.ms.
+        confirm_after_s: before a suspect is read again; `session_s` where a broker is missing or a coordinator moves.
+        timeout_s: of each call; None as configured.
+        address: how the cluster is reached, for the commands that are proposed.
+    """
+
+    topics: tuple[str, ...] | None = None
+    partitions: tuple[int, ...] | None = None
+    broker_id: int | None = None
+    max_timeout_ms: int = MAX_TIMEOUT_MS
+    confirm_after_s: float = 1.0
+    session_s: float = SESSION_S
+    timeout_s: float | None = None
+    address: str = "HOST:PORT"
+
+
+async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, int], None] | None = None) -> rows.Audit:
+    """Every open transaction with its verdict, and what the verdicts rest on.
+
+    Args:
+        progress: is told how many partitions were described since the last time, of how many.
+
+    Raises:
+        ClientError: nothing could be read at all. What is missing in part is in the answer's `read.gaps`.
+    """
+    return await _Finder(admin, search, progress).run()
+
+
+class _Finder:
+    def __init__(self, admin: Admin, search: Search, progress: Callable[[int, int], None] | None) -> None:
+        self._admin = admin
+        self._search = search
+        self._progress = progress
+        self._prover = Prover(admin, search.timeout_s)
+        self._gaps: list[str] = []
+        self._cluster_id: str | None = None
+        self._leaders: dict[TopicPartition, int] = {}
+
+    async def run(self) -> rows.Audit:
+        metadata = await self._metadata()
+        partitions = self._chosen(metadata)
+        reading = await self._read(partitions, first=True)
+        self._gaps += _summary(reading.errors)
+        if partitions and not reading.described:
+            raise next(iter(reading.errors.values()))
+        findings = await self._judge(reading, reading.opens, {}, thorough=False)
+        suspects = {key for key, finding in findings.items() if _suspect(finding)}
+        if suspects:
+            confirmed = await self._confirm(suspects, reading, findings, metadata)
+            findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
+        found = tuple(finding for _, finding in sorted(findings.items()))
+        return rows.Audit(as_of=reading.at, read=self._coverage(metadata, reading), findings=found)
+
+    # What to read -----------------------------------------------------------------------------------------------------
+
+    async def _metadata(self) -> Metadata:
+        search = self._search
+        cluster = self._admin.cluster
+        metadata = await cluster.metadata(search.topics, deadline=cluster.deadline(search.timeout_s))
+        self._cluster_id = metadata.cluster_id
+        if search.broker_id is not None and search.broker_id not in metadata.brokers:
+            known = ", ".join(map(str, sorted(metadata.brokers)))
+            raise NoSuchBrokerError(f"the cluster has no broker {search.broker_id} now; its brokers are {known}")
+        if search.topics is not None and len(metadata.errors) == len(set(search.topics)):
+            raise next(iter(metadata.errors.values()))
+        self._gaps += [str(error) for error in metadata.errors.values()]
+        if search.topics is None:
+            await self._look_for_hidden_topics(metadata)
+        return metadata
+
+    async def _look_for_hidden_topics(self, metadata: Metadata) -> None:
+        if not await self._prover.has_authorizer():
+            return
+        visible = {place.topic for place in metadata.partitions}
+        deadline = self._admin.cluster.deadline(self._search.timeout_s)
+        hidden, more = await hidden_topics(self._admin.cluster, metadata.brokers, visible, deadline)
+        if hidden:
+            names = ", ".join(hidden[:_FEW]) + (", ..." if len(hidden) > _FEW else "")
+            self._gaps.append(f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}")
+        if more is not None:
+            self._gaps.append(f"topics that the principal may not Describe were not seen ({more})")
+
+    def _chosen(self, metadata: Metadata) -> list[TopicPartition]:
+        search = self._search
+        chosen = []
+        for place, info in metadata.partitions.items():
+            if search.partitions is not None and place.partition not in search.partitions:
+                continue
+            if search.broker_id is not None and search.broker_id not in info.replicas:
+                continue
+            chosen.append(place)
+            asked = info.leader if search.broker_id is None else search.broker_id
+            self._leaders[place] = -1 if asked is None else asked
+        for number in search.partitions or ():
+            if not any(place.partition == number for place in metadata.partitions):
+                raise ClientError(f"topic {', '.join(search.topics or ())} has no partition {number}")
+        return chosen
+
+    async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> Reading:
+        progress = self._progress
+        total = len(partitions)
+        told = (lambda done: progress(done, total)) if first and progress is not None else None
+        return await read(
+            self._admin,
+            partitions,
+            broker_id=self._search.broker_id,
+            timeout_s=self._search.timeout_s,
+            progress=told,
+        )
+
+    # Verdicts ---------------------------------------------------------------------------------------------------------
+
+    async def _judge(
+        self, reading: Reading, keys: Collection[Key], moved: dict[Key, tuple[str, ...]], *, thorough: bool
+    ) -> dict[Key, rows.Finding]:
+        """`thorough`: with proofs of absence; without them the verdicts are good for finding suspects only."""
+        absence = Absence()
+        words = dict(reading.words)
+        nameless = {producer_id for _, producer_id in keys} & reading.nameless
+        if thorough and nameless:
+            absence, found = await self._prover.prove(reading, nameless)
+            words.update(found)
+        starts = reading.starts
+        return {key: judge(self._case(key, reading, starts, words, absence, moved.get(key, ()))) for key in keys}
+
+    def _case(
+        self,
+        key: Key,
+        reading: Reading,
+        starts: dict[TopicPartition, int],
+        words: dict[int, Word],
+        absence: Absence,
+        moved: tuple[str, ...],
+    ) -> LiveCase:
+        place, producer_id = key
+        state = reading.opens[key]
+        start = state.transaction_start_offset
+        assert start is not None
+        offsets = reading.offsets.get(place)
+        return LiveCase(
+            open=Open(
+                place=Place(self._search.address, place.topic, place.partition),
+                producer_id=producer_id,
+                producer_epoch=state.producer_epoch,
+                start_offset=start,
+                last_offset=start,
+                last_timestamp=-1 if state.last_timestamp is None else state.last_timestamp,
+                coordinator_epoch=state.coordinator_epoch,
+            ),
+            first_start=starts[place],
+            as_of=reading.at,
+            max_timeout_ms=self._search.max_timeout_ms,
+            cluster_id=self._cluster_id,
+            leader=self._leaders[place],
+            start=offsets.log_start if offsets else None,
+            stable=offsets.last_stable_offset if offsets else None,
+            high=offsets.high_watermark if offsets else None,
+            word=words.get(producer_id),
+            absence=absence,
+            moved=moved,
+            address=self._search.address,
+        )
+
+    async def _confirm(
+        self, suspects: set[Key], before: Reading, said: dict[Key, rows.Finding], metadata: Metadata
+    ) -> dict[Key, rows.Finding]:
+        """Reads suspects again until two readings agree. Those that have ended meanwhile are left out."""
+        final: dict[Key, rows.Finding] = {}
+        unsettled = bool(missing_brokers(metadata))
+        for turn in range(_READINGS):
+            unsettled = unsettled or _unsettled(before)
+            await asyncio.sleep(self._search.session_s if unsettled else self._search.confirm_after_s)
+            reading = await self._read(sorted({place for place, _ in suspects}))
+            changed = _changed(before, reading)
+            last = turn == _READINGS - 1
+            open_ = {key for key in suspects if key in reading.opens}
+            lost = {key for key in suspects - open_ if key[0] in reading.errors}
+            again: dict[Key, tuple[str, ...]] = {key: (changed,) for key in open_ if changed}
+            for key in open_:
+                old = before.opens.get(key)
+                if old is None or old.transaction_start_offset != reading.opens[key].transaction_start_offset:
+                    again[key] = ("A new transaction of the producer began between two readings.",)
+            now = await self._judge(reading, open_, again if last else {}, thorough=True)
+            suspects = set()
+            for key, finding in now.items():
+                differs = _suspect(finding) and finding.verdict != UNKNOWN and not _same(finding, said.get(key))
+                if last or not (differs or (key in again and finding.verdict == HANGING)):
+                    final[key] = finding
+                else:
+                    suspects.add(key)
+            for key in lost:  # as it was, but in doubt
+                doubt = f"It could not be read again: {reading.errors[key[0]]}."
+                final[key] = (await self._judge(before, [key], {key: (doubt,)}, thorough=True))[key]
+            if not suspects:
+                break
+            before, said = reading, now
+            unsettled = bool(changed)
+        return final
+
+    def _coverage(self, metadata: Metadata, reading: Reading) -> rows.Coverage:
+        gaps = list(dict.fromkeys(self._gaps))
+        silent = reading.listed.errors.items()
+        if reading.opens:
+            gaps += [f"broker {broker} did not say what it coordinates: {error}" for broker, error in silent]
+        return rows.Coverage(
+            paths=(self._search.address,),
+            brokers=tuple(sorted(metadata.brokers)),
+            clusters=(self._cluster_id,) if self._cluster_id else (),
+            partitions=reading.described,
+            transaction_state=tuple(self._prover.read),
+            clock="this machine's clock",
+            complete=not gaps,
+            gaps=tuple(gaps),
+        )
+
+
+def _suspect(finding: rows.Finding) -> bool:
+    return finding.verdict in (HANGING, UNKNOWN) or finding.reason == "stuck_prepare"
+
+
+def _same(finding: rows.Finding, before: rows.Finding | None) -> bool:
+    """Whether an earlier reading says the same of the same transaction."""
+    return before is not None and (finding.verdict, finding.reason, finding.start_offset) == (
+        before.verdict,
+        before.reason,
+        before.start_offset,
+    )
+
+
+def _unsettled(reading: Reading) -> bool:
+    """Whether a broker is missing, or a coordinator moved while it was read."""
+    before, after = reading.coordinators
+    return bool(before.missing or after.missing or reading.listed.errors) or before.leaders != after.leaders
+
+
+def _changed(before: Reading, after: Reading) -> str:
+    """What of the coordinators has moved from one reading to the next, as a sentence; empty where nothing has."""
+    first, *_, last = maps = [*before.coordinators, *after.coordinators]
+    if all(one.leaders == first.leaders for one in maps):
+        return ""
+    moved = [n for n in last.leaders if any(one.leaders.get(n) != last.leaders[n] for one in maps)]
+    which = ", ".join(map(str, sorted(moved)[:_FEW])) + (", ..." if len(moved) > _FEW else "")
+    return f"Coordinators moved while it was read (partitions {which} of __transaction_state)."
+
+
+def _summary(errors: dict[TopicPartition, ClientError]) -> list[str]:
+    """Partitions that could not be described: one sentence a topic and reason."""
+    grouped: dict[tuple[str, str], list[TopicPartition]] = {}
+    for place, error in errors.items():
+        grouped.setdefault((place.topic, str(error).replace(str(place), "*")), []).append(place)
+    sentences = []
+    for places in grouped.values():
+        others = f" (and {len(places) - 1} more of its partitions)" if len(places) > 1 else ""
+        sentences.append(f"{errors[places[0]]}{others}")
+    return sentences

@@ -1,0 +1,199 @@
+"""Cases on a live cluster: what its brokers said, how that was proven complete, and what may have been hidden.
+
+Absence is the hard part. ListTransactions leaves out what the principal may not see and says nothing, and while a
+coordinator moves no broker lists its ids. So that no coordinator knows a producer id counts only with a proof
+(`Absence`), and only when two readings, apart in time, say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.messages.transaction_log_value import PartitionsSchema
+from kafkawire.transactions.coordinator import state_name, status_of
+from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.verdicts import Case
+
+
+class Word(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the transactional id that a producer id belongs to.
+
+    Attributes:
+        source: who said so, "coordinator broker 2" or "__transaction_state-3".
+        value: the newest word; None for an id that has expired, or where `problem` says why it could not be had.
+        described: whether it is the coordinator's description, not a record of its log.
+        epoch: of its coordinator (the leader epoch of its partition of `__transaction_state`), -1 where not known.
+    """
+
+    transactional_id: str
+    source: str
+    value: TransactionLogValue | None
+    described: bool = False
+    epoch: int = -1
+    problem: str | None = None
+
+
+class Absence(msgspec.Struct, frozen=True, kw_only=True):
+    """How far it is proven that an id which nobody named does not exist.
+
+    Attributes:
+        proof: why nothing can be hidden. `doubts`: what could hide an id, in sentences; empty where it is proven.
+    """
+
+    proof: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+class LiveCase(Case, frozen=True, kw_only=True, dict=True):
+    """An open transaction that the leader of a partition remembers. Its last offset is not known: `open.last_offset`
+    is where it began.
+
+    Attributes:
+        leader: broker id.
+        start, stable, high: offsets of the partition, None where they could not be had.
+        word: of the id that the producer id belongs to; None where no coordinator named one.
+        moved: sentences on what was different from one reading to the next.
+        address: how the cluster is reached, for the commands in `action`.
+    """
+
+    leader: int
+    start: int | None = None
+    stable: int | None = None
+    high: int | None = None
+    word: Word | None = None
+    absence: Absence = Absence()
+    moved: tuple[str, ...] = ()
+    address: str = "HOST:PORT"
+
+    @property
+    def log_start(self) -> int:
+        return self.start or 0
+
+    @property
+    def high_watermark(self) -> int | None:
+        return self.high
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        return self.stable
+
+    @property
+    def last_offset(self) -> int | None:
+        return None
+
+    @property
+    def transactional_id(self) -> str | None:
+        return self.word.transactional_id if self.word else None
+
+    @cached_property
+    def value(self) -> TransactionLogValue | None:
+        """A description does not say the transaction's version, which decides which word an ended one is given: below 2
+        its record has the epoch of the data, from 2 on one more. So the epoch tells."""
+        value = self.word.value if self.word else None
+        if value is None or self.word is None or not self.word.described:
+            return value
+        return replace(value, client_transaction_version=2 if value.producer_epoch > self.open.producer_epoch else 0)
+
+    @property
+    def writer_epoch(self) -> int:
+        return self.word.epoch if self.word else -1
+
+    @property
+    def data(self) -> str:
+        open_ = self.open
+        return (
+            f"{open_.place}: broker {self.leader}, its leader, remembers a transaction of producer id "
+            f"{open_.producer_id}, epoch {open_.producer_epoch}, that is open since offset {open_.start_offset}."
+        )
+
+    @property
+    def said(self) -> str:
+        word = self.word
+        if word is None:
+            proof = f" ({self.absence.proof})" if self.absence.proof else ""
+            return f"No coordinator names a transactional id with that producer id{proof}."
+        who = f"Transactional id {word.transactional_id!r}"
+        if word.problem is not None:
+            return f"{who} has that producer id, and nothing more could be learnt ({word.problem})."
+        value = word.value
+        if value is None:
+            return f"{who} has expired ({word.source}): no coordinator knows its producer id any more."
+        return (
+            f"{who} is {state_name(value.transaction_status)}, producer id {value.producer_id}, "
+            f"epoch {value.producer_epoch} ({word.source}){self.meaning}."
+        )
+
+    @property
+    def unread(self) -> list[str]:
+        if self.word is None:
+            return list(self.absence.doubts)
+        return [] if self.word.problem is None else [f"Its coordinator's word is missing: {self.word.problem}."]
+
+    @property
+    def apart(self) -> list[str]:
+        return list(self.moved)
+
+    @property
+    def unsure(self) -> list[str]:
+        if self.high is not None and self.open.start_offset >= self.high:
+            return [f"Its data is not below the high watermark {self.high}: it may still be truncated."]
+        return []
+
+    @property
+    def too_old(self) -> str:
+        return "The data has a higher epoch than the coordinator ever gave: its state was lost, or the epoch invented."
+
+    @property
+    def tool(self) -> str:
+        return f"kafka-transactions.sh --bootstrap-server {self.address}"
+
+    @property
+    def force(self) -> str:
+        return "forceTerminateTransaction --transactionalId"
+
+    @property
+    def certainty(self) -> str:
+        return "have what is missing granted or repaired, and look again"
+
+
+def described(
+    state: str,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    timeout_ms: int,
+    start_time_ms: int | None,
+    partitions: Sequence[tuple[str, int]],
+) -> TransactionLogValue:
+    """A description by the coordinator (DescribeTransactions) in the form of its log's records.
+
+    The description does not say when the state last changed: not before the start, which stands for it. Nor does it say
+    the transaction's version (KIP-890): see `LiveCase.value`.
+    """
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    begun = -1 if start_time_ms is None else start_time_ms
+    return TransactionLogValue(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transaction_timeout_ms=timeout_ms,
+        transaction_status=status_of(state),
+        transaction_partitions=tuple(
+            PartitionsSchema(topic=topic, partition_ids=tuple(ids)) for topic, ids in topics.items()
+        ),
+        transaction_last_update_timestamp_ms=begun,
+        transaction_start_timestamp_ms=begun,
+    )
+
+
+#: What a principal lacks that can list ids, but not prove that it sees them all.
+HIDDEN = (
+    f"An authorizer is there, and it can hide transactional ids from this principal: grant it Read on topic "
+    f"{TRANSACTION_STATE}, which names them all."
+)
