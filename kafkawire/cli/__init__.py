@@ -25,7 +25,7 @@ from typer.main import get_group
 from kafkawire.cli.text import printable
 from kafkawire.errors import KafkaWireError, SchemaError
 
-COMMANDS = ("decode", "encode", "capture", "dump", "audit", "schema")
+COMMANDS = ("decode", "encode", "capture", "dump", "audit", "txn", "schema")
 
 #: Base class of the errors of arguments and options; typer exports no name for it.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -13,14 +13,13 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
-from kafkawire.cli.text import printable
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
     from kafkawire.transactions import Settings
 
-FOUND, INCOMPLETE = 3, 4
 MINUTE_MS = 60_000
 
 
@@ -46,12 +45,6 @@ class OpenTransaction(output.Row, frozen=True, kw_only=True):
     blocks_readers: str
     verdict: str
     reason: str
-
-
-class Read(rows.Coverage, frozen=True, kw_only=True):
-    """The line of jsonl that says what was read, and the clock."""
-
-    as_of: int | None = None
 
 
 def register(app: typer.Typer) -> None:
@@ -103,12 +96,15 @@ def audit(
     if report is not None:
         _write_report(result, report)
     if report != "-":
-        chosen = format or (Format.table if sys.stdout.isatty() else Format.jsonl)
-        _print(result, chosen)
+        chosen = chosen_format(format)
+        if chosen is Format.table:
+            _print_table(result)
+        else:
+            print_for_tools(result, chosen)
         if report is not None and chosen is Format.table:
-            _say("")
-            _say(f"Report: {report}")
-    _end(result)
+            say("")
+            say(f"Report: {report}")
+    end(result)
 
 
 # Engines -------------------------------------------------------------------------------------------------------------
@@ -157,22 +153,6 @@ def _progress(directory: LogDirectory) -> Iterator[Callable[[int], None] | None]
 # Answers -------------------------------------------------------------------------------------------------------------
 
 
-def _print(audit: rows.Audit, format: Format) -> None:
-    if format is Format.json:
-        output.print_json(audit)
-    elif format is Format.csv:
-        output.print_rows(audit.findings, [rows.Finding], format=format)
-    elif format is Format.jsonl:
-        read = Read(**{name: getattr(audit.read, name) for name in rows.field_names(rows.Coverage)}, as_of=audit.as_of)
-        output.print_rows(
-            (read, *audit.findings, *audit.violations, *audit.damage),
-            [Read, rows.Finding, rows.Violation, rows.Damage],
-            format=format,
-        )
-    else:
-        _print_table(audit)
-
-
 def _print_table(audit: rows.Audit) -> None:
     from kafkawire.transactions.wording import when
 
@@ -182,19 +162,12 @@ def _print_table(audit: rows.Audit) -> None:
             (_line(finding, several) for finding in audit.findings), [OpenTransaction], format=Format.table
         )
     else:
-        _say("No transaction is open.")
-    _say("")
-    _say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
-    for finding in audit.findings:
-        if finding.verdict != "not_hanging" or finding.reason == "stuck_prepare":
-            _say("")
-            where = f"cluster {finding.cluster_id or 'unknown'}, " if several else ""
-            _say(f"{where}{_place(finding)}: {finding.verdict}, {finding.reason}")
-            for sentence in finding.evidence:
-                _say(f"  - {sentence}")
-            _say(f"  => {finding.action}")
+        say("No transaction is open.")
+    say("")
+    say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
+    explain(audit.findings, several_clusters=several)
     if audit.violations or audit.damage:
-        _say("")
+        say("")
         columns = {rows.Damage: ("topic", "partition", "position", "reason", "detail", "resumed_at")}
         output.print_rows(
             (*audit.violations, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns
@@ -226,15 +199,6 @@ def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
     )
 
 
-def _say(text: str) -> None:
-    """Print a line of text, made harmless."""
-    typer.echo(printable(text).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
-
-
-def _place(finding: rows.Finding) -> str:
-    return f"{finding.topic}-{finding.partition}, offset {finding.start_offset}"
-
-
 def _write_report(audit: rows.Audit, path: str) -> None:
     from kafkawire import report
 
@@ -244,23 +208,3 @@ def _write_report(audit: rows.Audit, path: str) -> None:
     else:
         with open(path, "wb") as file:
             file.write(html)
-
-
-def _end(audit: rows.Audit) -> None:
-    """Raises what the command ends with."""
-    stuck = any(finding.reason == "stuck_prepare" for finding in audit.findings)
-    hanging = any(finding.verdict == "hanging" for finding in audit.findings)
-    problems = [
-        *audit.read.gaps,
-        *(f"{d.file}: at byte {d.position}: {d.detail or d.reason}" for d in audit.damage if not d.harmless),
-    ]
-    unknown = [finding for finding in audit.findings if finding.verdict == "unknown"]
-    if unknown:
-        problems.append(f"{_place(unknown[0])}: could not be judged")
-    if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        typer.echo(f"incomplete: {printable(problems[0])}{more}", err=True)
-    if hanging or stuck or audit.violations:
-        raise typer.Exit(FOUND)
-    if problems:
-        raise typer.Exit(INCOMPLETE)

@@ -1,0 +1,22 @@
+"""`kafkawire txn`: transactions on a live cluster: which there are, what is known of them, which hang and why."""
+
+from __future__ import annotations
+
+import typer
+
+from kafkawire.cli import help_without_command, txn_describe, txn_find_hanging, txn_list, txn_producers
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(rich_markup_mode=None)
+    group.callback(invoke_without_command=True)(txn)
+    group.command("list")(txn_list.list_transactions)
+    group.command("describe")(txn_describe.describe)
+    group.command("describe-producers")(txn_producers.describe_producers)
+    group.command("find-hanging")(txn_find_hanging.find_hanging)
+    app.add_typer(group, name="txn")
+
+
+def txn(context: typer.Context) -> None:
+    """List and describe the transactions of a cluster, and find those that hang."""
+    help_without_command(context)

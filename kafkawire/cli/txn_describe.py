@@ -1,0 +1,72 @@
+"""`kafkawire txn describe`: what the coordinator knows of transactional ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire.cli import output
+from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin, Results, TransactionDescription
+
+
+class Description(Row, frozen=True, kw_only=True, rename="pascal"):
+    """A transactional id, as its coordinator describes it; start and duration are None where none is in progress."""
+
+    coordinator_id: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    transaction_state: str
+    transaction_timeout_ms: int
+    current_transaction_start_time_ms: int | None
+    transaction_duration_ms: int | None
+    topic_partitions: str
+
+
+def describe(
+    bootstrap: BootstrapOption,
+    transactional_id: Annotated[
+        list[str], typer.Option("--transactional-id", metavar="ID", help="The id to describe; repeatable.")
+    ],
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.FormatOption = None,
+    to: output.OutputOption = None,
+) -> None:
+    """Describe transactional ids: state, producer, timeout, duration and partitions.
+
+    Partitions of topics that the principal may not Describe are left out by the coordinator.
+    """
+
+    async def ask(admin: Admin) -> Results[str, TransactionDescription]:
+        return await admin.describe_transactions(transactional_id)
+
+    found = with_admin(bootstrap, command_config, timeout, ask)
+    outcome = Outcome()
+    for error in found.errors.values():
+        outcome.problem(str(error))
+    if found.values:
+        outcome.read()
+        now = now_ms()
+        output.print_rows((_row(one, now) for one in found.values.values()), [Description], format=format, output=to)
+    outcome.end()
+
+
+def _row(one: TransactionDescription, now: int) -> Description:
+    begun = one.start_time_ms
+    return Description(
+        coordinator_id=one.coordinator,
+        transactional_id=one.transactional_id,
+        producer_id=one.producer_id,
+        producer_epoch=one.producer_epoch,
+        transaction_state=one.state,
+        transaction_timeout_ms=one.timeout_ms,
+        current_transaction_start_time_ms=begun,
+        transaction_duration_ms=None if begun is None else now - begun,
+        topic_partitions=",".join(map(str, one.partitions)),
+    )

@@ -1,0 +1,167 @@
+"""`kafkawire txn find-hanging`: which open transactions of a cluster hang, why, and what to do about each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.cli import output
+from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
+from kafkawire.cli.output import Format
+from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, with_admin
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin
+
+_MINUTE_MS = 60_000
+_HARMLESS = ("live", "young")
+
+
+class Hanging(
+    Row,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "topic": "Topic",
+        "partition": "Partition",
+        "producer_id": "ProducerId",
+        "producer_epoch": "ProducerEpoch",
+        "coordinator_epoch": "CoordinatorEpoch",
+        "start_offset": "StartOffset",
+        "last_timestamp": "LastTimestamp",
+        "duration_min": "Duration(min)",
+        "transactional_id": "TransactionalId",
+        "transaction_state": "TransactionState",
+        "blocks_readers": "BlocksReaders",
+        "verdict": "Verdict",
+        "reason": "Reason",
+    },
+):
+    """A finding as a line of the table: the columns of kafka-transactions.sh, and what it does not say."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int | None
+    last_timestamp: str
+    duration_min: int | None
+    transactional_id: str
+    transaction_state: str
+    blocks_readers: str
+    verdict: str
+    reason: str
+
+
+def find_hanging(
+    bootstrap: BootstrapOption,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="NAME", help="Only this topic; repeatable.")
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable.")
+    ] = None,
+    broker_id: Annotated[
+        int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
+    ] = None,
+    max_transaction_timeout: Annotated[
+        int, typer.Option(min=0, metavar="MINUTES", help="The brokers' transaction.max.timeout.ms, in minutes.")
+    ] = 15,
+    confirm_after: Annotated[
+        float,
+        typer.Option(
+            min=0, max=3600, metavar="SECONDS", help="Before a suspect is read again; longer where a broker is missing."
+        ),
+    ] = 1.0,
+    all_: Annotated[bool, typer.Option("--all", help="Those too that are live, or too young to be judged.")] = False,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.FormatOption = None,
+) -> None:
+    """Find hanging transactions on a cluster, prove that they hang, and say what to do about each.
+
+    Exit code 3: a hanging or stuck one was found; 4: none was found, but not all could be read or judged.
+    """
+    from kafkawire.client import Search
+
+    if partition and not topic:
+        raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
+    search = Search(
+        topics=tuple(topic) if topic else None,
+        partitions=tuple(partition) if partition else None,
+        broker_id=broker_id,
+        max_timeout_ms=max_transaction_timeout * _MINUTE_MS,
+        confirm_after_s=confirm_after,
+        session_s=max(Search().session_s, confirm_after),
+        address=bootstrap,
+    )
+
+    async def ask(admin: Admin) -> rows.Audit:
+        with _progress() as progress:
+            return await admin.find_hanging_transactions(search, progress)
+
+    found = with_admin(bootstrap, command_config, timeout, ask)
+    shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
+    chosen = chosen_format(format)
+    if chosen is Format.table:
+        _print_table(shown, len(found.findings) - len(shown.findings))
+    else:
+        print_for_tools(shown, chosen)
+    end(found)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on standard error, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("partitions"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, advance=done, total=total)
+
+
+def _print_table(audit: rows.Audit, harmless: int) -> None:
+    from kafkawire.cli.text import counted
+    from kafkawire.transactions.wording import when
+
+    if audit.findings:
+        output.print_rows((_line(finding) for finding in audit.findings), [Hanging], format=Format.table)
+    else:
+        say("No transaction hangs.")
+    say("")
+    others = f"; {counted(harmless, 'transaction')} more live or too young (--all shows them)" if harmless else ""
+    partitions, brokers = counted(audit.read.partitions, "partition"), counted(len(audit.read.brokers), "broker")
+    say(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
+    explain(audit.findings)
+
+
+def _line(finding: rows.Finding) -> Hanging:
+    from kafkawire.transactions.wording import when
+
+    return Hanging(
+        topic=finding.topic,
+        partition=finding.partition,
+        producer_id=finding.producer_id,
+        producer_epoch=finding.producer_epoch,
+        coordinator_epoch=-1 if finding.coordinator_epoch is None else finding.coordinator_epoch,
+        start_offset=finding.start_offset,
+        last_timestamp=when(finding.last_timestamp),
+        duration_min=None if finding.age_ms is None else finding.age_ms // _MINUTE_MS,
+        transactional_id=finding.transactional_id or "",
+        transaction_state=finding.coordinator_state or "",
+        blocks_readers="yes" if finding.blocked else "no",
+        verdict=finding.verdict,
+        reason=finding.reason,
+    )

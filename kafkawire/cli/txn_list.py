@@ -1,0 +1,81 @@
+"""`kafkawire txn list`: the transactional ids that coordinators know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire.cli import output
+from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, with_admin
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin, Results, TransactionListing
+
+
+class Transaction(Row, frozen=True, kw_only=True, rename="pascal"):
+    """A transactional id, as its coordinator lists it."""
+
+    transactional_id: str
+    coordinator: int
+    producer_id: int
+    transaction_state: str
+
+
+def list_transactions(
+    bootstrap: BootstrapOption,
+    broker_id: Annotated[
+        list[int] | None, typer.Option("--broker-id", metavar="ID", help="Only this coordinator; repeatable.")
+    ] = None,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", metavar="NAME", help="Ongoing, PrepareCommit, ...; repeatable.")
+    ] = None,
+    producer_id: Annotated[
+        list[int] | None, typer.Option("--producer-id", metavar="ID", help="Only this producer id; repeatable.")
+    ] = None,
+    duration_filter: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="MS", help="Only transactions that are open for longer (brokers from 3.8 on)."),
+    ] = None,
+    transactional_id_pattern: Annotated[
+        str | None,
+        typer.Option(metavar="REGEX", help="Only ids that match it as a whole, in RE2 (brokers from 4.1 on)."),
+    ] = None,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.FormatOption = None,
+    to: output.OutputOption = None,
+) -> None:
+    """List transactional ids, the broker that coordinates each, its producer id and state.
+
+    Ids that the principal may not Describe are left out by the brokers; nothing shows that they are.
+    """
+
+    async def ask(admin: Admin) -> Results[int, tuple[TransactionListing, ...]]:
+        return await admin.list_transactions(
+            states=state or (),
+            producer_ids=producer_id or (),
+            duration_ms=duration_filter,
+            pattern=transactional_id_pattern,
+            broker_ids=broker_id,
+        )
+
+    found = with_admin(bootstrap, command_config, timeout, ask)
+    outcome = Outcome()
+    for broker, error in found.errors.items():
+        outcome.problem(f"broker {broker}: {error}")
+    if found.values:
+        outcome.read()
+        lines = (
+            Transaction(
+                transactional_id=one.transactional_id,
+                coordinator=broker,
+                producer_id=one.producer_id,
+                transaction_state=one.state,
+            )
+            for broker, listed in found.values.items()
+            for one in sorted(listed, key=lambda one: one.transactional_id)
+        )
+        output.print_rows(lines, [Transaction], format=format, output=to)
+    outcome.end()

@@ -1,0 +1,58 @@
+"""How the `txn` commands reach a cluster, and the one place where they wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from kafkawire.cli import output
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin
+
+T = TypeVar("T")
+
+BootstrapOption = Annotated[
+    str, typer.Option("--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of the cluster.")
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("--command-config", metavar="FILE", help="Client properties, as for Kafka's own tools."),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", min=0.001, max=86_400, metavar="SECONDS", help="For each call, by default as configured, or 60."
+    ),
+]
+
+
+class Row(output.Row, frozen=True, kw_only=True, rename="pascal"):
+    """A row whose columns are named as kafka-transactions.sh names them."""
+
+
+def with_admin(
+    bootstrap: str, command_config: str | None, timeout: float | None, action: Callable[[Admin], Awaitable[T]]
+) -> T:
+    """What `action` gives, with a client of the cluster that is closed afterwards."""
+    from kafkawire.client import Admin, read_properties
+
+    properties = read_properties(command_config) if command_config is not None else {}
+    if timeout is not None:
+        properties["default.api.timeout.ms"] = str(max(1, round(timeout * 1000)))
+
+    async def run() -> T:
+        async with Admin.connect(bootstrap, properties) as admin:
+            return await action(admin)
+
+    return asyncio.run(run())
+
+
+def now_ms() -> int:
+    """This machine's clock, epoch milliseconds."""
+    import time
+
+    return int(time.time() * 1000)

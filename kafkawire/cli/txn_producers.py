@@ -1,0 +1,156 @@
+"""`kafkawire txn describe-producers`: the producers that leaders, or all replicas, of partitions remember."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from kafkawire.cli import output
+from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin, ProducerState, TopicPartition
+
+_MINUTE_MS = 60_000
+
+
+class Producer(
+    Row,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "topic": "Topic",
+        "partition": "Partition",
+        "broker_id": "BrokerId",
+        "producer_id": "ProducerId",
+        "producer_epoch": "ProducerEpoch",
+        "latest_coordinator_epoch": "LatestCoordinatorEpoch",
+        "last_sequence": "LastSequence",
+        "last_timestamp": "LastTimestamp",
+        "current_transaction_start_offset": "CurrentTransactionStartOffset",
+        "duration_min": "Duration(min)",
+    },
+):
+    """A producer in a partition. The epoch of the coordinator, sequence and timestamp are -1 where there is none, as
+    Kafka's tool prints them; offset and duration (since the last timestamp) are None where no transaction is open."""
+
+    topic: str
+    partition: int
+    broker_id: int
+    producer_id: int
+    producer_epoch: int
+    latest_coordinator_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    current_transaction_start_offset: int | None
+    duration_min: int | None
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a broker said of its replica of a partition."""
+
+    place: TopicPartition
+    broker_id: int
+    states: tuple[ProducerState, ...]
+
+
+def describe_producers(
+    bootstrap: BootstrapOption,
+    topic: Annotated[list[str], typer.Option("--topic", metavar="NAME", help="The topic; repeatable.")],
+    partition: Annotated[
+        list[int] | None,
+        typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable. By default all."),
+    ] = None,
+    broker_id: Annotated[
+        int | None, typer.Option("--broker-id", metavar="ID", help="Ask this broker's replicas, not the leaders.")
+    ] = None,
+    all_replicas: Annotated[
+        bool, typer.Option("--all-replicas", help="Ask every replica, so that they can be compared.")
+    ] = False,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.FormatOption = None,
+    to: output.OutputOption = None,
+) -> None:
+    """Describe the producers that partitions remember: epochs, last sequence and time, where a transaction began."""
+    if all_replicas and broker_id is not None:
+        raise typer.BadParameter("--broker-id names one replica, --all-replicas all: give one of them")
+    outcome = Outcome()
+
+    async def ask(admin: Admin) -> list[Asked]:
+        return await _ask(admin, topic, partition, broker_id, all_replicas, outcome)
+
+    found = with_admin(bootstrap, command_config, timeout, ask)
+    if found:
+        outcome.read()
+        now = now_ms()
+        lines = (
+            _row(asked, state, now)
+            for asked in sorted(found, key=lambda one: (one.place, one.broker_id))
+            for state in sorted(asked.states, key=lambda state: state.producer_id)
+        )
+        output.print_rows(lines, [Producer], format=format, output=to)
+    outcome.end()
+
+
+async def _ask(
+    admin: Admin,
+    topics: list[str],
+    numbers: list[int] | None,
+    broker_id: int | None,
+    all_replicas: bool,
+    outcome: Outcome,
+) -> list[Asked]:
+    from kafkawire.client import TopicPartition
+
+    metadata = await admin.cluster.metadata(topics, deadline=admin.cluster.deadline())
+    for error in metadata.errors.values():
+        outcome.problem(str(error))
+    known = [place for place in metadata.partitions if numbers is None or place.partition in numbers]
+    named = [TopicPartition(topic, n) for topic in topics if topic not in metadata.errors for n in numbers or ()]
+    places = list(dict.fromkeys((*known, *named)))  # those that do not exist get their own error
+    replicas: list[tuple[int | None, list[TopicPartition]]] = [(broker_id, places)]
+    if all_replicas:
+        brokers = sorted({broker for place in known for broker in metadata.partitions[place].replicas})
+        replicas = [(one, [p for p in known if one in metadata.partitions[p].replicas]) for one in brokers]
+    found: list[Asked] = []
+    answers = await asyncio.gather(*(_one_broker(admin, broker, mine) for broker, mine in replicas))
+    for (broker, _), (values, problems) in zip(replicas, answers, strict=True):
+        for problem in problems:
+            outcome.problem(problem)
+        for place, states in values.items():
+            leader = metadata.partitions[place].leader
+            found.append(Asked(place, (-1 if leader is None else leader) if broker is None else broker, states))
+    return found
+
+
+async def _one_broker(
+    admin: Admin, broker_id: int | None, places: list[TopicPartition]
+) -> tuple[dict[TopicPartition, tuple[ProducerState, ...]], list[str]]:
+    from kafkawire.client import ClientError
+
+    try:
+        found = await admin.describe_producers(places, broker_id=broker_id)
+    except ClientError as error:
+        return {}, [str(error)]
+    return found.values, [str(error) for error in found.errors.values()]
+
+
+def _row(asked: Asked, state: ProducerState, now: int) -> Producer:
+    start, last = state.transaction_start_offset, state.last_timestamp
+    return Producer(
+        topic=asked.place.topic,
+        partition=asked.place.partition,
+        broker_id=asked.broker_id,
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        latest_coordinator_epoch=-1 if state.coordinator_epoch is None else state.coordinator_epoch,
+        last_sequence=-1 if state.last_sequence is None else state.last_sequence,
+        last_timestamp=-1 if last is None else last,
+        current_transaction_start_offset=start,
+        duration_min=None if start is None or last is None else (now - last) // _MINUTE_MS,
+    )
