@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kafkawire.client.deadline import Deadline, backoffs
 from kafkawire.client.errors import (
+    LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
     ApiTimeoutError,
     BrokerError,
@@ -125,10 +126,10 @@ async def every(
 
 class _Patience:
     """For how long it is worth asking again: errors that pass do so until the deadline, but a broker that cannot be
-    reached is given up sooner, and what no broker has heard of after a few tries."""
+    reached, or a partition without leader, is given up sooner, and what no broker has heard of after a few tries."""
 
     def __init__(self, cluster: Cluster, deadline: Deadline) -> None:
-        self._reach_s = cluster.config.connect_timeout_s
+        self._cluster = cluster
         self._deadline = deadline
         self._lost: Deadline | None = None
         self._unknown = 0
@@ -137,9 +138,10 @@ class _Patience:
         if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
             self._unknown += 1
             return self._unknown < _UNKNOWN_TRIES
-        if isinstance(error, ConnectError):
-            self._lost = self._lost or self._deadline.within(self._reach_s)
-            return error.retriable and not self._lost.over
+        if isinstance(error, ConnectError) or (isinstance(error, BrokerError) and error.code == LEADER_NOT_AVAILABLE):
+            self._lost = self._lost or self._deadline.within(self._cluster.config.connect_timeout_s)
+            # Where nobody has ever answered, the addresses are wrong.
+            return error.retriable and bool(self._cluster.brokers) and not self._lost.over
         self._lost = None
         return error.retriable
 

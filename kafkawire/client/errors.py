@@ -91,8 +91,9 @@ class BrokerError(ClientError):
 #: CONCURRENT_TRANSACTIONS, with which a coordinator asks for patience.
 RETRIABLE = frozenset({3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 51, 56, 72, 74, 75, 78, 84, 89, 100})
 
-#: Of these, the codes that are also the last word on what does not exist: no use to wait long.
+#: Codes that are looked at by name.
 UNKNOWN_TOPIC_OR_PARTITION = 3
+LEADER_NOT_AVAILABLE = 5
 COORDINATOR_LOADING = 14
 NOT_COORDINATOR = 16
 TOPIC_DENIED = 29

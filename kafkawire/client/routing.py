@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from kafkawire.client.deadline import Deadline
 from kafkawire.client.driver import Route
-from kafkawire.client.errors import BrokerError, ClientError, NoSuchBrokerError
+from kafkawire.client.errors import (
+    LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerError,
+    ClientError,
+    NoSuchBrokerError,
+)
 from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.client.rights import missing_right
 from kafkawire.messages import FindCoordinatorRequest
@@ -17,8 +23,6 @@ if TYPE_CHECKING:
 
 _TRANSACTION = 1  # FindCoordinator's key type
 _BATCHED = 4  # from this version on it takes many keys
-_LEADER_NOT_AVAILABLE = 5
-_UNKNOWN_TOPIC = 3
 
 
 def leaders(cluster: Cluster, deadline: Deadline) -> Route[TopicPartition]:
@@ -64,7 +68,7 @@ async def infos(
         else:
             count = sum(one.topic == key.topic for one in metadata.partitions)
             there = f"topic {key.topic} has {count} partition{'s' * (count != 1)}" if count else "no such topic"
-            found[key] = BrokerError(_UNKNOWN_TOPIC, f"partition {key}", detail=there)
+            found[key] = BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"partition {key}", detail=there)
     return found
 
 
@@ -73,7 +77,7 @@ def _leader(info: PartitionInfo) -> int | ClientError:
         return info.leader
     where = ", ".join(map(str, info.replicas))
     return BrokerError(
-        _LEADER_NOT_AVAILABLE, f"partition {info.topic_partition}", detail=f"no leader; its replicas: {where}"
+        LEADER_NOT_AVAILABLE, f"partition {info.topic_partition}", detail=f"no leader; its replicas: {where}"
     )
 
 

@@ -60,7 +60,14 @@ def secure(start_cluster: StartCluster) -> Iterator[Secure]:
         yield made
 
 
+@pytest.fixture(scope="session")
+def kafka_3_9(start_cluster: StartCluster) -> Iterator[Cluster]:
+    """A broker of the last release before 4, without authorizer, that lets transactions hang."""
+    with start_cluster(1, version="3.9.1", config={"transaction.partition.verification.enable": False}) as running:
+        yield running
+
+
 async def _furnish(address: str) -> None:
     async with Admin.connect(address) as admin:
-        await live.create_topics(admin, {"orders": 4, "payments": 2})
+        await live.create_topics(admin, {"orders": 4, "payments": 2, "hang": 6})
         await live.create_scram_user(admin, USER, PASSWORD)

@@ -12,6 +12,7 @@ from kafkawire.messages import (
     CreateAclsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
+    DescribeAclsRequest,
 )
 from kafkawire.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kafkawire.messages.create_acls_request import AclCreation
@@ -78,8 +79,10 @@ async def revoke_all(admin: Admin, user: str) -> None:
     """Takes every right of a user."""
     every = DeleteAclsFilter(
         resource_type_filter=_ANY,
+        resource_name_filter=None,
         pattern_type_filter=_ANY,
         principal_filter=f"User:{user}",
+        host_filter=None,
         operation=_ANY,
         permission_type=_ANY,
     )
@@ -90,3 +93,22 @@ async def revoke_all(admin: Admin, user: str) -> None:
 async def _to_controller(cluster: Cluster, body: Any) -> Any:
     """Any broker passes it on."""
     return await cluster.ask_any(body, cluster.deadline())
+
+
+async def settled(admin: Admin, user: str, rights: int) -> None:
+    """Waits until the brokers know that a user has so many rights."""
+    deadline = admin.cluster.deadline()
+    body = DescribeAclsRequest(
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=f"User:{user}",
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    while True:
+        answer = await admin.cluster.ask_any(body, deadline)
+        if sum(len(resource.acls) for resource in answer.resources) == rights:
+            return
+        assert await deadline.sleep(0.02)

@@ -23,6 +23,7 @@ from kafkawire.client import (
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.conftest import PASSWORD, USER, Secure
+from tools.broker import Cluster
 from tools.examples.wire import Producer, Wire
 
 pytestmark = pytest.mark.broker
@@ -271,26 +272,23 @@ async def _answered(call: Any, denied: str, admin: Admin) -> None:
 # Other releases -------------------------------------------------------------------------------------------------------
 
 
-def test_kafka_3_9(start_cluster: StartCluster) -> None:
-    with start_cluster(1, version="3.9.1") as old:
+def test_kafka_3_9(kafka_3_9: Cluster) -> None:
+    async def scenario() -> None:
+        async with Admin.connect(kafka_3_9.bootstrap) as admin:
+            await live.create_topics(admin, {"orders": 1})
+            with Wire(kafka_3_9.bootstrap) as wire:
+                await asyncio.to_thread(begun, wire, "old-1", 0, at=int(time.time() * 1000))
+            assert "old-1" in await _ids(admin)
+            found = await admin.list_transactions(pattern=".*")
+            assert "from Kafka 4.1 on" in str(found.errors[1])
+            described = (await admin.describe_transactions(["old-1"])).all()["old-1"]
+            assert described.partitions == (TopicPartition("orders", 0),)
+            place = TopicPartition("orders", 0)
+            assert len((await admin.describe_producers([place])).all()[place]) == 1
+            done = await admin.abort_transaction(place, start_offset=0)
+            assert done.producer_id == described.producer_id
 
-        async def scenario() -> None:
-            async with Admin.connect(old.bootstrap) as admin:
-                await live.create_topics(admin, {"orders": 1})
-                assert await _ids(admin) == []
-                with Wire(old.bootstrap) as wire:
-                    await asyncio.to_thread(begun, wire, "old-1", 0, at=int(time.time() * 1000))
-                assert await _ids(admin) == ["old-1"]
-                found = await admin.list_transactions(pattern=".*")
-                assert "from Kafka 4.1 on" in str(found.errors[1])
-                described = (await admin.describe_transactions(["old-1"])).all()["old-1"]
-                assert described.partitions == (TopicPartition("orders", 0),)
-                place = TopicPartition("orders", 0)
-                assert len((await admin.describe_producers([place])).all()[place]) == 1
-                done = await admin.abort_transaction(place, start_offset=0)
-                assert done.producer_id == described.producer_id
-
-        run(scenario())
+    run(scenario())
 
 
 def test_kafka_2_8(start_cluster: StartCluster) -> None:

@@ -1,0 +1,223 @@
+"""`kafkawire txn` on a real cluster, beside what Kafka's own tool prints of the same."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import time
+from typing import Any, NamedTuple
+
+import pytest
+
+from kafkawire.client import Admin
+from tests.cli.harmless import harmless
+from tests.cli.runner import Run
+from tests.client import live
+from tools.broker import Cluster
+from tools.broker.kafka_tools import run_tool
+from tools.examples.wire import Wire
+
+HOUR_MS = 3_600_000
+TOPIC = "txn-cli"
+NASTY = "nasty\x1b[31m[red]\nid"
+
+
+class Made(NamedTuple):
+    """The cluster, and offsets at which transactions began in `TOPIC`."""
+
+    cluster: Cluster
+    hanging: int
+    live: int
+
+
+@pytest.fixture(scope="module")
+def made(broker: Cluster) -> Made:
+    """Partition 0 hangs, 1 is live with an old timestamp, 2 is empty; one id has a name that acts on terminals."""
+    old = int(time.time() * 1000) - 3 * HOUR_MS
+
+    async def topics() -> None:
+        async with Admin.connect(broker.bootstrap) as admin:
+            await live.create_topics(admin, {TOPIC: 3})
+
+    asyncio.run(topics())
+    with Wire(broker.bootstrap) as wire:
+        lost = wire.init_producer("txn-cli-hang")
+        hanging = wire.produce(TOPIC, 0, [b"x"], lost, timestamp=old)
+        alive = wire.init_producer("txn-cli-live")
+        wire.add_partitions(alive, {TOPIC: [1]})
+        begun = wire.produce(TOPIC, 1, [b"x"], alive, timestamp=old)
+        wire.init_producer(NASTY)
+    return Made(broker, hanging, begun)
+
+
+@pytest.fixture
+def txn(run: Run, made: Made) -> Any:
+    def runner(command: str, *args: object) -> Any:
+        return run("txn", command, "--bootstrap-server", made.cluster.bootstrap, *args)
+
+    return runner
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """Of csv."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def kafka(made: Made, *arguments: str) -> list[dict[str, str]]:
+    """What kafka-transactions.sh prints, by column."""
+    out = run_tool("TransactionsCommand", "--bootstrap-server", made.cluster.bootstrap, *arguments)
+    head, *lines = [line.rstrip("\t\r").split("\t") for line in out.splitlines() if line.strip()]
+    names = [name.strip() for name in head]
+    return [dict(zip(names, (cell.strip() for cell in line), strict=True)) for line in lines]
+
+
+def test_list(txn: Any, made: Made) -> None:
+    result = txn("list", "--transactional-id-pattern", "txn-cli-.*", "--format", "csv")
+    assert result.code == 0
+    found = rows(result.text)
+    assert [row["TransactionalId"] for row in found] == ["txn-cli-hang", "txn-cli-live"]
+    theirs = kafka(made, "list", "--transactional-id-pattern", "txn-cli-.*")
+    assert list(found[0]) == list(theirs[0])
+    assert sorted(map(str, found)) == sorted(map(str, theirs))
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        (["--state", "Ongoing"], ["txn-cli-live"]),
+        (["--state", "Ongoing", "--state", "Empty"], ["txn-cli-hang", "txn-cli-live"]),
+        (["--state", "Ongoing", "--duration-filter", "86400000"], []),
+        (["--broker-id", "1"], ["txn-cli-hang", "txn-cli-live"]),
+        (["--producer-id", "999999999"], []),
+    ],
+)
+def test_list_filters(txn: Any, filters: list[str], ids: list[str]) -> None:
+    result = txn("list", "--transactional-id-pattern", "txn-cli-.*", *filters, "--format", "json")
+    assert (result.code, [row["TransactionalId"] for row in json.loads(result.text)]) == (0, ids)
+
+
+def test_list_of_a_broker_that_does_not_exist(txn: Any) -> None:
+    result = txn("list", "--broker-id", 9)
+    assert (result.code, result.text) == (1, "")
+    assert "no broker 9 now; its brokers are 1" in result.err
+    result = txn("list", "--broker-id", 9, "--broker-id", 1)
+    assert result.code == 4
+    assert result.text
+    assert result.err.startswith("incomplete: broker 9: ")
+
+
+def test_names_do_not_act_on_terminals(txn: Any) -> None:
+    for format in ("table", "json", "jsonl", "csv"):
+        text = txn("list", "--state", "Empty", "--format", format).text
+        assert "[red]" in text
+        assert harmless(text)
+
+
+def test_describe(txn: Any, made: Made) -> None:
+    result = txn("describe", "--transactional-id", "txn-cli-live", "--format", "csv")
+    (mine,), (theirs,) = rows(result.text), kafka(made, "describe", "--transactional-id", "txn-cli-live")
+    assert list(mine) == list(theirs)
+    assert int(mine.pop("TransactionDurationMs")) <= int(theirs.pop("TransactionDurationMs"))  # theirs is later
+    assert mine == theirs
+    assert mine["TopicPartitions"] == "txn-cli-1"
+
+
+def test_describe_some_that_are_not_there(txn: Any) -> None:
+    result = txn("describe", "--transactional-id", "nobody", "--transactional-id", "txn-cli-hang", "--format", "json")
+    assert result.code == 4
+    (row,) = json.loads(result.text)
+    assert (row["TransactionState"], row["TransactionDurationMs"], row["TopicPartitions"]) == ("Empty", None, "")
+    assert result.err == "incomplete: transactional id nobody: TRANSACTIONAL_ID_NOT_FOUND (no coordinator knows it)\n"
+    assert txn("describe", "--transactional-id", "nobody").code == 1
+
+
+def test_describe_producers(txn: Any, made: Made) -> None:
+    arguments = ("--topic", TOPIC, "--partition", "0")
+    result = txn("describe-producers", *arguments, "--format", "csv")
+    (mine,), (theirs,) = rows(result.text), kafka(made, "describe-producers", *arguments)
+    assert {name: mine[name] for name in theirs} == theirs
+    assert (mine["Topic"], mine["Partition"], mine["BrokerId"]) == (TOPIC, "0", "1")
+    assert int(mine["CurrentTransactionStartOffset"]) == made.hanging
+    assert int(mine["Duration(min)"]) >= 180
+
+
+def test_describe_producers_of_many_partitions(txn: Any) -> None:
+    both = txn("describe-producers", "--topic", TOPIC, "--all-replicas", "--format", "json")
+    assert [row["Partition"] for row in json.loads(both.text)] == [0, 1]
+    result = txn("describe-producers", "--topic", TOPIC, "--topic", "nowhere", "--partition", 1, "--partition", 7)
+    assert result.code == 4
+    assert "nowhere" in result.err
+    assert "(and 1 more)" in result.err
+    assert txn("describe-producers", "--topic", TOPIC, "--all-replicas", "--broker-id", 1).code == 2
+
+
+def test_find_hanging(txn: Any, made: Made) -> None:
+    result = txn("find-hanging", "--topic", TOPIC, "--confirm-after", "0.05", "--format", "json")
+    assert result.code == 3
+    audit = json.loads(result.text)
+    (finding,) = audit["findings"]
+    assert (finding["verdict"], finding["reason"]) == ("hanging", "partition_not_in_transaction")
+    assert (finding["topic"], finding["partition"], finding["start_offset"]) == (TOPIC, 0, made.hanging)
+    assert (finding["transactional_id"], finding["coordinator_state"]) == ("txn-cli-hang", "Empty")
+    assert (audit["read"]["partitions"], audit["read"]["complete"]) == (3, True)
+
+
+def test_find_hanging_has_what_kafkas_tool_says(txn: Any, made: Made) -> None:
+    result = txn("find-hanging", "--topic", TOPIC, "--confirm-after", "0.05", "--format", "table")
+    (theirs,) = kafka(made, "find-hanging", "--topic", TOPIC)
+    head, _, line, *_ = result.text.splitlines()
+    for name, value in theirs.items():
+        assert name in head.split()
+        if name not in ("LastTimestamp", "Duration(min)"):
+            assert value in line.split()
+    assert f"=> kafka-transactions.sh --bootstrap-server {made.cluster.bootstrap} abort" in result.text
+    assert "1 transaction more live or too young" in result.text
+
+
+def test_find_hanging_where_none_hangs(txn: Any) -> None:
+    result = txn("find-hanging", "--topic", TOPIC, "--partition", 1, "--partition", 2, "--format", "table")
+    assert (result.code, result.text.splitlines()[0]) == (0, "No transaction hangs.")
+    result = txn("find-hanging", "--topic", TOPIC, "--partition", 1, "--all", "--format", "jsonl")
+    read, finding = map(json.loads, result.text.splitlines())
+    assert (read["kind"], read["partitions"]) == ("read", 1)
+    assert (finding["kind"], finding["reason"]) == ("finding", "live")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--broker-id", 9], 1, "no broker 9 now; its brokers are 1"),
+        (["--topic", "nowhere"], 1, "topic nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
+        (["--topic", TOPIC, "--partition", 77], 1, f"topic {TOPIC} has no partition 77"),
+        (["--partition", 1], 2, "--partition needs --topic"),
+    ],
+)
+def test_find_hanging_refuses(txn: Any, arguments: list[object], code: int, text: str) -> None:
+    """Kafka's tool waits a minute, or gives a false all-clear."""
+    result = txn("find-hanging", *arguments)
+    assert (result.code, result.text) == (code, "")
+    assert text in result.err
+    assert result.err.count("\n") == 1
+
+
+# Without a cluster ----------------------------------------------------------------------------------------------------
+
+
+def test_nobody_there(run: Run) -> None:
+    for command in (["list"], ["find-hanging"], ["describe", "--transactional-id", "a"]):
+        result = run("txn", *command, "--bootstrap-server", "127.0.0.1:1")
+        assert (result.code, result.err) == (1, "error: 127.0.0.1:1: connection refused: nothing listens there\n")
+
+
+def test_usage(run: Run, tmp_path: Any) -> None:
+    assert run("txn").code == 2
+    assert run("txn", "list").code == 2
+    result = run("txn", "list", "--bootstrap-server", "nowhere")
+    assert (result.code, result.err) == (1, "error: bootstrap server 'nowhere' is not of the form HOST:PORT\n")
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
+    result = run("txn", "list", "--bootstrap-server", "127.0.0.1:1", "--command-config", config)
+    assert result.code == 1
+    assert "Kerberos (GSSAPI) is not done here" in result.err

@@ -1,0 +1,234 @@
+"""The second reading of find_hanging, with brokers that say one thing first and another later."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkawire.client import Search
+from kafkawire.messages import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    MetadataRequest,
+)
+from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from kafkawire.rows import Audit
+from tests.client.scripted import ScriptedBroker, closed_port
+from tests.client.test_client_faults import admin, describing, listing, producers, run, script
+
+STATE = "__transaction_state"
+SEARCH = Search(topics=("orders",), confirm_after_s=0.01, session_s=0.02)
+HANGING = ("hanging", "no_transactional_id")
+
+
+def offsets(request: ListOffsetsRequest) -> ListOffsetsResponse:
+    high = 40 if request.isolation_level else 90
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    ListOffsetsPartitionResponse(
+                        partition_index=one.partition_index, offset=0 if one.timestamp == -2 else high
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def ended(request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return producers(start=-1)(request)
+
+
+def broker(**on: Any) -> ScriptedBroker:
+    """A broker with one old open transaction in orders-0, no authorizer, and nothing listed."""
+    made = ScriptedBroker({"orders": {0: 1}, STATE: {0: 1, 1: 1}})
+    made.versions[29] = (1, 3)
+    made.on |= {
+        DescribeAclsRequest: lambda _: DescribeAclsResponse(error_code=54),
+        DescribeProducersRequest: producers(),
+        ListTransactionsRequest: lambda _: ListTransactionsResponse(),
+        ListOffsetsRequest: offsets,
+        DescribeTransactionsRequest: describing(),
+    }
+    return made
+
+
+async def find(made: ScriptedBroker, search: Search = SEARCH) -> Audit:
+    async with made.running(), admin(made.address) as client:
+        return await client.find_hanging_transactions(search)
+
+
+def verdicts(audit: Audit) -> list[tuple[str, str]]:
+    return [(finding.verdict, finding.reason) for finding in audit.findings]
+
+
+def scenario(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    def runner() -> None:
+        run(test)
+
+    runner.__name__, runner.__doc__ = test.__name__, test.__doc__
+    return runner
+
+
+@scenario
+async def test_two_readings_that_agree() -> None:
+    made = broker()
+    audit = await find(made)
+    assert verdicts(audit) == [HANGING]
+    assert made.count(DescribeProducersRequest) == made.count(ListTransactionsRequest) == 2
+    (finding,) = audit.findings
+    assert (finding.last_stable_offset, finding.high_watermark, finding.blocked) == (40, 90, True)
+
+
+@scenario
+async def test_one_that_ended_meanwhile() -> None:
+    made = broker()
+    made.on[DescribeProducersRequest] = script(producers(), ended)
+    assert verdicts(await find(made)) == []
+
+
+@scenario
+async def test_one_that_was_followed_by_another() -> None:
+    """Each reading shows another transaction of the producer: that is no hanging one."""
+    made = broker()
+    made.on[DescribeProducersRequest] = script(*(producers(start=start) for start in (40, 50, 60, 70, 80)))
+    audit = await find(made)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert "A new transaction of the producer began between two readings." in audit.findings[0].evidence
+
+
+@scenario
+async def test_one_that_was_followed_by_a_hanging_one() -> None:
+    made = broker()
+    made.on[DescribeProducersRequest] = script(producers(start=40), producers(start=50))
+    audit = await find(made)
+    assert verdicts(audit) == [HANGING]
+    assert audit.findings[0].start_offset == 50
+    assert made.count(DescribeProducersRequest) == 3
+
+
+@scenario
+async def test_an_id_that_was_in_no_list_for_a_moment() -> None:
+    """While a coordinator moves, every broker answers without error and none lists its ids."""
+    made = broker()
+
+    def late(_: ListTransactionsRequest) -> ListTransactionsResponse:
+        first, *_rest = listing("live-1").transaction_states
+
+        return ListTransactionsResponse(transaction_states=(replace(first, producer_id=7),))
+
+    made.on[ListTransactionsRequest] = script(ListTransactionsResponse(), late)
+    (verdict,) = verdicts(await find(made))
+    assert verdict[0] == "not_hanging"
+
+
+@scenario
+async def test_coordinators_that_never_stop_moving() -> None:
+    made = broker()
+    metadata = made.metadata
+    epochs = iter(range(1000))
+
+    def moving(request: Any) -> Any:
+
+        answer = metadata(request)
+        return replace(
+            answer,
+            topics=tuple(
+                replace(t, partitions=tuple(replace(p, leader_epoch=next(epochs)) for p in t.partitions))
+                for t in answer.topics
+            ),
+        )
+
+    made.on[MetadataRequest] = moving
+    audit = await find(made)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert (
+        "Coordinators moved while it was read (partitions 0, 1 of __transaction_state)." in audit.findings[0].evidence
+    )
+
+
+@scenario
+async def test_a_coordinator_that_is_down() -> None:
+    made = broker()
+    async with made.running():
+        made.brokers[2] = await closed_port()
+        made.topics[STATE][1] = 2
+        async with admin(made.address, socket_connection_setup_timeout_ms="100") as client:
+            audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert "Broker 2 did not say what it coordinates" in " ".join(audit.findings[0].evidence)
+    assert not audit.read.complete
+
+
+@scenario
+async def test_a_partition_without_coordinator() -> None:
+    made = broker()
+    made.topics[STATE][1] = -1
+    audit = await find(made)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert "Partitions 1 of __transaction_state have no leader" in " ".join(audit.findings[0].evidence)
+
+
+@scenario
+async def test_partitions_that_could_not_be_described() -> None:
+    made = broker()
+    made.topics["orders"][1] = -1
+    async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
+        audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [HANGING]
+    (gap,) = audit.read.gaps
+    assert gap.startswith("partition orders-1: LEADER_NOT_AVAILABLE")
+
+
+@scenario
+async def test_the_log_starts_behind_it() -> None:
+    made = broker()
+    made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
+    assert verdicts(await find(made)) == [("not_hanging", "ghost")]
+
+
+def _from(answer: ListOffsetsResponse, start: int) -> ListOffsetsResponse:
+
+    return replace(
+        answer,
+        topics=tuple(
+            replace(t, partitions=tuple(replace(p, offset=max(start, p.offset)) for p in t.partitions))
+            for t in answer.topics
+        ),
+    )
+
+
+@pytest.mark.parametrize("age_ms", [0, 21 * 60_000])
+def test_only_old_ones_are_read_again(age_ms: int) -> None:
+    async def test() -> None:
+        made = broker()
+        last = int(time.time() * 1000) - age_ms
+
+        def aged(request: DescribeProducersRequest) -> DescribeProducersResponse:
+            (topic,) = producers()(request).topics
+            (partition,) = topic.partitions
+            (state,) = partition.active_producers
+            partition = replace(partition, active_producers=(replace(state, last_timestamp=last),))
+            return DescribeProducersResponse(topics=(replace(topic, partitions=(partition,)),))
+
+        made.on[DescribeProducersRequest] = aged
+        assert verdicts(await find(made)) == [HANGING if age_ms else ("not_hanging", "young")]
+        assert made.count(DescribeProducersRequest) == (2 if age_ms else 1)
+
+    asyncio.run(test())

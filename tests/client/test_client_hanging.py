@@ -1,0 +1,265 @@
+"""find_hanging on a real broker: every way to make a transaction hang or look like it, and what rights can hide."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from kafkawire.client import Admin, ClientError, NoSuchBrokerError, Search
+from kafkawire.rows import Audit, Finding
+from kafkawire.transactions.live import HIDDEN
+from tests.client import live
+from tests.client.conftest import USER, Secure
+from tests.client.test_client_broker import login
+from tools.broker import Cluster
+from tools.examples.wire import Producer, Wire
+
+pytestmark = pytest.mark.broker
+
+HOUR_MS = 3_600_000
+TIMEOUT_S = 30.0
+TOPIC = "hang"
+NEVER_BEGUN, LIVE, BESIDE, ENDED, INVENTED, STUCK = range(6)
+INVENTED_ID = 987_654_321
+
+T = TypeVar("T")
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
+
+
+def search(topic: str | None = TOPIC, **options: Any) -> Search:
+    return Search(topics=None if topic is None else (topic,), confirm_after_s=0.1, address="h:1", **options)
+
+
+async def find(address: str, what: Search, properties: dict[str, str] | None = None) -> Audit:
+    async with Admin.connect(address, properties) as admin:
+        return await admin.find_hanging_transactions(what)
+
+
+def said(audit: Audit) -> dict[int, tuple[str, str]]:
+    return {finding.partition: (finding.verdict, finding.reason) for finding in audit.findings}
+
+
+def make(wire: Wire, topic: str, old: int) -> None:
+    """A transaction in each of six partitions, all with old timestamps."""
+
+    def write(partition: int, producer: Producer, **more: Any) -> None:
+        wire.produce(topic, partition, [b"x"], producer, timestamp=old, **more)
+
+    write(NEVER_BEGUN, wire.init_producer(f"{topic}-never-begun"))
+    both = wire.init_producer(f"{topic}-live")
+    wire.add_partitions(both, {topic: [LIVE]})
+    write(LIVE, both)
+    write(BESIDE, both)
+    ended = wire.init_producer(f"{topic}-ended")
+    wire.add_partitions(ended, {topic: [ENDED]})
+    write(ENDED, ended)
+    assert wire.end(ended, committed=True) == 0
+    _until_ended(wire, f"{topic}-ended")
+    write(ENDED, ended, sequence=1)
+    write(INVENTED, Producer(INVENTED_ID, 0))
+    stuck = wire.init_producer(f"{topic}-stuck")
+    wire.add_partitions(stuck, {topic: [STUCK]})
+    wire.write_marker(topic, STUCK, stuck, coordinator_epoch=1_000_000)
+    write(STUCK, stuck)
+    assert wire.end(stuck, committed=True) == 0
+
+
+def _until_ended(wire: Wire, transactional_id: str) -> None:
+    """EndTxn is answered before its markers are written."""
+
+    async def wait() -> None:
+        async with Admin.connect(wire.bootstrap) as admin:
+            deadline = admin.cluster.deadline()
+            while (await admin.describe_transactions([transactional_id]))[transactional_id].state != "CompleteCommit":
+                assert await deadline.sleep(0.02)
+
+    asyncio.run(wait())
+
+
+@pytest.fixture(scope="module")
+def hung(secure: Secure) -> Secure:
+    with Wire(secure.plain) as wire:
+        make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS)
+    return secure
+
+
+#: Every row of what Kafka 4.4.0 was seen to let hang, and of what only looks like it.
+VERDICTS = {
+    NEVER_BEGUN: ("hanging", "partition_not_in_transaction"),
+    LIVE: ("not_hanging", "live"),
+    BESIDE: ("hanging", "partition_not_in_transaction"),
+    ENDED: ("hanging", "transaction_ended"),
+    INVENTED: ("hanging", "no_transactional_id"),
+    STUCK: ("not_hanging", "stuck_prepare"),
+}
+
+
+def test_verdicts(hung: Secure) -> None:
+    audit = run(find(hung.plain, search()))
+    assert said(audit) == VERDICTS
+    found: dict[int, Finding] = {finding.partition: finding for finding in audit.findings}
+    assert audit.read.complete
+    assert (audit.read.brokers, audit.read.partitions) == ((1,), 6)
+    assert audit.read.transaction_state == (0, 1, 2, 3)  # an authorizer is there: the log is the proof
+    assert all(finding.blocked for finding in audit.findings)
+    assert found[NEVER_BEGUN].transactional_id == "hang-never-begun"
+    assert (found[LIVE].coordinator_state, found[STUCK].coordinator_state) == ("Ongoing", "PrepareCommit")
+    assert found[STUCK].coordinator_epoch == 1_000_000
+    for partition in (NEVER_BEGUN, BESIDE, ENDED, INVENTED):
+        finding = found[partition]
+        assert finding.action == (
+            f"kafka-transactions.sh --bootstrap-server h:1 abort --topic hang --partition {partition} "
+            f"--start-offset {finding.start_offset}"
+        )
+    assert "all 4 partitions of __transaction_state were read" in found[INVENTED].evidence[1]
+    assert "never abort it, COMMIT is decided" in (found[STUCK].action or "")
+    assert "forceTerminateTransaction --transactionalId hang-live" in (found[LIVE].action or "")
+
+
+def test_young_ones_are_left_alone(hung: Secure) -> None:
+    audit = run(find(hung.plain, search(max_timeout_ms=24 * HOUR_MS)))
+    assert set(said(audit).values()) == {("not_hanging", "young"), VERDICTS[LIVE], VERDICTS[STUCK]}
+
+
+def test_one_partition(hung: Secure) -> None:
+    audit = run(find(hung.plain, search(partitions=(INVENTED,), broker_id=1)))
+    assert said(audit) == {INVENTED: VERDICTS[INVENTED]}
+
+
+def test_what_does_not_exist(hung: Secure) -> None:
+    with pytest.raises(ClientError, match="topic nowhere: UNKNOWN_TOPIC_OR_PARTITION"):
+        run(find(hung.plain, search("nowhere")))
+    with pytest.raises(ClientError, match="topic hang has no partition 77"):
+        run(find(hung.plain, search(partitions=(77,))))
+    with pytest.raises(NoSuchBrokerError, match="no broker 9 now; its brokers are 1"):
+        run(find(hung.plain, search(broker_id=9)))
+
+
+# What rights hide -----------------------------------------------------------------------------------------------------
+
+_READ_HANG = (live.TOPIC, TOPIC, live.READ)
+_READ_LOG = (live.TOPIC, "__transaction_state", live.READ)
+_ALL_IDS = (live.TRANSACTIONAL_ID, "*", live.DESCRIBE)
+_CLUSTER = (live.CLUSTER, "", live.DESCRIBE)
+_HIDDEN = ("unknown", "coverage_incomplete")
+
+
+@pytest.fixture
+def rights(hung: Secure) -> Iterator[Any]:
+    """Grants rights to alice for one test; returns when the broker knows them."""
+
+    granted: list[tuple[int, str, int]] = []
+
+    async def grant(*wanted: tuple[int, str, int]) -> None:
+        granted.extend(wanted)
+        async with Admin.connect(hung.plain) as chief:
+            await live.grant(chief, USER, *wanted)
+            await live.settled(chief, USER, len(granted))
+
+    async def revoke() -> None:
+        async with Admin.connect(hung.plain) as chief:
+            await live.revoke_all(chief, USER)
+            await live.settled(chief, USER, 0)
+
+    run(revoke())
+    yield lambda *wanted: run(grant(*wanted))
+    run(revoke())
+
+
+def as_alice(hung: Secure, what: Search) -> Audit:
+    return run(find(hung.sasl, what, login()))
+
+
+def test_ids_that_are_hidden_make_it_unknown(hung: Secure, rights: Any) -> None:
+    """Kafka's tool calls all of them hanging, the live one too."""
+    rights(_READ_HANG)
+    audit = as_alice(hung, search())
+    assert set(said(audit).values()) == {_HIDDEN}
+    assert len(audit.findings) == 6
+    assert all(HIDDEN in finding.evidence for finding in audit.findings)
+    assert "grant it Read on topic __transaction_state" in HIDDEN
+
+
+def test_the_log_is_proof_enough(hung: Secure, rights: Any) -> None:
+    """Read on `__transaction_state` names every id, whatever the rights on ids are."""
+    rights(_READ_HANG, _READ_LOG)
+    assert said(as_alice(hung, search())) == VERDICTS
+
+
+def test_ids_that_are_seen_prove_nothing_about_others(hung: Secure, rights: Any) -> None:
+    rights(_READ_HANG, _ALL_IDS)
+    expected = VERDICTS | {INVENTED: _HIDDEN, STUCK: ("not_hanging", "live")}  # the coordinator's epoch is hidden too
+    assert said(as_alice(hung, search())) == expected
+
+
+def test_one_id_that_is_seen(hung: Secure, rights: Any) -> None:
+    rights(_READ_HANG, (live.TRANSACTIONAL_ID, "hang-live", live.DESCRIBE))
+    assert said(as_alice(hung, search())) == dict.fromkeys(VERDICTS, _HIDDEN) | {
+        LIVE: VERDICTS[LIVE],
+        BESIDE: VERDICTS[BESIDE],
+    }
+
+
+def test_topics_that_are_hidden_are_no_all_clear(hung: Secure, rights: Any) -> None:
+    """Kafka's tool prints an empty table, exit 0."""
+    audit = as_alice(hung, search(None))
+    assert not audit.findings
+    assert audit.read.gaps == (
+        "topics that the principal may not Describe were not seen (Describe on the cluster would tell which)",
+    )
+    rights(_CLUSTER)
+    (gap,) = as_alice(hung, search(None)).read.gaps
+    assert gap.startswith("4 topics are hidden from the principal, which needs Describe: __transaction_state, hang, ")
+
+
+def test_topics_that_may_only_be_described(hung: Secure, rights: Any) -> None:
+    rights((live.TOPIC, TOPIC, live.DESCRIBE))
+    with pytest.raises(ClientError, match="the principal needs Read on topic hang"):
+        as_alice(hung, search())
+    rights((live.TOPIC, "orders", live.READ))
+
+    async def both() -> Audit:
+        return await find(hung.sasl, Search(topics=(TOPIC, "orders"), confirm_after_s=0.1), login())
+
+    audit = run(both())
+    assert audit.read.partitions == 4
+    assert audit.read.gaps == (
+        "partition hang-0: TOPIC_AUTHORIZATION_FAILED (Topic authorization failed.): the principal needs Read on topic "
+        "hang (and 5 more of its partitions)",
+    )
+
+
+# Other clusters -------------------------------------------------------------------------------------------------------
+
+
+def test_kafka_3_9_without_authorizer(kafka_3_9: Cluster) -> None:
+    """DescribeAcls says that nothing can be hidden: then it is enough that every coordinator has answered."""
+
+    async def topic() -> None:
+        async with Admin.connect(kafka_3_9.bootstrap) as admin:
+            await live.create_topics(admin, {TOPIC: 6})
+
+    run(topic())
+    with Wire(kafka_3_9.bootstrap) as wire:
+        make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS)
+    audit = run(find(kafka_3_9.bootstrap, search(TOPIC)))
+    assert said(audit) == VERDICTS
+    assert audit.read.complete
+    assert audit.read.transaction_state == ()
+    proof = next(finding.evidence[1] for finding in audit.findings if finding.partition == INVENTED)
+    assert proof == (
+        "No coordinator names a transactional id with that producer id (no authorizer hides any, and all brokers "
+        "answered: 1)."
+    )
+    everything = run(find(kafka_3_9.bootstrap, search(None)))
+    assert everything.read.complete
+    assert {f.partition: f.verdict for f in everything.findings if f.topic == TOPIC} == {
+        partition: verdict for partition, (verdict, _) in VERDICTS.items()
+    }
