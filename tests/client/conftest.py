@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafkawire.client import Admin
+from kafkawire.client import Admin, AuthenticationError
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.certificates import Identity, make_identity
@@ -17,6 +17,20 @@ from tools.broker.cluster import free_ports
 
 HOST = "127.0.0.1"
 USER, PASSWORD = "alice", "wonder land"
+MODULES = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+    "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
+}
+
+
+def login(mechanism: str = "PLAIN", password: str = PASSWORD, protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
+    who = f'username="{USER}" password="{password}"'
+    if mechanism == "OAUTHBEARER":
+        who = f'unsecuredLoginStringClaim_sub="{USER}"'
+    module = f"org.apache.kafka.common.security.{MODULES[mechanism]} required {who};"
+    return {"security.protocol": protocol, "sasl.mechanism": mechanism, "sasl.jaas.config": module}
 
 
 class Secure(NamedTuple):
@@ -35,6 +49,7 @@ class Secure(NamedTuple):
 
 @pytest.fixture(scope="session")
 def secure(start_cluster: StartCluster) -> Iterator[Secure]:
+    pytest.importorskip("scramp")
     identity = make_identity()
     plain, sasl, tls = free_ports(3)
     kafka = "org.apache.kafka.common.security"
@@ -56,7 +71,7 @@ def secure(start_cluster: StartCluster) -> Iterator[Secure]:
     }  # fmt: skip
     with start_cluster(1, port=plain, listeners={"SASL_PLAINTEXT": sasl, "SSL": tls}, config=config) as running:
         made = Secure(running, f"{HOST}:{plain}", f"{HOST}:{sasl}", f"{HOST}:{tls}", identity)
-        asyncio.run(_furnish(made.plain))
+        asyncio.run(_furnish(made))
         yield made
 
 
@@ -67,7 +82,19 @@ def kafka_3_9(start_cluster: StartCluster) -> Iterator[Cluster]:
         yield running
 
 
-async def _furnish(address: str) -> None:
-    async with Admin.connect(address) as admin:
+async def _furnish(secure: Secure) -> None:
+    async with Admin.connect(secure.plain) as admin:
         await live.create_topics(admin, {"orders": 4, "payments": 2, "hang": 6})
         await live.create_scram_user(admin, USER, PASSWORD)
+        deadline = admin.cluster.deadline()
+    while not await _known(secure.sasl):  # a moment after they were created
+        assert await deadline.sleep(0.05)
+
+
+async def _known(address: str) -> bool:
+    async with Admin.connect(address, login("SCRAM-SHA-512")) as admin:
+        try:
+            await admin.cluster.known_brokers(admin.cluster.deadline())
+        except AuthenticationError:
+            return False
+    return True

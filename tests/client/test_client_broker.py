@@ -22,7 +22,7 @@ from kafkawire.client import (
 )
 from tests.broker_fixture import StartCluster
 from tests.client import live
-from tests.client.conftest import PASSWORD, USER, Secure
+from tests.client.conftest import MODULES, USER, Secure, login
 from tools.broker import Cluster
 from tools.examples.wire import Producer, Wire
 
@@ -30,26 +30,11 @@ pytestmark = pytest.mark.broker
 
 HOUR_MS = 3_600_000
 TIMEOUT_S = 60.0
-MODULES = {
-    "PLAIN": "plain.PlainLoginModule",
-    "SCRAM-SHA-256": "scram.ScramLoginModule",
-    "SCRAM-SHA-512": "scram.ScramLoginModule",
-    "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
-}
-
 T = TypeVar("T")
 
 
 def run(scenario: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
-
-
-def login(mechanism: str = "PLAIN", password: str = PASSWORD, protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
-    who = f'username="{USER}" password="{password}"'
-    if mechanism == "OAUTHBEARER":
-        who = f'unsecuredLoginStringClaim_sub="{USER}"'
-    module = f"org.apache.kafka.common.security.{MODULES[mechanism]} required {who};"
-    return {"security.protocol": protocol, "sasl.mechanism": mechanism, "sasl.jaas.config": module}
 
 
 async def _list(address: str, properties: dict[str, str] | None = None, **filters: Any) -> list[str]:

@@ -13,8 +13,7 @@ from kafkawire.client import Admin, ClientError, NoSuchBrokerError, Search
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.live import HIDDEN
 from tests.client import live
-from tests.client.conftest import USER, Secure
-from tests.client.test_client_broker import login
+from tests.client.conftest import USER, Secure, login
 from tools.broker import Cluster
 from tools.examples.wire import Producer, Wire
 
