@@ -36,7 +36,8 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
 class Options(msgspec.Struct, frozen=True):
     """What rows show; see `capture.read`. `keep`: messages and frames are kept until the exchange comes out.
 
-    `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once.
+    `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `live`: exchanges come out as
+    they happen, if need be in another order.
     """
 
     body: bool = False
@@ -45,6 +46,7 @@ class Options(msgspec.Struct, frozen=True):
     payloads: bool = True
     show_secrets: bool = False
     keep: bool = False
+    live: bool = False
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are null where they were asked for, and not there where they were not."""

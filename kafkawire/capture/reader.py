@@ -25,6 +25,8 @@ from kafkawire.rows import Exchange
 
 #: Connections that are over and whose last acknowledgments may still come.
 _MOST_ENDED = 10_000
+#: How long others wait for an exchange that began before them, when somebody watches.
+_LIVE_NS = 1_000_000_000
 #: Kinds of problems that are counted apart; in their words, numbers are left out.
 _MOST_KINDS = 100
 _NUMBER = re.compile(r"\d+")
@@ -81,7 +83,7 @@ class Exchanges:
         self._file = file
         self._options = options
         self._reading = Reading(options)
-        self._sequencer = Sequencer()
+        self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
         self._fragments = Fragments()
         self._connections: dict[_Key, Connection] = {}
         self._ended: dict[_Key, None] = {}
@@ -201,6 +203,7 @@ def read(
     payloads: bool = True,
     show_secrets: bool = False,
     follow: bool = False,
+    live: bool = False,
     keep: bool = False,
     selection: Selection = Selection(),  # noqa: B008  # a frozen value
 ) -> Exchanges:
@@ -213,14 +216,15 @@ def read(
         records: record batches in bodies decoded, instead of as base64.
         payloads: without, record batches in bodies are left out.
         show_secrets: passwords, tokens and keys in bodies as they are, instead of `[redacted]`.
-        follow: at the file's end, wait for more; never ends by itself.
+        follow: at the file's end, wait for more; never ends by itself. Is live.
+        live: an exchange whose answer takes more than a second does not hold back those that began after it.
         keep: `Exchanges.matched` has the messages and the frames' bytes.
         selection: which exchanges are asked for; all others are counted only.
 
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
     """
-    options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside)
+    options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or follow)
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
         return Exchanges(lambda unread: _packets_of(path, follow, unread), path, options, selection)

@@ -110,6 +110,7 @@ def capture(
                     payloads=not no_payloads,
                     show_secrets=show_secrets,
                     follow=follow,
+                    live=file == "-",
                     keep=timeline is not None or frames is not None,
                     selection=selection,
                 )

@@ -170,6 +170,16 @@ def test_order_is_that_of_first_packets() -> None:
     assert [(e.api, e.packet) for e in exchanges(mixed)] == [("Produce", 4), ("ApiVersions", 9)]
 
 
+def test_who_watches_does_not_wait_for_a_long_poll() -> None:
+    poll, other = question(Talk(), 1), Talk(client=("10.0.0.3", 1))
+    for number in range(2, 6):
+        ask(other, number)
+    packets = [*poll.packets, *other.packets, *answer(poll, 1).packets[-1:]]
+    file = pcap(map(ethernet, packets), step_ns=400_000_000)
+    assert [e.correlation_id for e in capture.read(BytesIO(file))] == [1, 2, 3, 4, 5]
+    assert [e.correlation_id for e in capture.read(BytesIO(file), live=True)] == [2, 3, 4, 5, 1]
+
+
 def test_the_same_ports_again_are_another_connection() -> None:
     first = ask(Talk(), 1).close()
     again = ask(Talk(client_seq=90_000, broker_seq=70), 1)

@@ -56,3 +56,16 @@ def test_nor_more_bytes() -> None:
     assert numbers(sequencer) == []
     sequencer.close(sequencer.ticket(2), exchange(2), 1)
     assert numbers(sequencer) == [1, 2]
+
+
+def test_nor_for_longer_than_somebody_waits() -> None:
+    def at(second: int) -> Matched:
+        return Matched(row=Exchange(packet=second, time_ns=second * 10**9))
+
+    sequencer = Sequencer(patience_ns=2 * 10**9)
+    poll = sequencer.ticket(100)
+    for second in range(101, 106):
+        sequencer.close(sequencer.ticket(second), at(second))
+        assert numbers(sequencer) == {104: [101, 102, 103, 104], 105: [105]}.get(second, [])
+    sequencer.close(poll, at(100))
+    assert numbers(sequencer) == [100]
