@@ -1,6 +1,6 @@
 """`kafkawire schema`: the message schemas: which there are, what is in them, and codecs generated from one's own.
 
-`import` and `diff` are in modules of their own.
+`import`, `diff` and `emit` are in modules of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkawire.cli import arguments, help_without_command, layouts, output, schema_diff, schema_import
+from kafkawire.cli import arguments, help_without_command, layouts, output, schema_diff, schema_emit, schema_import
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.text import counted, printable
 
@@ -56,6 +56,7 @@ def register(app: typer.Typer) -> None:
     group.command("generate")(generate)
     group.command("check")(check)
     group.command("diff")(schema_diff.diff)
+    group.command("emit")(schema_emit.emit)
     app.add_typer(group, name="schema")
 
 

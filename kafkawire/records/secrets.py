@@ -16,10 +16,18 @@ SECRETS = {
 }
 #: A configuration: a `name` and a `value`.
 CONFIG = "ConfigRecord"
-#: Kafka's configurations of type password, and names that users give theirs.
-SECRET_CONFIGS = re.compile(
-    r"password|secret|credential|token|jaas|keystore\.(key|certificate)|truststore\.certificates"
+#: Kafka's configurations of type password, and names that users give theirs: who has one of these words in its name.
+SECRET_CONFIG_WORDS = (
+    "password",
+    "secret",
+    "credential",
+    "token",
+    "jaas",
+    "keystore.key",
+    "keystore.certificate",
+    "truststore.certificates",
 )
+SECRET_CONFIGS = re.compile("|".join(map(re.escape, SECRET_CONFIG_WORDS)))
 
 
 def is_secret_config(name: str) -> bool:

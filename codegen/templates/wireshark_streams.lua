@@ -1,0 +1,180 @@
+-- Streams: the TCP segments of a conversation -> its frames.
+
+local streams = {} -- by both ends
+
+function kafkawire.init()
+  streams = {}
+  topic_names = {[CLUSTER_METADATA_ID] = "__cluster_metadata"}
+end
+
+-- The conversation of a packet, and the packet's ends. `server` is the end that answers, once that is known.
+local function stream_of(pinfo)
+  local from = tostring(pinfo.src) .. " " .. pinfo.src_port
+  local to = tostring(pinfo.dst) .. " " .. pinfo.dst_port
+  local key = from < to and from .. " " .. to or to .. " " .. from
+  local stream = streams[key]
+  if not stream then
+    stream = {pending = {}, frames = {}, tokens = 0}
+    streams[key] = stream
+  end
+  return stream, from, to
+end
+
+-- What a frame is, found out when it is first seen: later its request may be answered, and packets are looked at again
+-- in any order. A token of SASL without headers (SaslHandshake v0) is {token = true}.
+local function learn_request(stream, s, at, pinfo)
+  if stream.raw_tokens and not looks_like_request(s, at) then
+    stream.tokens = stream.tokens + 1
+    return {token = true}
+  end
+  local api_key, version, id = int16(s, at + 4), int16(s, at + 6), int32(s, at + 8)
+  local found = {api_key = api_key, version = version, id = id, frame = pinfo.number, time = pinfo.rel_ts}
+  stream.raw_tokens = api_key == SASL_HANDSHAKE and version == 0
+  stream.pending[id] = found
+  return found
+end
+
+local function learn_response(stream, s, at, pinfo)
+  if stream.tokens > 0 then
+    stream.tokens = stream.tokens - 1
+    return {token = true}
+  end
+  local id = int32(s, at + 4)
+  local request = stream.pending[id]
+  stream.pending[id] = nil
+  if request then request.answer = pinfo.number end
+  return {id = id, request = request}
+end
+
+-- Shows the frame at `at`, of `size` bytes behind its own size, of which `there` are captured.
+local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tree)
+  local first = at + 8 <= #s and uint32(s, at + 4) or 0
+  local key = ("%d %d %d %d %s"):format(pinfo.number, at, size, first, tostring(is_request))
+  local known = stream.frames[key]
+  if not known then
+    known = (is_request and learn_request or learn_response)(stream, s, at, pinfo)
+    stream.frames[key] = known
+  end
+  local view = tvb(at, 4 + there)
+  local r = {s = s:sub(at + 1, at + 4 + there), view = view, n = 4 + there, cut = there < size, errors = {}}
+  local about = is_request and known or known.request
+  local node = tree:add(kafkawire, view)
+  node:add(own.size, view(0, 4))
+  local title
+  if known.token then
+    title = "SASL token"
+    node:add(own.sasl_token, view(4, there), there)
+  elseif is_request then
+    title = ("%s v%d request %d"):format(api_name(known.api_key), known.version, known.id)
+    show_request(r, known, node)
+  else
+    title = about and ("%s v%d response %d"):format(api_name(about.api_key), about.version, known.id)
+      or ("response %d"):format(known.id)
+    show_response(r, about, pinfo.rel_ts, node)
+  end
+  if #r.errors > 0 then
+    local words = table.concat(r.errors, ", ", 1, math.min(#r.errors, 3))
+    title = title .. " [" .. words .. (#r.errors > 3 and ", ..." or "") .. "]"
+  end
+  node:append_text(", " .. title)
+  return title
+end
+
+-- Whether a frame may begin at `at`: true, false, or nil where there are too few bytes to tell.
+local function begins_frame(stream, s, at, is_request)
+  if #s - at < 8 then return nil end
+  local size = int32(s, at)
+  if size < 4 or size > MAX_FRAME then return false end
+  if is_request then
+    local looks = looks_like_request(s, at)
+    return looks ~= false or stream.raw_tokens or false, looks
+  end
+  if stream.tokens > 0 or stream.pending[int32(s, at + 4)] then return true end
+  -- Of a response that nobody is known to wait for, only one that is whole is believed.
+  return size <= #s - at - 4
+end
+
+-- How many of the packet's bytes were taken; where more are wanted, TCP was told. `first_packet` of a revisit is told
+-- by the frames that are known.
+local function dissect(tvb, pinfo, tree, stream, is_request)
+  local s, n, at = tvb:raw(), tvb:len(), 0
+  local whole = tvb:reported_len() == n
+  local titles = {}
+  while at < n do
+    local begins = pinfo.visited or begins_frame(stream, s, at, is_request)
+    local size = n - at >= 4 and int32(s, at)
+    local there = size and math.min(size, n - at - 4)
+    if begins ~= false and (not size or n - at < 8 or there < size) and whole and pinfo.can_desegment > 0 then
+      pinfo.desegment_offset = at
+      pinfo.desegment_len = size and size >= 4 and size <= MAX_FRAME and math.max(4, size - (n - at - 4)) or DESEGMENT_ONE_MORE_SEGMENT
+      break
+    end
+    if not begins or size < 4 or n - at < 8 then
+      if at == 0 and not stream.server then return 0 end
+      local node = tree:add(kafkawire, tvb(at, n - at))
+      node:add_proto_expert_info(expert.lost, ("%d bytes of no frame whose beginning is known"):format(n - at))
+      titles[#titles + 1] = "not the beginning of a frame"
+      at = n
+      break
+    end
+    titles[#titles + 1] = show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tree)
+    at = at + 4 + there
+  end
+  if #titles > 0 then
+    pinfo.cols.protocol = "Kafka"
+    pinfo.cols.info:set(#titles > 8 and ("%d frames, %s, ..."):format(#titles, titles[1]) or table.concat(titles, "; "))
+    pinfo.cols.info:fence()
+  end
+  return n
+end
+
+local last_packet
+
+local function begin_packet(pinfo)
+  if last_packet ~= pinfo.number or pinfo.visited then spent = 0 end
+  last_packet = pinfo.number
+end
+
+-- On a port that is Kafka's, or that somebody says is.
+function kafkawire.dissector(tvb, pinfo, tree)
+  if tvb:len() == 0 then return 0 end
+  begin_packet(pinfo)
+  local stream, from, to = stream_of(pinfo)
+  if not stream.server then
+    if looks_like_request(tvb:raw(0, math.min(tvb:len(), 2048)), 0) then
+      stream.server = to
+    elseif pinfo.match_uint == pinfo.dst_port then
+      if begins_frame(stream, tvb:raw(0, math.min(tvb:len(), 2048)), 0, true) == false then return 0 end
+      return dissect(tvb, pinfo, tree, stream, true)
+    elseif pinfo.match_uint ~= pinfo.src_port then
+      return 0
+    else
+      return dissect(tvb, pinfo, tree, stream, false)
+    end
+  end
+  return dissect(tvb, pinfo, tree, stream, stream.server == to)
+end
+
+-- On any other port: a conversation is Kafka's when it has a request's beginning.
+local function recognize(tvb, pinfo, tree)
+  if tvb:len() < 8 or not looks_like_request(tvb:raw(0, math.min(tvb:len(), 2048)), 0) then return false end
+  local stream, _, to = stream_of(pinfo)
+  stream.server = stream.server or to
+  pinfo.conversation = kafkawire
+  begin_packet(pinfo)
+  dissect(tvb, pinfo, tree, stream, stream.server == to)
+  return true
+end
+
+kafkawire:register_heuristic("tcp", recognize)
+kafkawire:register_heuristic("tls", recognize)
+-- Wireshark's own dissector has this port, too; the plugin, loaded after it, takes its place there.
+DissectorTable.get("tcp.port"):add(9092, kafkawire)
+
+do
+  local all = {}
+  for _, list in ipairs({own, batch, record, shown}) do
+    for _, field in pairs(list) do all[#all + 1] = field end
+  end
+  kafkawire.fields = all
+end

@@ -1,0 +1,231 @@
+"""The Wireshark emitter: messages -> one Lua plugin, the layouts as tables and a hand-written runtime that walks them.
+
+A field's filter is `kafkawire.<message>.<field>` in snake case; a request and its response share `<message>`, and so do
+their fields of one name and type. Where types differ, the later ones have their struct's name in between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kafkawire.codegen import names
+from kafkawire.codegen.lower import lower
+from kafkawire.codegen.model import Field, Message, Struct
+from kafkawire.codegen.render import environment
+from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, RECORDS, STRING, STRUCT, UUID, Layout, Op, Tag
+
+#: The runtime, in the order in which its parts stand in the plugin.
+RUNTIME = ("wireshark_values.lua", "wireshark_records.lua", "wireshark_frames.lua", "wireshark_streams.lua")
+
+#: Names that the runtime's own fields begin with.
+_RESERVED = frozenset({"batch", "frame", "record"})
+
+#: What a number means, by the ending of its field's name and its kind; each is a key of `Words.numbers`.
+_MEANINGS = (
+    (re.compile("ErrorCode$"), INT16, "error"),
+    (re.compile("^(Request)?ApiKey$"), INT16, "api_key"),
+    (re.compile("^TransactionStatus$"), INT8, "transaction_state"),
+    (re.compile("^IsolationLevel$"), INT8, "isolation_level"),
+    (re.compile("^KeyType$"), INT8, "coordinator_type"),
+    (re.compile("^PermissionType$"), INT8, "permission"),
+    (re.compile("(^|Resource)PatternType(Filter)?$"), INT8, "pattern_type"),
+    (re.compile("^Mechanism$"), INT8, "scram_mechanism"),
+    (re.compile("^ConfigOperation$"), INT8, "config_operation"),
+    (re.compile("^Type$"), INT16, "control_type"),
+)
+_TIMESTAMP = re.compile("[Tt]imestamp(Ms)?$|^TransactionStartTimeMs$|^LogAppendTimeMs$")
+
+#: Numbers that no table of the schemas names (Kafka's enums of the same names).
+_ENUMS: dict[str, dict[int, str]] = {
+    "isolation_level": {0: "READ_UNCOMMITTED", 1: "READ_COMMITTED"},
+    "coordinator_type": {0: "GROUP", 1: "TRANSACTION", 2: "SHARE"},
+    "permission": {0: "UNKNOWN", 1: "ANY", 2: "DENY", 3: "ALLOW"},
+    "pattern_type": {0: "UNKNOWN", 1: "ANY", 2: "MATCH", 3: "LITERAL", 4: "PREFIXED"},
+    "scram_mechanism": {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"},
+    "config_operation": {0: "SET", 1: "DELETE", 2: "APPEND", 3: "SUBTRACT"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the plugin says beyond the schemas.
+
+    Attributes:
+        numbers: the names of numbers: `error`, `api_key`, `transaction_state`, `control_type`.
+        control_messages: the type in a control record's key -> the message in its value.
+        secrets: message -> JSON paths of fields that are not shown.
+        configs: message -> JSON paths of configurations, structs with a `name` and a `value`; "" is the message itself.
+        secret_words: a configuration with one of them in its name is not shown.
+    """
+
+    numbers: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    control_messages: Mapping[int, str] = field(default_factory=dict)
+    secrets: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    configs: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    secret_words: Iterable[str] = ()
+
+
+class _Shown(NamedTuple):
+    """A field as Wireshark knows it. `meaning` is what the runtime makes of it beyond its type, or empty."""
+
+    filter: str
+    label: str
+    type: str
+    meaning: str
+    about: str
+
+
+def render_wireshark(messages: Iterable[Message], words: Words) -> str:
+    """The source of the plugin for those messages."""
+    shown = _Fields(words)
+    rendered = [_message(message, shown) for message in sorted(messages, key=lambda message: message.name)]
+    templates = Path(__file__).parent / "templates"
+    return (
+        environment()
+        .get_template("wireshark.lua.jinja")
+        .render(
+            fields=shown.fields,
+            numbers=sorted((_ENUMS | {key: dict(value) for key, value in words.numbers.items()}).items()),
+            control_messages=sorted(words.control_messages.items()),
+            secret_words=list(words.secret_words),
+            messages=rendered,
+            runtime=[(templates / part).read_text("utf-8") for part in RUNTIME],
+            quote=quote,
+        )
+    )
+
+
+def quote(text: str) -> str:
+    """A text as a Lua string."""
+    return '"' + re.sub(r'[\x00-\x1f"\\\x7f]', lambda found: f"\\{ord(found[0]):03d}", text) + '"'
+
+
+def filter_name(message: Message) -> str:
+    """What the filters of a message's fields begin with: `DescribeProducersResponse` -> `describe_producers`."""
+    name = re.sub("(?<=.)(Request|Response)$", "", message.name) if message.kind in _PAIRED else message.name
+    text = names.snake_case(name)
+    return text + "_" if text in _RESERVED else text
+
+
+_PAIRED = ("request", "response")
+
+
+class _Fields:
+    """All fields of the plugin, each once, in the order in which they are met."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self.fields: list[_Shown] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, message: Message, struct: Struct, one: Field, meaning: str) -> int:
+        """The number of a field, counted from 1 as Lua does."""
+        before, name = filter_name(message), names.snake_case(one.name)
+        between = names.snake_case(struct.name)
+        for filter in (f"{before}.{name}", f"{before}.{between}.{name}", f"{before}.{between}.{name}_{one.type.kind}"):
+            shown = _Shown(filter, one.name, _type(one), meaning, _about(one))
+            place = self._places.setdefault(filter, len(self.fields) + 1)
+            if place > len(self.fields):
+                self.fields.append(shown)
+            if self.fields[place - 1][2:4] == shown[2:4]:
+                return place
+        raise AssertionError(f"{message.name}.{one.name} has no filter left")
+
+    def meaning(self, message: Message, struct: Struct, one: Field) -> str:
+        kind = one.type.kind
+        for paths, found in ((self.words.secrets, "secret"), (self.words.configs, "config")):
+            for path in paths.get(message.name, ()):
+                if found == "secret" and _leads_to(message, path, struct, one.name):
+                    return "secret"
+                if found == "config" and one.name in ("Name", "Value") and _struct_at(message, path) == struct.name:
+                    return f"config_{one.name.lower()}"
+        for pattern, its_kind, found in _MEANINGS:
+            if kind == its_kind and pattern.search(one.name) and (found in self.words.numbers or found in _ENUMS):
+                return found
+        if kind == INT64 and _TIMESTAMP.search(one.name):
+            return "timestamp"
+        if kind == STRING and one.entity_type == "topicName":
+            return "topic"
+        return "topic_id" if kind == UUID and one.name == "TopicId" else ""
+
+
+def _type(one: Field) -> str:
+    """What the runtime makes a field of: the name of a kind; for structs the array's or the single one's node."""
+    if one.type.kind == STRUCT:
+        return "count" if one.type.array else "struct"
+    return KIND_NAMES[one.type.kind]
+
+
+def _about(one: Field) -> str:
+    return f"{one.type}. {one.about}".rstrip()
+
+
+def _json_name(name: str) -> str:
+    return name[:1].lower() + name[1:]
+
+
+def _struct_at(message: Message, path: str) -> str:
+    """The name of the struct that a JSON path leads to; empty where it leads nowhere."""
+    struct = message.root
+    for step in path.split(".") if path else ():
+        name = next((one.type.struct for one in struct.fields if _json_name(one.name) == step), None)
+        if name is None:
+            return ""
+        struct = message.struct(name)
+    return struct.name
+
+
+def _leads_to(message: Message, path: str, struct: Struct, name: str) -> bool:
+    *parents, last = path.split(".")
+    return last == _json_name(name) and _struct_at(message, ".".join(parents)) == struct.name
+
+
+# Messages ------------------------------------------------------------------------------------------------------------
+
+
+def _message(message: Message, shown: _Fields) -> dict[str, object]:
+    """A message as the template writes it down."""
+    lowered = lower(message)
+    places = {
+        (number, slot): shown.place(message, struct, one, shown.meaning(message, struct, one))
+        for number, struct in _outermost_first(lowered.structs)
+        for slot, one in enumerate(struct.fields)
+    }
+    return {
+        "name": message.name,
+        "kind": message.kind,
+        "family": message.family,
+        "api_key": "nil" if message.api_key is None else message.api_key,
+        "first": message.valid.low,
+        "flexible": message.flexible.low if message.flexible else "nil",
+        "layouts": [
+            _layout(layout, places, f"{lowered.structs[layout.struct].name}, version {since}")
+            for layout, since in zip(lowered.table.layouts, lowered.since, strict=True)
+        ],
+        "roots": [root + 1 for root in lowered.table.roots],
+    }
+
+
+def _outermost_first(structs: tuple[Struct, ...]) -> list[tuple[int, Struct]]:
+    return sorted(enumerate(structs), reverse=True)
+
+
+def _layout(layout: Layout, places: dict[tuple[int, int], int], comment: str) -> dict[str, object]:
+    def three(op: Op | Tag) -> list[int]:
+        return [op.code, places[layout.struct, op.slot], op.arg + 1]
+
+    return {
+        "comment": comment,
+        "flexible": "true" if layout.flexible else "false",
+        "smallest": max(1, layout.min_size),
+        "ops": [number for op in layout.ops for number in three(op)],
+        "tags": [(tag.tag, three(tag)) for tag in layout.tags],
+        "foreign": list(layout.foreign_tags),
+    }
+
+
+assert RECORDS < STRUCT  # the runtime counts on it: whatever is above STRING and no struct is bytes

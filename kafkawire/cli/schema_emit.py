@@ -1,0 +1,84 @@
+"""`kafkawire schema emit`: what else the compiler makes of schemas: a plugin for Wireshark."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire.cli import arguments
+from kafkawire.cli.text import counted, printable
+
+if TYPE_CHECKING:
+    from kafkawire.codegen.model import Message
+    from kafkawire.codegen.wireshark import Words
+
+
+class Target(Enum):
+    """What can be made."""
+
+    wireshark = "wireshark"
+
+
+def emit(
+    target: Annotated[Target, typer.Argument(metavar="TARGET", help="wireshark: a plugin in Lua, of one file.")],
+    schemas: Annotated[
+        Path | None,
+        typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's."),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; without it, it is printed.")
+    ] = None,
+) -> None:
+    """Make something else than codecs of the schemas: a plugin that shows every message of theirs in Wireshark.
+
+    It belongs into Wireshark's folder of personal Lua plugins (Help > About Wireshark > Folders); tshark takes it with
+    -X lua_script:FILE, too.
+    """
+    from kafkawire.codegen.wireshark import render_wireshark
+
+    messages = with_kafkas_own(schemas)
+    text = render_wireshark(messages, words())
+    if to is None:
+        sys.stdout.write(text)
+        return
+    to.write_text(text, "utf-8")
+    typer.echo(f"{printable(str(to))}: {counted(len(messages), 'message')}")
+
+
+def with_kafkas_own(schemas: Path | None) -> list[Message]:
+    """The messages of a folder, and of Kafka's those that frames and control records are made of where it has none."""
+    from kafkawire.codegen import generate
+
+    shipped = generate.load(arguments.shipped_schemas("kafka"))
+    if schemas is None:
+        return shipped
+    messages = generate.load(schemas)
+    there = {message.name for message in messages}
+    return messages + [
+        message
+        for message in shipped
+        if message.name not in there and (message.kind == "header" or message.family == "common")
+    ]
+
+
+def words() -> Words:
+    """What the plugin says beyond the schemas: names of numbers, and what is secret."""
+    from kafkawire.capture import bodies
+    from kafkawire.codegen.wireshark import Words
+    from kafkawire.kafka_api_keys import NAMES as api_keys
+    from kafkawire.kafka_errors import NAMES as errors
+    from kafkawire.records import secrets
+    from kafkawire.records.control import CONTROL_MESSAGES, CONTROL_TYPES
+    from kafkawire.transactions.coordinator import STATES
+
+    return Words(
+        numbers={"error": errors, "api_key": api_keys, "transaction_state": STATES, "control_type": CONTROL_TYPES},
+        control_messages=CONTROL_MESSAGES,
+        secrets={**bodies.SECRETS, **secrets.SECRETS},
+        configs={**bodies.CONFIGS, secrets.CONFIG: ("",)},
+        secret_words=secrets.SECRET_CONFIG_WORDS,
+    )
