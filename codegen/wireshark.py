@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,13 +17,13 @@ from kafkawire.codegen import names
 from kafkawire.codegen.lower import lower
 from kafkawire.codegen.model import Field, Message, Struct
 from kafkawire.codegen.render import environment
-from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, RECORDS, STRING, STRUCT, UUID, Layout, Op, Tag
+from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, Op, Tag
 
 #: The runtime, in the order in which its parts stand in the plugin.
 RUNTIME = ("wireshark_values.lua", "wireshark_records.lua", "wireshark_frames.lua", "wireshark_streams.lua")
 
-#: Names that the runtime's own fields begin with.
-_RESERVED = frozenset({"batch", "frame", "record"})
+#: What the runtime's own fields begin with.
+_RESERVED = frozenset({"batch", "record", "unknown_tag"})
 
 #: What a number means, by the ending of its field's name and its kind; each is a key of `Words.numbers`.
 _MEANINGS = (
@@ -105,13 +106,13 @@ def quote(text: str) -> str:
 
 
 def filter_name(message: Message) -> str:
-    """What the filters of a message's fields begin with: `DescribeProducersResponse` -> `describe_producers`."""
-    name = re.sub("(?<=.)(Request|Response)$", "", message.name) if message.kind in _PAIRED else message.name
-    text = names.snake_case(name)
-    return text + "_" if text in _RESERVED else text
-
-
-_PAIRED = ("request", "response")
+    """What the filters of a message's fields begin with: `DescribeProducersResponse` -> `describe_producers.`; those of
+    headers with nothing."""
+    if message.kind == "header":
+        return ""
+    paired = message.kind in ("request", "response")
+    name = names.snake_case(re.sub("(?<=.)(Request|Response)$", "", message.name) if paired else message.name)
+    return f"{name}_." if name in _RESERVED else f"{name}."
 
 
 class _Fields:
@@ -121,19 +122,25 @@ class _Fields:
         self.words = words
         self.fields: list[_Shown] = []
         self._places: dict[str, int] = {}
+        self._counts: set[str] = set()  # filters that the runtime makes, of how many elements an array has
 
     def place(self, message: Message, struct: Struct, one: Field, meaning: str) -> int:
         """The number of a field, counted from 1 as Lua does."""
-        before, name = filter_name(message), names.snake_case(one.name)
-        between = names.snake_case(struct.name)
-        for filter in (f"{before}.{name}", f"{before}.{between}.{name}", f"{before}.{between}.{name}_{one.type.kind}"):
-            shown = _Shown(filter, one.name, _type(one), meaning, _about(one))
-            place = self._places.setdefault(filter, len(self.fields) + 1)
-            if place > len(self.fields):
-                self.fields.append(shown)
-            if self.fields[place - 1][2:4] == shown[2:4]:
+        kind = ("[]" if one.type.array else "") + KIND_NAMES[one.type.kind]
+        shown = _Shown("", one.name, kind, meaning, f"{one.type}. {one.about}".rstrip())
+        name = names.snake_case(one.name)
+        before = filter_name(message)
+        filters = (before + name, f"{before}{names.snake_case(struct.name)}.{name}")
+        for filter in chain(filters, (f"{filters[1]}_{number}" for number in count(2))):
+            place = self._places.get(filter)
+            if place is not None and self.fields[place - 1][2:4] == shown[2:4]:
                 return place
-        raise AssertionError(f"{message.name}.{one.name} has no filter left")
+            if place is None and filter not in self._counts:
+                break
+        self.fields.append(shown._replace(filter=filter))
+        self._places[filter] = len(self.fields)
+        self._counts.add(f"{filter}.count")
+        return len(self.fields)
 
     def meaning(self, message: Message, struct: Struct, one: Field) -> str:
         kind = one.type.kind
@@ -151,17 +158,6 @@ class _Fields:
         if kind == STRING and one.entity_type == "topicName":
             return "topic"
         return "topic_id" if kind == UUID and one.name == "TopicId" else ""
-
-
-def _type(one: Field) -> str:
-    """What the runtime makes a field of: the name of a kind; for structs the array's or the single one's node."""
-    if one.type.kind == STRUCT:
-        return "count" if one.type.array else "struct"
-    return KIND_NAMES[one.type.kind]
-
-
-def _about(one: Field) -> str:
-    return f"{one.type}. {one.about}".rstrip()
 
 
 def _json_name(name: str) -> str:
@@ -226,6 +222,3 @@ def _layout(layout: Layout, places: dict[tuple[int, int], int], comment: str) ->
         "tags": [(tag.tag, three(tag)) for tag in layout.tags],
         "foreign": list(layout.foreign_tags),
     }
-
-
-assert RECORDS < STRUCT  # the runtime counts on it: whatever is above STRING and no struct is bytes

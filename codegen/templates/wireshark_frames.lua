@@ -43,14 +43,12 @@ local function looks_like_request(s, at)
   local message = requests[key]
   if not message or size < 8 or size > MAX_FRAME then return false end
   if not has_version(message, version) and not (key == API_VERSIONS and version >= 0 and version < 100) then return false end
-  if left < 14 then
-    if left >= 4 + size then return true end
-    return nil
-  end
+  if key == CONTROLLED_SHUTDOWN and version == 0 then return size == 12 end -- older than the client id
+  if left < 14 then return nil end
   local n = int16(s, at + 12)
-  if size == 8 then return key == CONTROLLED_SHUTDOWN and version == 0 end
-  if size < 10 or n < -1 or n > MAX_CLIENT_ID or n > size - 10 then return false end
-  return not s:find("[%z\1-\31\127]", at + 15) or (s:find("[%z\1-\31\127]", at + 15) > at + 14 + math.max(n, 0))
+  if size < 10 or n < -1 or n > math.min(MAX_CLIENT_ID, size - 10) then return false end
+  local control = s:find("[%z\1-\31\127]", at + 15)
+  return not control or control > at + 14 + n
 end
 
 -- Showing -------------------------------------------------------------------------------------------------------------
@@ -59,7 +57,9 @@ end
 local message_fields = setmetatable({}, {__index = function(cache, message)
   local found, seen = {}, {}
   local function take(field)
-    if not seen[field] then found[#found + 1], seen[field] = shown[field], true end
+    if seen[field] then return end
+    found[#found + 1], seen[field] = shown[field], true
+    found[#found + 1] = counts[field]
   end
   for _, layout in ipairs(message.layouts) do
     for i = 2, #layout[3], 3 do take(layout[3][i]) end
@@ -95,12 +95,18 @@ end
 -- A message and the tree of it; its position behind, or nil where it cannot be read.
 local function show_body(r, message, version, position, tree)
   local wanted = is_wanted(message, tree) and affords(20)
-  local node = tree:add(span(r, position, r.n - position), ("%s v%d"):format(message.name, version))
+  local node = tree:add(own.message, span(r, position, r.n - position), message.name)
+  node:set_text(("%s v%d"):format(message.name, version))
   local after, problem = try(read_message, r, message, version, position, r.n, wanted and node or nil)
   if not problem and after ~= r.n then
     problem = {position = after, text = ("%d bytes behind the message"):format(r.n - after)}
   end
   if problem then problem_in(r, node, problem) end
+end
+
+local function show_head(api_key, version, tree)
+  tree:add(own.api, api_name(api_key)):set_generated()
+  tree:add(own.version, version):set_generated()
 end
 
 local function read_header(name, r, version, position, tree)
@@ -115,11 +121,11 @@ end
 local function show_request(r, pending, tree)
   local message = requests[pending.api_key]
   if pending.answer then tree:add(own.response_in, pending.answer):set_generated() end
+  show_head(pending.api_key, pending.version, tree)
   if not message then
     tree:add_proto_expert_info(expert.unknown, "no request is known with api key " .. pending.api_key)
     return
   end
-  tree:add(own.message, message.name):set_generated()
   local after, problem = try(read_header, "RequestHeader", r, request_header(message, pending.version), 4, tree)
   if problem then return problem_in(r, tree, problem) end
   if not has_version(message, pending.version) then
@@ -149,14 +155,14 @@ local function show_response(r, pending, time, tree)
   local latency = math.max(0, time - pending.time)
   tree:add(own.latency, NSTime.new(floor(latency), floor((latency - floor(latency)) * 1e9 + 0.5))):set_generated()
   if not message then
+    show_head(pending.api_key, pending.version, tree)
     tree:add_proto_expert_info(expert.unknown, "no response is known with api key " .. pending.api_key)
     return
   end
-  tree:add(own.message, message.name):set_generated()
   local after, problem = try(read_header, "ResponseHeader", r, response_header(message, pending.version), 4, tree)
   if problem then return problem_in(r, tree, problem) end
   local version = body_version(r, message, pending.version, after)
-  tree:add(own.version, version):set_generated()
+  show_head(pending.api_key, version, tree)
   if not has_version(message, version) then
     tree:add_proto_expert_info(expert.unknown, ("%s has no version %d here"):format(message.name, version))
     return

@@ -2,6 +2,7 @@
 
 local number_field, NONE = ProtoField.int32, nil
 local batch = {
+  node = ProtoField.none("kafkawire.batch", "Batch"),
   base_offset = ProtoField.int64("kafkawire.batch.base_offset", "BaseOffset", base.DEC, NONE, NONE, "Offset of the first record."),
   length = number_field("kafkawire.batch.length", "Length", base.DEC, NONE, NONE, "Bytes behind this field."),
   leader_epoch = number_field("kafkawire.batch.leader_epoch", "PartitionLeaderEpoch", base.DEC, NONE, NONE, "Of the leader that appended it."),
@@ -21,6 +22,7 @@ local batch = {
   records = number_field("kafkawire.batch.records", "Records", base.DEC, NONE, NONE, "How many there are."),
 }
 local record = {
+  node = ProtoField.none("kafkawire.record", "Record"),
   offset = ProtoField.int64("kafkawire.record.offset", "Offset", base.DEC),
   timestamp = ProtoField.int64("kafkawire.record.timestamp", "Timestamp", base.DEC, NONE, NONE, "Epoch milliseconds."),
   key = ProtoField.bytes("kafkawire.record.key", "Key", base.NONE),
@@ -56,7 +58,8 @@ local function show_decoded(r, message, version, position, limit, item)
     item:add_proto_expert_info(expert.unknown, "no message is known that begins so")
     return
   end
-  local node = item:add(span(r, position, limit - position), ("%s v%d"):format(message.name, version))
+  local node = item:add(own.message, span(r, position, limit - position), message.name)
+  node:set_text(("%s v%d"):format(message.name, version))
   local _, problem = try(read_message, r, message, version, position, limit, node)
   if problem then node:add_proto_expert_info(expert.malformed, problem.text) end
 end
@@ -178,7 +181,7 @@ end
 local function show_bytes(r, field, label, place, tree, hidden)
   if not place then return tree:add(label .. ": null") end
   local size = place[2] - place[1]
-  if size == 0 then return tree:add(span(r, place[1], 0), label .. ": empty") end
+  if size == 0 then return tree:add(field, span(r, place[1], 0)) end
   if hidden then return tree:add(r.view(place[1], size), ("%s: [redacted], %d bytes"):format(label, size)) end
   local item = tree:add(field, r.view(place[1], size))
   local words = readable(r.s:sub(place[1] + 1, place[1] + math.min(size, 200)))
@@ -200,7 +203,7 @@ local function read_record(r, position, head, tree)
   need(r, position, size, "a record")
   local limit = position + size
   local inner = {s = r.s, view = r.view, n = limit, cut = r.cut, errors = r.errors, topic = r.topic}
-  local node = tree:add(r.view(start, limit - start), "Record")
+  local node = tree:add(record.node, r.view(start, limit - start))
   position = position + 1 -- attributes, unused
   local delta, offset_delta, key, value_at, count
   local timestamp_at = position
@@ -233,7 +236,7 @@ local function read_record(r, position, head, tree)
     name, position = stretch(inner, position, "a header's key")
     if not name then fail(inner, start, "a header without a key") end
     place, position = stretch(inner, position, "a header's value")
-    local item = name[2] > name[1] and node:add_packet_field(record.header, r.view(name[1], name[2] - name[1]), ENC_UTF_8)
+    local item = name[2] > name[1] and show_text(record.header, inner, name[1], name[2] - name[1], node)
       or node:add(record.header, r.view(start, name[1] - start), "")
     show_bytes(inner, record.header_value, "Value", place, item, false)
   end
@@ -380,7 +383,7 @@ function read_records(r, position, limit, tree)
       tree:add(r.view(position, left), "No batch"):add_proto_expert_info(expert.malformed, "a batch of " .. size .. " bytes")
       return
     end
-    local node = tree:add(r.view(position, size), "Batch")
+    local node = tree:add(batch.node, r.view(position, size))
     local _, problem = try(read_batch, r, position, size, byte(r.s, position + 17), node)
     if problem then node:add_proto_expert_info(expert.malformed, problem.text) end
     position = position + size

@@ -173,7 +173,7 @@ DissectorTable.get("tcp.port"):add(9092, kafkawire)
 
 do
   local all = {}
-  for _, list in ipairs({own, batch, record, shown}) do
+  for _, list in ipairs({own, batch, record, shown, counts}) do
     for _, field in pairs(list) do all[#all + 1] = field end
   end
   kafkawire.fields = all

@@ -33,8 +33,9 @@ kafkawire.experts = expert
 -- The runtime's own fields.
 local own = {
   size = ProtoField.int32("kafkawire.size", "Size", base.DEC, nil, nil, "int32. Bytes of the frame behind this field."),
+  api = ProtoField.string("kafkawire.api", "Api", base.NONE, "The api key's name, of requests and of responses."),
+  version = ProtoField.int16("kafkawire.version", "Version", base.DEC, nil, nil, "The version of the body."),
   message = ProtoField.string("kafkawire.message", "Message", base.NONE, "Its name in Kafka's schemas."),
-  version = ProtoField.int16("kafkawire.version", "Version", base.DEC, nil, nil, "The message's version, as its request says."),
   request_in = ProtoField.framenum("kafkawire.request_in", "Request in", base.NONE, frametype.REQUEST),
   response_in = ProtoField.framenum("kafkawire.response_in", "Response in", base.NONE, frametype.RESPONSE),
   latency = ProtoField.relative_time("kafkawire.latency", "Latency", "From the request's packet to this one."),
@@ -45,26 +46,27 @@ local own = {
   unknown_tag_data = ProtoField.bytes("kafkawire.unknown_tag.data", "Data", base.NONE, "Its bytes."),
 }
 
--- The fields of the messages as Wireshark's, by number.
-local shown = {}
-do
-  local makers = {
-    bool = function(filter, label, _, about) return ProtoField.bool(filter, label, base.NONE, nil, nil, about) end,
-    float64 = ProtoField.double, uuid = ProtoField.string, string = ProtoField.string, bytes = ProtoField.bytes,
-    struct = ProtoField.none, records = ProtoField.uint32, count = ProtoField.uint32,
-  }
-  local plain = {float64 = true, uuid = true, string = true, bytes = true, struct = true}
-  for i, field in ipairs(fields) do
-    local kind, filter, label, about = field[3], "kafkawire." .. field[1], field[2], field[5]
-    if kind == "bool" then
-      shown[i] = makers.bool(filter, label, nil, about)
-    elseif kind == "bytes" or kind == "float64" or kind == "struct" then
-      shown[i] = kind == "bytes" and ProtoField.bytes(filter, label, base.NONE, about) or makers[kind](filter, label, about)
-    elseif plain[kind] then
-      shown[i] = ProtoField.string(filter, label, base.NONE, about)
-    else
-      shown[i] = (makers[kind] or ProtoField[kind])(filter, label, base.DEC, numbers[field[4]], nil, about)
-    end
+-- The fields of the messages as Wireshark's, by number; of arrays the fields of their elements, and their counts.
+local shown, counts = {}, {}
+for i, field in ipairs(fields) do
+  local filter, label, kind, about = "kafkawire." .. field[1], field[2], field[3], field[5]
+  if kind:sub(1, 2) == "[]" then
+    counts[i] = ProtoField.uint32(filter .. ".count", label, base.DEC, nil, nil, "How many there are.")
+    kind = kind:sub(3)
+  end
+  if kind == "struct" then
+    shown[i] = ProtoField.none(filter, label, about)
+  elseif kind == "float64" then
+    shown[i] = ProtoField.double(filter, label, about)
+  elseif kind == "bool" then
+    shown[i] = ProtoField.bool(filter, label, base.NONE, nil, nil, about)
+  elseif kind == "bytes" then
+    shown[i] = ProtoField.bytes(filter, label, base.NONE, about)
+  elseif kind == "string" or kind == "uuid" then
+    shown[i] = ProtoField.string(filter, label, base.NONE, about)
+  else
+    local make = kind == "records" and ProtoField.uint32 or ProtoField[kind]
+    shown[i] = make(filter, label, base.DEC, numbers[field[4]], nil, about)
   end
 end
 
@@ -255,6 +257,15 @@ local function show_null(r, field, position, size, tree)
   if tree then tree:add(r.view(position, size), fields[field][2] .. ": null") end
 end
 
+-- A string. One with NUL in it, at which Wireshark would end, is shown with what is not printable as \xNN.
+local function show_text(field, r, position, n, tree)
+  local bytes = r.s:sub(position + 1, position + n)
+  if bytes:find("%z") then
+    return tree:add(field, r.view(position, n), (bytes:gsub("[^\32-\126]", function(c) return ("\\x%02x"):format(byte(c)) end)))
+  end
+  return (tree:add_packet_field(field, r.view(position, n), ENC_UTF_8))
+end
+
 local function fixed(kind)
   local size, what, is_uuid = SIZES[kind], KINDS[kind], kind == UUID
   return function(r, field, _, position, tree)
@@ -311,7 +322,7 @@ local function text(compact, nullable)
       elseif n == 0 then
         tree:add(shown[field], r.view(start, position - start), "")
       else
-        tree:add_packet_field(shown[field], r.view(position, n), ENC_UTF_8)
+        show_text(shown[field], r, position, n, tree)
       end
     end
     local action = actions[field]
@@ -336,7 +347,7 @@ local function blob(compact, nullable, kind)
       if n > 0 and secret[field] then
         tree:add(r.view(start, position + n - start), ("%s: [redacted], %d bytes"):format(fields[field][2], n))
       elseif n == 0 then
-        tree:add(r.view(start, position - start), fields[field][2] .. ": empty")
+        tree:add(shown[field], span(r, start, 0))
       else
         tree:add(shown[field], r.view(position, n))
       end
@@ -444,7 +455,7 @@ local function structs(compact, nullable)
     if n * layout[2] > r.n - position then fail(r, start, "an array of " .. n .. " elements, more than there are bytes for") end
     local item
     if tree then
-      item = tree:add(shown[field], r.view(start, position - start), n)
+      item = tree:add(counts[field], r.view(start, position - start), n)
       if not affords(n * (2 + #layout[3] / 3)) then
         too_much(item, fields[field][2])
         item = nil
@@ -455,10 +466,10 @@ local function structs(compact, nullable)
       r.named = nil
       if item then
         local begin = position
-        local element = item:add(span(r, begin, 0), label .. "[" .. i .. "]")
+        local element = item:add(shown[field], span(r, begin, 0))
         position = struct(r, layout, begin, element)
         element:set_len(position - begin)
-        element:append_text(summary(r, layout, begin))
+        element:set_text(label .. "[" .. i .. "]" .. summary(r, layout, begin))
       else
         position = struct(r, layout, position)
       end
@@ -481,7 +492,7 @@ local function values(code, compact, nullable)
     if n * smallest > r.n - position then fail(r, start, "an array of " .. n .. " elements, more than there are bytes for") end
     local item
     if tree then
-      item = tree:add(r.view(start, position - start), fields[field][2] .. ": " .. n)
+      item = tree:add(counts[field], r.view(start, position - start), n)
       if not affords(n) then
         too_much(item, fields[field][2])
         item = nil
