@@ -9,7 +9,7 @@ CARGO := $(shell command -v cargo)
 #: Minutes that `make fuzz` takes in all.
 DURATION ?= 30
 
-.PHONY: demo test test-python check check-rust generate bench conformance examples fuzz wheels clean
+.PHONY: demo test test-python check check-rust generate bench conformance dissector-test examples fuzz wheels clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python -m tools.demo
@@ -51,6 +51,10 @@ bench: $(VENV)/.dev
 # Every message, version and release against Kafka's own classes (Java 17, Maven); writes docs/conformance.md.
 conformance: $(VENV)/.dev
 	$(BIN)/python -m tools.conformance
+
+# The Wireshark plugin against the codecs: every message and version, and damaged captures (tshark; TSHARK=... another).
+dissector-test: $(VENV)/.dev
+	DISSECTOR_FULL=1 $(BIN)/pytest -q tests/wireshark
 
 # The captures and log directories in examples/, made again with a real broker (Java 17, Maven, tcpdump).
 examples: $(VENV)/.dev

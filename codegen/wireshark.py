@@ -20,7 +20,7 @@ from kafkawire.codegen.render import environment
 from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, Op, Tag
 
 #: The runtime, in the order in which its parts stand in the plugin.
-RUNTIME = ("wireshark_values.lua", "wireshark_records.lua", "wireshark_frames.lua", "wireshark_streams.lua")
+RUNTIME = tuple(f"wireshark_{part}.lua" for part in ("fields", "values", "records", "frames", "streams"))
 
 #: What the runtime's own fields begin with.
 _RESERVED = frozenset({"batch", "record", "unknown_tag"})

@@ -249,12 +249,21 @@ local function read_record(r, position, head, tree)
   return limit
 end
 
+-- Wireshark's own functions for each codec: those that a version does not have are errors to ask for.
+local UNPACKERS = {gzip = {"uncompress_zlib", "uncompress"}, snappy = {"uncompress_snappy"}, zstd = {"uncompress_zstd"}}
+
+local function unpacker(range, codec)
+  for _, name in ipairs(UNPACKERS[codec] or {}) do
+    local found, unpack = pcall(function() return range[name] end)
+    if found and unpack then return unpack end
+  end
+end
+
 -- The decompressed records of a batch as a reader; nil where this Wireshark cannot.
 local function decompressed(r, codec, position, limit)
   local range = r.view(position, limit - position)
-  local unpack = codec == "gzip" and (range.uncompress_zlib or range.uncompress) or codec == "zstd" and range.uncompress_zstd
-    or codec == "snappy" and r.s:byte(position + 1) ~= 130 and range.uncompress_snappy
-  if not unpack then return nil end
+  local unpack = unpacker(range, codec)
+  if not unpack or (codec == "snappy" and r.s:byte(position + 1) == 130) then return nil end -- xerial's framing
   if codec == "gzip" then -- its last four bytes say how much it holds
     local a, b, c, d = byte(r.s, limit - 3, limit)
     if not d or a + b * 256 + c * 65536 + d * 16777216 > MOST_DECOMPRESSED or limit - position > MOST_DECOMPRESSED / 4 then

@@ -14,7 +14,7 @@ local function stream_of(pinfo)
   local key = from < to and from .. " " .. to or to .. " " .. from
   local stream = streams[key]
   if not stream then
-    stream = {pending = {}, frames = {}, tokens = 0}
+    stream = {pending = {}, frames = {}, lost = {}, tokens = 0}
     streams[key] = stream
   end
   return stream, from, to
@@ -48,7 +48,7 @@ end
 
 -- Shows the frame at `at`, of `size` bytes behind its own size, of which `there` are captured.
 local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tree)
-  local first = at + 8 <= #s and uint32(s, at + 4) or 0
+  local first = there >= 4 and uint32(s, at + 4) or 0
   local key = ("%d %d %d %d %s"):format(pinfo.number, at, size, first, tostring(is_request))
   local known = stream.frames[key]
   if not known then
@@ -63,7 +63,7 @@ local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tr
   local title
   if known.token then
     title = "SASL token"
-    node:add(own.sasl_token, view(4, there), there)
+    node:add(own.sasl_token, view(0, 4 + there), there)
   elseif is_request then
     title = ("%s v%d request %d"):format(api_name(known.api_key), known.version, known.id)
     show_request(r, known, node)
@@ -82,41 +82,50 @@ end
 
 -- Whether a frame may begin at `at`: true, false, or nil where there are too few bytes to tell.
 local function begins_frame(stream, s, at, is_request)
-  if #s - at < 8 then return nil end
+  local left = #s - at
+  if left < 4 then return nil end
   local size = int32(s, at)
-  if size < 4 or size > MAX_FRAME then return false end
-  if is_request then
-    local looks = looks_like_request(s, at)
-    return looks ~= false or stream.raw_tokens or false, looks
-  end
-  if stream.tokens > 0 or stream.pending[int32(s, at + 4)] then return true end
+  local token = is_request and stream.raw_tokens or not is_request and stream.tokens > 0
+  if size < (token and 0 or 4) or size > MAX_FRAME then return false end
+  if left < 8 then return token and left >= 4 + size or nil end
+  if token then return true end
+  if is_request then return looks_like_request(s, at) end
+  if stream.pending[int32(s, at + 4)] then return true end
   -- Of a response that nobody is known to wait for, only one that is whole is believed.
-  return size <= #s - at - 4
+  return size <= left - 4
 end
 
--- How many of the packet's bytes were taken; where more are wanted, TCP was told. `first_packet` of a revisit is told
--- by the frames that are known.
+-- How many of the packet's bytes were taken; where more are wanted, TCP was told. What begins no frame is remembered:
+-- when the packet is looked at again, later frames have changed what is expected.
 local function dissect(tvb, pinfo, tree, stream, is_request)
   local s, n, at = tvb:raw(), tvb:len(), 0
   local whole = tvb:reported_len() == n
   local titles = {}
   while at < n do
-    local begins = pinfo.visited or begins_frame(stream, s, at, is_request)
-    local size = n - at >= 4 and int32(s, at)
-    local there = size and math.min(size, n - at - 4)
-    if begins ~= false and (not size or n - at < 8 or there < size) and whole and pinfo.can_desegment > 0 then
+    local left = n - at
+    local size = left >= 4 and int32(s, at) or nil
+    local key, begins = ("%d %d %d %s"):format(pinfo.number, at, left, tostring(is_request)), nil
+    if pinfo.visited then
+      begins = size and not stream.lost[key] or nil
+      if stream.lost[key] then begins = false end
+    else
+      begins = begins_frame(stream, s, at, is_request)
+    end
+    if begins ~= false and (begins == nil or size > left - 4) and whole and pinfo.can_desegment > 0 then
       pinfo.desegment_offset = at
-      pinfo.desegment_len = size and size >= 4 and size <= MAX_FRAME and math.max(4, size - (n - at - 4)) or DESEGMENT_ONE_MORE_SEGMENT
+      local known = size and size >= 0 and size <= MAX_FRAME and size > left - 4
+      pinfo.desegment_len = known and size - (left - 4) or DESEGMENT_ONE_MORE_SEGMENT
       break
     end
-    if not begins or size < 4 or n - at < 8 then
+    if not begins then
       if at == 0 and not stream.server then return 0 end
-      local node = tree:add(kafkawire, tvb(at, n - at))
-      node:add_proto_expert_info(expert.lost, ("%d bytes of no frame whose beginning is known"):format(n - at))
+      stream.lost[key] = true
+      local node = tree:add(kafkawire, tvb(at, left))
+      node:add_proto_expert_info(expert.lost, ("%d bytes of no frame whose beginning is known"):format(left))
       titles[#titles + 1] = "not the beginning of a frame"
-      at = n
       break
     end
+    local there = math.min(size, left - 4)
     titles[#titles + 1] = show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tree)
     at = at + 4 + there
   end

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import kafkawire
 import pytest
+
+import kafkawire
 from kafkawire import capture
 from kafkawire.capture.bodies import body_json
 from tests.wireshark import talks, tshark

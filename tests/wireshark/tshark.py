@@ -197,7 +197,9 @@ def _number(value: float) -> str:
 
 
 def text(value: str) -> str:
-    """A string as the plugin shows it: what is no UTF-8 becomes U+FFFD; one with NUL has what is not printable escaped."""
+    """A string as the plugin shows it: what is no UTF-8 becomes U+FFFD; where NUL is in it, escapes."""
     if "\0" in value:
-        return re.sub(rb"[^ -~]", lambda found: b"\\x%02x" % found[0][0], value.encode("utf-8", "surrogateescape")).decode()
+        return re.sub(
+            rb"[^ -~]", lambda found: b"\\x%02x" % found[0][0], value.encode("utf-8", "surrogateescape")
+        ).decode()
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
