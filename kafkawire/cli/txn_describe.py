@@ -1,4 +1,4 @@
-"""`kafkawire txn describe`: what the coordinator knows of transactional ids."""
+"""`kafkawire txn describe`: what coordinators know of transactional ids, or what is open in partitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkawire.cli import output
+from kafkawire.cli import output, txn_producers
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
 
@@ -31,20 +31,41 @@ class Description(Row, frozen=True, kw_only=True, rename="pascal"):
 def describe(
     bootstrap: BootstrapOption,
     transactional_id: Annotated[
-        list[str], typer.Option("--transactional-id", metavar="ID", help="The id to describe; repeatable.")
-    ],
+        list[str] | None, typer.Option("--transactional-id", metavar="ID", help="The id to describe; repeatable.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="NAME", help="Instead: the transactions that are open in it; repeatable."),
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable.")
+    ] = None,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
 ) -> None:
-    """Describe transactional ids: state, producer, timeout, duration and partitions.
+    """Describe transactional ids: state, producer, timeout, duration and partitions; or what is open in partitions.
 
     Partitions of topics that the principal may not Describe are left out by the coordinator.
     """
+    if bool(transactional_id) == bool(topic):
+        raise typer.BadParameter("give --transactional-id or --topic, and not both")
+    if partition and not topic:
+        raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
+    if topic:
+        txn_producers.print_producers(
+            bootstrap,
+            txn_producers.Wanted(topics=topic, partitions=partition, only_open=True),
+            command_config,
+            timeout,
+            format,
+            to,
+        )
+        return
 
     async def ask(admin: Admin) -> Results[str, TransactionDescription]:
-        return await admin.describe_transactions(transactional_id)
+        return await admin.describe_transactions(transactional_id or ())
 
     found = with_admin(bootstrap, command_config, timeout, ask)
     outcome = Outcome()

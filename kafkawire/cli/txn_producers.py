@@ -50,6 +50,16 @@ class Producer(
     duration_min: int | None
 
 
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which partitions, whose replicas (by default the leaders), and which producers: all, or `only_open`."""
+
+    topics: list[str]
+    partitions: list[int] | None = None
+    broker_id: int | None = None
+    all_replicas: bool = False
+    only_open: bool = False
+
+
 class Asked(msgspec.Struct, frozen=True):
     """What a broker said of its replica of a partition."""
 
@@ -79,10 +89,23 @@ def describe_producers(
     """Describe the producers that partitions remember: epochs, last sequence and time, where a transaction began."""
     if all_replicas and broker_id is not None:
         raise typer.BadParameter("--broker-id names one replica, --all-replicas all: give one of them")
+    wanted = Wanted(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)
+    print_producers(bootstrap, wanted, command_config, timeout, format, to)
+
+
+def print_producers(
+    bootstrap: str,
+    wanted: Wanted,
+    command_config: str | None,
+    timeout: float | None,
+    format: output.Format | None,
+    to: str | None,
+) -> None:
+    """Prints what is wanted, and ends as the command does."""
     outcome = Outcome()
 
     async def ask(admin: Admin) -> list[Asked]:
-        return await _ask(admin, topic, partition, broker_id, all_replicas, outcome)
+        return await _ask(admin, wanted, outcome)
 
     found = with_admin(bootstrap, command_config, timeout, ask)
     if found:
@@ -92,29 +115,24 @@ def describe_producers(
             _row(asked, state, now)
             for asked in sorted(found, key=lambda one: (one.place, one.broker_id))
             for state in sorted(asked.states, key=lambda state: state.producer_id)
+            if state.transaction_start_offset is not None or not wanted.only_open
         )
         output.print_rows(lines, [Producer], format=format, output=to)
     outcome.end()
 
 
-async def _ask(
-    admin: Admin,
-    topics: list[str],
-    numbers: list[int] | None,
-    broker_id: int | None,
-    all_replicas: bool,
-    outcome: Outcome,
-) -> list[Asked]:
+async def _ask(admin: Admin, wanted: Wanted, outcome: Outcome) -> list[Asked]:
     from kafkawire.client import TopicPartition
 
+    topics, numbers = wanted.topics, wanted.partitions
     metadata = await admin.cluster.metadata(topics, deadline=admin.cluster.deadline())
     for error in metadata.errors.values():
         outcome.problem(str(error))
     known = [place for place in metadata.partitions if numbers is None or place.partition in numbers]
     named = [TopicPartition(topic, n) for topic in topics if topic not in metadata.errors for n in numbers or ()]
     places = list(dict.fromkeys((*known, *named)))  # those that do not exist get their own error
-    replicas: list[tuple[int | None, list[TopicPartition]]] = [(broker_id, places)]
-    if all_replicas:
+    replicas: list[tuple[int | None, list[TopicPartition]]] = [(wanted.broker_id, places)]
+    if wanted.all_replicas:
         brokers = sorted({broker for place in known for broker in metadata.partitions[place].replicas})
         replicas = [(one, [p for p in known if one in metadata.partitions[p].replicas]) for one in brokers]
     found: list[Asked] = []

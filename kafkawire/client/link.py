@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafkawire.client.connection import Answer, Connection, Ready
 from kafkawire.client.errors import ConnectError, PeerError, RequestTimeoutError, TlsError
-from kafkawire.client.peers import LOST
+from kafkawire.client.peers import CERTIFICATE_WANTED, LOST, NOT_KAFKA
 
 if TYPE_CHECKING:
     from kafkawire.client.config import Config
@@ -158,7 +158,10 @@ async def connect(
         assert limit.expired()
         error: ConnectError = RequestTimeoutError(address, f"{stage} in {waited:.3g} s")
     except ConnectError as failed:
-        error = failed
+        silent = context is not None and failed.reason == NOT_KAFKA
+        error = TlsError(address, CERTIFICATE_WANTED) if silent else failed
+    except ssl.SSLError as failed:  # TLS 1.3 refuses a client's certificate after the handshake
+        error = TlsError(address, _tls_reason(failed))
     except OSError as failed:
         error = PeerError(address, f"{LOST} ({_reason(failed)})")
     except BaseException:

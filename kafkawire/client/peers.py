@@ -17,6 +17,10 @@ SASL_HERE = (
     "(security.protocol SASL_PLAINTEXT or SASL_SSL), or it was just stopped"
 )
 NOT_KAFKA = "closed without an answer: no Kafka listener, or one that wants TLS (security.protocol SSL or SASL_SSL)"
+CERTIFICATE_WANTED = (
+    "closed right after the TLS handshake: no Kafka listener, or one that wants a certificate of ours "
+    "(ssl.keystore.location)"
+)
 LOST = "the broker closed the connection"
 
 

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kafkawire import rows as rows_of
+from kafkawire.cli import txn_find_hanging
 from kafkawire.client import Admin
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
 from tests.client import live
+from tests.golden import check
 from tools.broker import Cluster
 from tools.broker.kafka_tools import run_tool
 from tools.examples.wire import Wire
@@ -133,6 +136,17 @@ def test_describe_some_that_are_not_there(txn: Any) -> None:
     assert txn("describe", "--transactional-id", "nobody").code == 1
 
 
+def test_describe_what_is_open(txn: Any, made: Made) -> None:
+    """As the draft of KIP-664 has it: `--describe --topic foo --partition 0`."""
+    result = txn("describe", "--topic", TOPIC, "--format", "json")
+    assert [row["CurrentTransactionStartOffset"] for row in json.loads(result.text)] == [made.hanging, made.live]
+    result = txn("describe", "--topic", TOPIC, "--partition", 2, "--format", "json")
+    assert (result.code, json.loads(result.text)) == (0, [])
+    assert txn("describe").code == 2
+    assert txn("describe", "--topic", TOPIC, "--transactional-id", "a").code == 2
+    assert txn("describe", "--partition", 1, "--transactional-id", "a").code == 2
+
+
 def test_describe_producers(txn: Any, made: Made) -> None:
     arguments = ("--topic", TOPIC, "--partition", "0")
     result = txn("describe-producers", *arguments, "--format", "csv")
@@ -221,3 +235,26 @@ def test_usage(run: Run, tmp_path: Any) -> None:
     result = run("txn", "list", "--bootstrap-server", "127.0.0.1:1", "--command-config", config)
     assert result.code == 1
     assert "Kerberos (GSSAPI) is not done here" in result.err
+
+
+def test_what_find_hanging_prints(capsysbinary: Any) -> None:
+    """Reviewed by eye: the table, what blocks whom, why, and the command to run."""
+    finding = rows_of.Finding(
+        verdict="hanging",
+        reason="no_transactional_id",
+        blocked=True,
+        topic="orders",
+        partition=3,
+        producer_id=4001,
+        producer_epoch=7,
+        start_offset=550,
+        last_timestamp=1_700_000_000_000,
+        age_ms=3 * HOUR_MS,
+        last_stable_offset=550,
+        high_watermark=700,
+        evidence=("First sentence.", "Second \x1b[31msentence."),
+        action="kafka-transactions.sh abort",
+    )
+    read = rows_of.Coverage(brokers=(1, 2), partitions=12, clock="this machine's clock")
+    txn_find_hanging._print_table(rows_of.Audit(as_of=1_700_010_800_000, read=read, findings=(finding,)), 2)
+    check("txn/find_hanging.txt", capsysbinary.readouterr().out.decode())

@@ -1,0 +1,164 @@
+"""Logins and certificates against small servers: token endpoints, client certificates, sessions that end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire.client import Admin, AuthenticationError, TlsError
+from kafkawire.client.config import TokenSource
+from kafkawire.client.oauth import get_token
+from kafkawire.messages import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from tests.client.certificates import Identity, make_identity
+from tests.client.scripted import ScriptedBroker, served
+from tests.client.test_client_faults import FAST, run
+
+SASL = {17: (0, 1), 36: (0, 2)}
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+# Tokens ---------------------------------------------------------------------------------------------------------------
+
+
+def endpoint(status: str, answer: bytes, asked: list[bytes]) -> Any:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        (length,) = (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+        asked.append(head + await reader.readexactly(length))
+        writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(answer), answer))
+        writer.close()
+
+    return handle
+
+
+def test_tokens_from_an_endpoint() -> None:
+    """RFC 6749, 4.4: the client's id and secret as Basic authentication, the grant and scope in the form."""
+
+    async def scenario() -> None:
+        asked: list[bytes] = []
+        broker = ScriptedBroker()
+        broker.versions |= SASL
+        broker.on[SaslHandshakeRequest] = lambda _: SaslHandshakeResponse(mechanisms=("OAUTHBEARER",))
+        broker.on[SaslAuthenticateRequest] = lambda _: SaslAuthenticateResponse()
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
+        answer = json.dumps({"access_token": "a.b.c", "expires_in": 60}).encode()
+        async with served(endpoint("200 OK", answer, asked)) as port, broker.running():
+            properties = FAST | {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": f'{MODULE} required clientId="me" clientSecret="s" scope="kafka all";',
+                "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{port}/token",
+            }
+            async with Admin.connect(broker.address, properties) as client:
+                assert (await client.list_transactions()).all() == {1: ()}
+        head, _, form = asked[0].partition(b"\r\n\r\n")
+        assert b"Basic " + base64.b64encode(b"me:s") in head
+        assert urllib.parse.parse_qs(form.decode()) == {"grant_type": ["client_credentials"], "scope": ["kafka all"]}
+        tokens = [body.auth_bytes for body in broker.requests if isinstance(body, SaslAuthenticateRequest)]
+        assert tokens[0] == b"n,,\x01auth=Bearer a.b.c\x01\x01"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "reason"),
+    [
+        ("401 Unauthorized", b"", "answers 401 Unauthorized"),
+        ("200 OK", b"<html>", "answers what is no JSON"),
+        ("200 OK", b'{"error": "x"}', "has no access_token"),
+        ("200 OK", b"[1]", "has no access_token"),
+    ],
+)
+def test_endpoints_that_give_none(status: str, answer: bytes, reason: str) -> None:
+    async def scenario() -> None:
+        async with served(endpoint(status, answer, [])) as port:
+            source = TokenSource(url=f"http://127.0.0.1:{port}/", client_id="me", client_secret="hunter2")
+            with pytest.raises(AuthenticationError, match=reason) as caught:
+                await asyncio.to_thread(get_token, source, 5)
+        assert "hunter2" not in str(caught.value)
+
+    run(scenario)
+
+
+# Sessions -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_ends_is_replaced() -> None:
+    """KIP-368: the broker closes a connection whose session is over; a new one is made before."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.versions |= SASL
+        broker.on[SaslHandshakeRequest] = lambda _: SaslHandshakeResponse(mechanisms=("PLAIN",))
+        broker.on[SaslAuthenticateRequest] = lambda _: SaslAuthenticateResponse(session_lifetime_ms=100)
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
+        properties = FAST | {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": 'a.PlainLoginModule required username="u" password="p";',
+        }
+        async with broker.running(), Admin.connect(broker.address, properties) as client:
+            await client.list_transactions()
+            assert broker.connections == 2
+            deadline = client.cluster.deadline()
+            link = client.cluster._links[1]
+            while link.usable:
+                assert await deadline.sleep(0.01)
+            assert (await client.list_transactions()).all() == {1: ()}
+        assert broker.connections >= 3
+
+    run(scenario)
+
+
+# Client certificates --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def identity() -> Identity:
+    return make_identity()
+
+
+@pytest.mark.parametrize("store", ["pem", "p12", "none"])
+def test_client_certificates(identity: Identity, store: str, tmp_path: Path) -> None:
+    """A server that wants a certificate gets ours, from PEM or PKCS#12; without one it refuses."""
+    pem = tmp_path / "server.pem"
+    pem.write_text(identity.key + identity.certificate)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=identity.certificate)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(pem)
+    properties = FAST | {"security.protocol": "SSL", "ssl.truststore.certificates": identity.certificate}
+    if store == "pem":
+        properties["ssl.keystore.location"] = str(pem)
+    elif store == "p12":
+        keys = tmp_path / "keys.p12"
+        keys.write_bytes(identity.keystore("changeit"))
+        properties |= {"ssl.keystore.location": str(keys), "ssl.keystore.password": "changeit"}
+
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
+        async with served(broker.serve, ssl=context) as port:
+            broker.brokers = {1: port}
+            async with Admin.connect(f"127.0.0.1:{port}", properties) as client:
+                if store == "none":
+                    with pytest.raises(TlsError, match=r"wants a certificate of ours|refuses our certificate"):
+                        await client.list_transactions()
+                else:
+                    assert (await client.list_transactions()).all() == {1: ()}
+
+    run(scenario)
