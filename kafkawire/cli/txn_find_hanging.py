@@ -68,6 +68,10 @@ def find_hanging(
     partition: Annotated[
         list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable.")
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="GROUP", help="Where this consumer group has offsets."),
+    ] = None,
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
     ] = None,
@@ -90,9 +94,12 @@ def find_hanging(
     Exit code 3: a hanging or stuck one was found; 4: none was found, but not all could be read or judged.
     """
     from kafkawire.client import Search
+    from kafkawire.client.groups import find_blocking
 
     if partition and not topic:
         raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
+    if group is not None and topic:
+        raise typer.BadParameter("--group and --topic each say where to look: give one of them")
     search = Search(
         topics=tuple(topic) if topic else None,
         partitions=tuple(partition) if partition else None,
@@ -105,6 +112,8 @@ def find_hanging(
 
     async def ask(admin: Admin) -> rows.Audit:
         with _progress() as progress:
+            if group is not None:
+                return await find_blocking(admin, group, search, progress)
             return await admin.find_hanging_transactions(search, progress)
 
     found = with_admin(bootstrap, command_config, timeout, ask)

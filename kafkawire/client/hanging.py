@@ -36,6 +36,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topics: only these; None for all that are visible. `partitions`: only these numbers of them.
+        places: only these partitions, of any topics.
         broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
         max_timeout_ms: the brokers' transaction.max.timeout.ms.
         confirm_after_s: before a suspect is read again; `session_s` where a broker is missing or a coordinator moves.
@@ -45,6 +46,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     topics: tuple[str, ...] | None = None
     partitions: tuple[int, ...] | None = None
+    places: tuple[TopicPartition, ...] | None = None
     broker_id: int | None = None
     max_timeout_ms: int = MAX_TIMEOUT_MS
     confirm_after_s: float = 1.0
@@ -95,15 +97,18 @@ class _Finder:
     async def _metadata(self) -> Metadata:
         search = self._search
         cluster = self._admin.cluster
-        metadata = await cluster.metadata(search.topics, deadline=cluster.deadline(search.timeout_s))
+        topics = search.topics
+        if search.places is not None:
+            topics = tuple(sorted({place.topic for place in search.places}))
+        metadata = await cluster.metadata(topics, deadline=cluster.deadline(search.timeout_s))
         self._cluster_id = metadata.cluster_id
         if search.broker_id is not None and search.broker_id not in metadata.brokers:
             known = ", ".join(map(str, sorted(metadata.brokers)))
             raise NoSuchBrokerError(f"the cluster has no broker {search.broker_id} now; its brokers are {known}")
-        if search.topics is not None and len(metadata.errors) == len(set(search.topics)):
+        if topics is not None and len(metadata.errors) == len(set(topics)):
             raise next(iter(metadata.errors.values()))
         self._gaps += [str(error) for error in metadata.errors.values()]
-        if search.topics is None:
+        if topics is None:
             await self._look_for_hidden_topics(metadata)
         return metadata
 
@@ -122,7 +127,10 @@ class _Finder:
     def _chosen(self, metadata: Metadata) -> list[TopicPartition]:
         search = self._search
         chosen = []
+        wanted = None if search.places is None else set(search.places)
         for place, info in metadata.partitions.items():
+            if wanted is not None and place not in wanted:
+                continue
             if search.partitions is not None and place.partition not in search.partitions:
                 continue
             if search.broker_id is not None and search.broker_id not in info.replicas:

@@ -21,7 +21,8 @@ from kafkawire.messages import FindCoordinatorRequest
 if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster
 
-_TRANSACTION = 1  # FindCoordinator's key type
+_GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
+_KINDS = {_GROUP: "group", _TRANSACTION: "transactional id"}
 _BATCHED = 4  # from this version on it takes many keys
 
 
@@ -83,27 +84,36 @@ def _leader(info: PartitionInfo) -> int | ClientError:
 
 def coordinators(cluster: Cluster, deadline: Deadline) -> Route[str]:
     """Each transactional id's coordinator. An id that does not exist has one, too."""
+    return _coordinators(cluster, _TRANSACTION, deadline)
+
+
+def group_coordinators(cluster: Cluster, deadline: Deadline) -> Route[str]:
+    """Each group's coordinator."""
+    return _coordinators(cluster, _GROUP, deadline)
+
+
+def _coordinators(cluster: Cluster, kind: int, deadline: Deadline) -> Route[str]:
 
     async def route(keys: Sequence[str]) -> dict[str, int | ClientError]:
-        many = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=tuple(keys))
+        many = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(keys))
         if await cluster.highest(FindCoordinatorRequest, deadline) >= _BATCHED:
             answer = await cluster.ask_any(many, deadline)
             return {
-                one.key: _coordinator(one.key, one.node_id, one.error_code, one.error_message)
+                one.key: _coordinator(kind, one.key, one.node_id, one.error_code, one.error_message)
                 for one in answer.coordinators
             }
         routed: dict[str, int | ClientError] = {}
         for key in keys:
-            single = FindCoordinatorRequest(key_type=_TRANSACTION, key=key)
+            single = FindCoordinatorRequest(key_type=kind, key=key)
             answer = await cluster.ask_any(single, deadline, at_most=_BATCHED - 1, at_least=1)
-            routed[key] = _coordinator(key, answer.node_id, answer.error_code, answer.error_message)
+            routed[key] = _coordinator(kind, key, answer.node_id, answer.error_code, answer.error_message)
         return routed
 
     return route
 
 
-def _coordinator(key: str, node_id: int, code: int, message: str | None) -> int | ClientError:
+def _coordinator(kind: int, key: str, node_id: int, code: int, message: str | None) -> int | ClientError:
     if not code:
         return node_id
     right = missing_right("FindCoordinator", code, key)
-    return BrokerError(code, f"coordinator of transactional id {key}", detail=message or "", right=right)
+    return BrokerError(code, f"coordinator of {_KINDS[kind]} {key}", detail=message or "", right=right)

@@ -190,6 +190,39 @@ def test_find_hanging_has_what_kafkas_tool_says(txn: Any, made: Made) -> None:
     assert "1 transaction more live or too young" in result.text
 
 
+def test_what_blocks_a_group(txn: Any, made: Made) -> None:
+    """Partitions where it waits, and the transaction that its own offsets are in."""
+    group = "txn-cli-group"
+
+    async def commit() -> None:
+        async with Admin.connect(made.cluster.bootstrap) as admin:
+            await live.commit_offsets(admin, group, TOPIC, {0: made.hanging, 1: made.live, 2: 0})
+
+    asyncio.run(commit())
+    result = txn("find-hanging", "--group", group, "--all", "--confirm-after", "0.05", "--format", "json")
+    assert result.code == 3
+    audit = json.loads(result.text)
+    assert audit["read"]["partitions"] == 4  # three, and that of its offsets
+    waits = f"Group '{group}', if it reads committed, waits at offset "
+    assert [(f["partition"], f["evidence"][-1].startswith(waits)) for f in audit["findings"]] == [(0, True), (1, True)]
+
+    async def in_transaction() -> None:
+        async with Admin.connect(made.cluster.bootstrap) as admin:
+            await live.commit_offsets_in_transaction(admin, group, producer, TOPIC, 2)
+
+    with Wire(made.cluster.bootstrap) as wire:
+        producer = wire.init_producer("group-offsets")
+        asyncio.run(in_transaction())
+        result = txn("find-hanging", "--group", group, "--all", "--confirm-after", "0.05", "--format", "json")
+        assert wire.end(producer, committed=False) == 0
+    (own,) = [f for f in json.loads(result.text)["findings"] if f["topic"] == "__consumer_offsets"]
+    assert (own["reason"], own["transactional_id"]) == ("live", "group-offsets")
+    assert f"fetching them fails for {TOPIC}-2 (UNSTABLE_OFFSET_COMMIT)" in own["evidence"][-1]
+
+    assert "group nobody has no committed offsets" in txn("find-hanging", "--group", "nobody").err
+    assert txn("find-hanging", "--group", group, "--topic", TOPIC).code == 2
+
+
 def test_find_hanging_where_none_hangs(txn: Any) -> None:
     result = txn("find-hanging", "--topic", TOPIC, "--partition", 1, "--partition", 2, "--format", "table")
     assert (result.code, result.text.splitlines()[0]) == (0, "No transaction hangs.")

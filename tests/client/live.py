@@ -7,17 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafkawire.client import Admin, Cluster
+from kafkawire.client.driver import drive
+from kafkawire.client.routing import group_coordinators
 from kafkawire.messages import (
+    AddOffsetsToTxnRequest,
     AlterUserScramCredentialsRequest,
     CreateAclsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
     DescribeAclsRequest,
+    OffsetCommitRequest,
+    TxnOffsetCommitRequest,
 )
 from kafkawire.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kafkawire.messages.create_acls_request import AclCreation
 from kafkawire.messages.create_topics_request import CreatableTopic
 from kafkawire.messages.delete_acls_request import DeleteAclsFilter
+from kafkawire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kafkawire.messages.txn_offset_commit_request import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 
 SCRAM_256, SCRAM_512 = 1, 2
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
@@ -88,6 +95,44 @@ async def revoke_all(admin: Admin, user: str) -> None:
     )
     answer = await _to_controller(admin.cluster, DeleteAclsRequest(filters=(every,)))
     assert {result.error_code for result in answer.filter_results} == {0}, answer
+
+
+async def commit_offsets(admin: Admin, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Offsets of a group, committed as by a consumer that assigns partitions to itself."""
+    partitions = tuple(OffsetCommitRequestPartition(partition_index=p, committed_offset=o) for p, o in offsets.items())
+    body = OffsetCommitRequest(group_id=group, topics=(OffsetCommitRequestTopic(name=topic, partitions=partitions),))
+    answer = await _to_group(admin.cluster, group, body, 8)
+    assert {one.error_code for t in answer.topics for one in t.partitions} == {0}, answer
+
+
+async def commit_offsets_in_transaction(admin: Admin, group: str, producer: Any, topic: str, partition: int) -> None:
+    """An offset of a group in a transaction of `producer`, which is not ended."""
+    name = producer.transactional_id
+    partitions = (TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=1),)
+    coordinator = (await admin.describe_transactions([name]))[name].coordinator
+    added = AddOffsetsToTxnRequest(
+        transactional_id=name, producer_id=producer.producer_id, producer_epoch=producer.epoch, group_id=group
+    )
+    answer = await admin.cluster.ask(coordinator, added, admin.cluster.deadline(), at_most=3)
+    assert answer.error_code == 0, answer
+    body = TxnOffsetCommitRequest(
+        transactional_id=name,
+        group_id=group,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=partitions),),
+    )
+    answer = await _to_group(admin.cluster, group, body, 4)
+    assert {one.error_code for t in answer.topics for one in t.partitions} == {0}, answer
+
+
+async def _to_group(cluster: Cluster, group: str, body: Any, at_most: int) -> Any:
+    deadline = cluster.deadline()
+
+    async def ask(broker: int, keys: Any) -> Any:
+        return {group: await cluster.ask(broker, body, deadline, at_most=at_most)}
+
+    return (await drive(cluster, [group], group_coordinators(cluster, deadline), ask, deadline))[group]
 
 
 async def _to_controller(cluster: Cluster, body: Any) -> Any:
