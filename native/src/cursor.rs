@@ -30,6 +30,12 @@ impl<'a> Cursor<'a> {
         self.rest.len()
     }
 
+    /// What is left.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     #[inline]
     pub fn take(&mut self, count: usize) -> Read<&'a [u8]> {
         let (found, rest) = self.rest.split_at_checked(count).ok_or(Refused)?;

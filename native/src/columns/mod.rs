@@ -114,7 +114,7 @@ impl Finished {
     fn of(columns: plan::Columns) -> Result<Self, TooMuch> {
         Ok(Finished {
             counts: columns.counts,
-            numbers: columns.numbers,
+            numbers: columns.runs.into_iter().flat_map(numbers::Run::finish).collect(),
             blobs: columns.blobs.into_iter().map(column::Blobs::finish).collect::<Result<_, _>>()?,
             arrays: columns.arrays.into_iter().map(|arrays| (arrays.ends.finish(), arrays.items)).collect(),
             lists: columns.lists.into_iter().map(column::Ends::finish).collect(),

@@ -12,21 +12,6 @@ pub struct Filled<T> {
     default: T,
 }
 
-impl<T: Copy> Filled<T> {
-    #[inline]
-    fn put(&mut self, row: usize, value: T) {
-        if self.values.len() < row {
-            self.fill(row);
-        }
-        self.values.push(value);
-    }
-
-    #[cold]
-    fn fill(&mut self, rows: usize) {
-        self.values.resize(rows, self.default);
-    }
-}
-
 /// A column of the values of one kind.
 #[derive(Debug, Clone)]
 pub enum Numbers {
@@ -128,15 +113,19 @@ impl Numbers {
         each!(self, |column, _read| column.values.len())
     }
 
-    pub fn reserve(&mut self, more: usize) {
+    fn reserve(&mut self, more: usize) {
         each!(self, |column, _read| column.values.reserve_exact(more))
     }
 
-    /// The value that `raw` begins with, at `row`.
-    #[inline]
-    pub fn put(&mut self, row: usize, raw: &[u8]) {
-        each!(self, |column, read| if let Some(raw) = raw.first_chunk() {
-            column.put(row, read(*raw));
+    /// The values `offset` bytes behind each of these positions in the data.
+    fn gather(&mut self, data: &[u8], positions: &[u32], offset: usize) {
+        fn value<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> {
+            data.get(at..)?.first_chunk()
+        }
+        each!(self, |column, read| {
+            let default = column.default;
+            let found = positions.iter().map(|&at| value(data, at as usize + offset).map_or(default, |&raw| read(raw)));
+            column.values.extend(found);
         })
     }
 
@@ -165,7 +154,64 @@ impl Numbers {
         each!(self, |column, _read| column.values.truncate(rows))
     }
 
-    pub fn fill(&mut self, rows: usize) {
-        each!(self, |column, _read| column.fill(rows))
+    fn fill(&mut self, rows: usize) {
+        each!(self, |column, _read| column.values.resize(rows, column.default))
+    }
+}
+
+/// Positions that a run keeps until its columns take their values: the data is still near
+/// then.
+const BLOCK: usize = 1024;
+
+/// Fixed-size fields that stand together, by row.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// Columns that are asked for, and their places in the run.
+    fields: Vec<(usize, Numbers)>,
+    /// Rows that the columns have.
+    done: usize,
+    /// Where the run begins in the rows after those.
+    pending: Vec<u32>,
+}
+
+impl Run {
+    pub fn add(&mut self, offset: usize, column: Numbers) {
+        self.fields.push((offset, column));
+    }
+
+    pub fn reserve(&mut self, rows: usize) {
+        self.fields.iter_mut().for_each(|(_, column)| column.reserve(rows));
+    }
+
+    /// The run of `row` begins at `at` in the data.
+    #[inline]
+    pub fn put(&mut self, data: &[u8], row: usize, at: usize) {
+        if self.done + self.pending.len() != row || self.pending.len() == BLOCK {
+            self.fill(data, row);
+        }
+        self.pending.push(at as u32);
+    }
+
+    /// Rows up to this one: with what is pending, then defaults.
+    #[cold]
+    pub fn fill(&mut self, data: &[u8], rows: usize) {
+        for (offset, column) in &mut self.fields {
+            column.gather(data, &self.pending, *offset);
+            column.fill(rows);
+        }
+        self.pending.clear();
+        self.done = rows;
+    }
+
+    pub fn back(&mut self, row: usize) {
+        self.pending.truncate(row.saturating_sub(self.done));
+        if row < self.done {
+            self.fields.iter_mut().for_each(|(_, column)| column.truncate(row));
+            self.done = row;
+        }
+    }
+
+    pub fn finish(self) -> impl Iterator<Item = Numbers> {
+        self.fields.into_iter().map(|(_, column)| column)
     }
 }

@@ -4,16 +4,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::column::{Arrays, Blobs, Ends, Marks, Unknown};
-use super::numbers::Numbers;
+use super::numbers::{Numbers, Run};
 
 /// A column, or `None` for what is walked past.
 pub type Column = Option<usize>;
 
 /// One step of a walk. Lengths are `compact` (a varint, one more than the length) or not.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// Fixed-size fields that stand together: `size` bytes, of which some are asked for.
-    Run { size: usize, fields: Vec<Field> },
+    /// Fixed-size fields that stand together: `size` bytes.
+    Run { size: usize, column: Column },
     /// A string or bytes.
     Blob { string: bool, compact: bool, nullable: bool, column: Column },
     /// An array of values of `size` bytes each.
@@ -22,13 +22,6 @@ pub enum Step {
     List { size: usize, compact: bool, nullable: bool, column: Option<(usize, usize)>, walk: usize },
     /// A struct.
     Nested { compact: bool, nullable: bool, column: Column, walk: usize },
-}
-
-/// A field of a run: the column of numbers that it fills, and its place in the run.
-#[derive(Debug, Clone, Copy)]
-pub struct Field {
-    pub column: usize,
-    pub offset: usize,
 }
 
 /// How one struct is read.
@@ -44,7 +37,7 @@ pub struct Walk {
 /// The columns of one space, by kind.
 #[derive(Debug, Default, Clone)]
 pub struct Space {
-    pub numbers: Vec<usize>,
+    pub runs: Vec<usize>,
     pub blobs: Vec<usize>,
     pub arrays: Vec<usize>,
     /// Lists, and the spaces of their elements.
@@ -56,7 +49,8 @@ pub struct Space {
 /// All columns.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    pub numbers: Vec<Numbers>,
+    /// In order, the runs' columns are those of numbers.
+    pub runs: Vec<Run>,
     pub blobs: Vec<Blobs>,
     pub arrays: Vec<Arrays>,
     pub lists: Vec<Ends>,
@@ -92,7 +86,7 @@ fn wrong() -> PyErr {
 impl Plan {
     pub fn of(given: &Bound<'_, PyAny>) -> PyResult<Plan> {
         let raw: Vec<RawWalk> = given.getattr("walks")?.extract()?;
-        let mut layout = Layout::of(given)?;
+        let layout = Layout::of(given)?;
         let walks: Vec<Walk> = raw
             .into_iter()
             .enumerate()
@@ -107,8 +101,8 @@ impl Plan {
 /// What steps are checked against: the columns that there are.
 struct Layout {
     spaces: Vec<Space>,
-    /// Size and fields of each run; a step takes the fields.
-    runs: Vec<(usize, Vec<Field>)>,
+    /// Size of each run.
+    runs: Vec<usize>,
     lists: Vec<(usize, usize)>,
     empty: Columns,
 }
@@ -125,9 +119,8 @@ impl Layout {
         let count: usize = given.getattr("spaces")?.extract()?;
 
         let mut spaces = vec![Space::default(); count];
-        let mut fields: Vec<(usize, Vec<Field>)> = runs.iter().map(|&(_, size)| (size, Vec::new())).collect();
         let mut empty = Columns {
-            numbers: Vec::new(),
+            runs: vec![Run::default(); runs.len()],
             blobs: Vec::new(),
             arrays: Vec::new(),
             lists: Vec::new(),
@@ -135,15 +128,18 @@ impl Layout {
             unknown: vec![Unknown::default(); unknown.len()],
             counts: vec![0; count],
         };
-        for (column, (run, offset, kind, default)) in numbers.into_iter().enumerate() {
+        for (column, &(space, _)) in runs.iter().enumerate() {
+            spaces.get_mut(space).ok_or_else(wrong)?.runs.push(column);
+        }
+        let mut last = 0;
+        for (run, offset, kind, default) in numbers {
             let made = Numbers::of(kind, Some(&default))?.ok_or_else(wrong)?;
-            let (size, fields) = fields.get_mut(run).ok_or_else(wrong)?;
-            if offset.checked_add(made.size()).is_none_or(|end| end > *size) {
+            let end = offset.checked_add(made.size()).ok_or_else(wrong)?;
+            if run < last || runs.get(run).is_none_or(|&(_, size)| end > size) {
                 return Err(wrong());
             }
-            fields.push(Field { column, offset });
-            spaces.get_mut(runs[run].0).ok_or_else(wrong)?.numbers.push(column);
-            empty.numbers.push(made);
+            empty.runs[run].add(offset, made);
+            last = run;
         }
         for (column, (space, text, null, default)) in blobs.into_iter().enumerate() {
             spaces.get_mut(space).ok_or_else(wrong)?.blobs.push(column);
@@ -170,10 +166,11 @@ impl Layout {
             spaces.get_mut(space).ok_or_else(wrong)?.unknown.push(column);
         }
         let lists = lists.into_iter().map(|(space, own, _)| (space, own)).collect();
-        Ok(Layout { spaces, runs: fields, lists, empty })
+        let runs = runs.into_iter().map(|(_, size)| size).collect();
+        Ok(Layout { spaces, runs, lists, empty })
     }
 
-    fn walk(&mut self, raw: RawWalk, at: usize) -> Option<Walk> {
+    fn walk(&self, raw: RawWalk, at: usize) -> Option<Walk> {
         let (flexible, steps, tags, foreign_tags, unknown) = raw;
         Some(Walk {
             flexible,
@@ -184,18 +181,17 @@ impl Layout {
         })
     }
 
-    fn step(&mut self, raw: RawStep, at: usize) -> Option<Step> {
+    fn step(&self, raw: RawStep, at: usize) -> Option<Step> {
         let (what, number, size, string, compact, nullable, walk, _) = raw;
         let nested = || usize::try_from(walk).ok().filter(|&walk| walk < at);
         Some(match what {
-            RUN => Step::Run {
-                size,
-                fields: match column(number, self.runs.len())? {
-                    None => Vec::new(),
-                    Some(run) if self.runs[run].0 == size => std::mem::take(&mut self.runs[run].1),
-                    Some(_) => return None,
-                },
-            },
+            RUN => {
+                let column = column(number, self.runs.len())?;
+                if column.is_some_and(|column| self.runs[column] != size) {
+                    return None;
+                }
+                Step::Run { size, column }
+            }
             BLOB => Step::Blob { string, compact, nullable, column: column(number, self.empty.blobs.len())? },
             NUMBERS => {
                 let column = column(number, self.empty.arrays.len())?;

@@ -1,5 +1,7 @@
 //! The walk over the bytes of every value, which writes all columns as it goes.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::plan::{Columns, Plan, Space, Step, Walk};
 use crate::cursor::{Cursor, Read, Refused};
 
@@ -12,12 +14,13 @@ const MAX_TAGS: i32 = 10_000;
 ///
 /// All values together are shorter than 2^31 bytes.
 pub fn walk(plan: &Plan, data: &[u8], starts: &[i64], ends: &[i64]) -> (Columns, Vec<i64>) {
-    let mut walker = Walker { plan, columns: plan.empty.clone() };
+    let mut walker = Walker { plan, data, columns: plan.empty.clone() };
+    keep_memory(2 * data.len());
     let root = &plan.walks[plan.walks.len() - 1];
     let mut refused = Vec::new();
     walker.columns.reserve(&plan.spaces[0], starts.len());
     for (row, (&start, &end)) in starts.iter().zip(ends).enumerate() {
-        if walker.value(root, data, start, end, row).is_err() {
+        if walker.value(root, start, end, row).is_err() {
             walker.back(0, row);
             refused.push(row as i64);
         }
@@ -25,20 +28,33 @@ pub fn walk(plan: &Plan, data: &[u8], starts: &[i64], ends: &[i64]) -> (Columns,
     let mut columns = walker.columns;
     columns.counts[0] = starts.len();
     for (space, count) in plan.spaces.iter().zip(columns.counts.clone()) {
-        columns.fill(space, count);
+        columns.fill(space, data, count);
     }
     (columns, refused)
 }
 
+/// Lets the C library keep freed memory, where its allocator is glibc's: that gives memory at the end of its heap back to
+/// the system whenever more is free than twice the largest block that was ever mapped and freed (at most 32 MiB counts).
+/// Taking it again page by page costs as much as a walk.
+fn keep_memory(bytes: usize) {
+    const MOST: usize = 31 << 20;
+    static KEPT: AtomicUsize = AtomicUsize::new(1 << 20);
+    let bytes = bytes.min(MOST);
+    if KEPT.fetch_max(bytes, Ordering::Relaxed) < bytes {
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(bytes)));
+    }
+}
+
 struct Walker<'a> {
     plan: &'a Plan,
+    data: &'a [u8],
     columns: Columns,
 }
 
 impl Walker<'_> {
-    fn value(&mut self, root: &Walk, data: &[u8], start: i64, end: i64, row: usize) -> Read<()> {
+    fn value(&mut self, root: &Walk, start: i64, end: i64, row: usize) -> Read<()> {
         let start = usize::try_from(start).map_err(|_| Refused)?;
-        let data = usize::try_from(end).ok().and_then(|end| data.get(..end)).ok_or(Refused)?;
+        let data = usize::try_from(end).ok().and_then(|end| self.data.get(..end)).ok_or(Refused)?;
         if start > data.len() {
             return Err(Refused);
         }
@@ -71,18 +87,20 @@ impl Walker<'_> {
 
     #[inline(always)]
     fn step(&mut self, step: &Step, cursor: &mut Cursor<'_>, row: usize) -> Read<()> {
-        match step {
-            Step::Run { size, fields } => {
-                let raw = cursor.take(*size)?;
-                for field in fields {
-                    self.columns.numbers[field.column].put(row, raw.get(field.offset..).unwrap_or_default());
+        match *step {
+            Step::Run { size, column } => {
+                let at = cursor.position();
+                cursor.take(size)?;
+                if let Some(column) = column {
+                    self.columns.runs[column].put(self.data, row, at);
                 }
             }
-            &Step::Blob { string, compact, nullable, column } => match cursor.length(compact, string)? {
+            Step::Blob { string, compact, nullable, column } => match cursor.length(compact, string)? {
                 Some(size) if !string || size <= MAX_STRING => {
-                    let octets = cursor.take(size)?;
+                    let rest = cursor.rest();
+                    cursor.take(size)?;
                     if let Some(column) = column {
-                        self.columns.blobs[column].put(row, octets);
+                        self.columns.blobs[column].put(row, rest, size);
                     }
                 }
                 None if nullable => {
@@ -92,7 +110,7 @@ impl Walker<'_> {
                 }
                 _ => return Err(Refused),
             },
-            &Step::Numbers { size, compact, nullable, column } => match cursor.length(compact, false)? {
+            Step::Numbers { size, compact, nullable, column } => match cursor.length(compact, false)? {
                 Some(count) => {
                     let raw = cursor.take(count.checked_mul(size).ok_or(Refused)?)?;
                     if let Some(column) = column {
@@ -106,7 +124,7 @@ impl Walker<'_> {
                 }
                 None => return Err(Refused),
             },
-            &Step::List { size, compact, nullable, column, walk } => match cursor.length(compact, false)? {
+            Step::List { size, compact, nullable, column, walk } => match cursor.length(compact, false)? {
                 Some(count) if count.saturating_mul(size) <= cursor.left() => {
                     let mut inside = *cursor;
                     self.list(count, column, walk, &mut inside, row)?;
@@ -119,7 +137,7 @@ impl Walker<'_> {
                 }
                 _ => return Err(Refused),
             },
-            &Step::Nested { compact, nullable, column, walk } => {
+            Step::Nested { compact, nullable, column, walk } => {
                 if nullable {
                     let there = if compact { cursor.uvarint()? > 0 } else { cursor.byte()? < 128 };
                     if let Some(column) = column {
@@ -194,9 +212,9 @@ impl Walker<'_> {
     /// Forgets what was put for the elements of a space from `row` on.
     fn back(&mut self, space: usize, row: usize) {
         let plan = self.plan;
-        let Space { numbers, blobs, arrays, lists, marks, unknown } = &plan.spaces[space];
+        let Space { runs, blobs, arrays, lists, marks, unknown } = &plan.spaces[space];
         let columns = &mut self.columns;
-        numbers.iter().for_each(|&column| columns.numbers[column].truncate(row));
+        runs.iter().for_each(|&column| columns.runs[column].back(row));
         blobs.iter().for_each(|&column| columns.blobs[column].back(row));
         arrays.iter().for_each(|&column| columns.arrays[column].back(row));
         marks.iter().for_each(|&column| columns.marks[column].back(row));
@@ -213,15 +231,15 @@ impl Walker<'_> {
 impl Columns {
     /// Room for the elements of a space.
     fn reserve(&mut self, space: &Space, count: usize) {
-        space.numbers.iter().for_each(|&column| self.numbers[column].reserve(count));
+        space.runs.iter().for_each(|&column| self.runs[column].reserve(count));
         space.blobs.iter().for_each(|&column| self.blobs[column].ends.reserve(count));
         space.arrays.iter().for_each(|&column| self.arrays[column].ends.reserve(count));
         space.lists.iter().for_each(|&(column, _)| self.lists[column].reserve(count));
     }
 
     /// An entry for every element of a space.
-    fn fill(&mut self, space: &Space, count: usize) {
-        space.numbers.iter().for_each(|&column| self.numbers[column].fill(count));
+    fn fill(&mut self, space: &Space, data: &[u8], count: usize) {
+        space.runs.iter().for_each(|&column| self.runs[column].fill(data, count));
         space.blobs.iter().for_each(|&column| self.blobs[column].fill(count));
         space.arrays.iter().for_each(|&column| self.arrays[column].ends.fill(count));
         space.lists.iter().for_each(|&(column, _)| self.lists[column].fill(count));
