@@ -23,6 +23,7 @@ from kafkawire.messages import (
     ProduceRequest,
     TransactionLogValue,
 )
+from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.wire.columns import decode_structs
 from kafkawire.wire.message import Message
@@ -198,3 +199,37 @@ def test_a_layout_that_only_the_interpreter_may_execute(tmp_path: Any) -> None:
     rows = check(cls, [data, too_many, None], 0)
     assert rows[0] is not None
     assert rows[1] is None
+
+
+def producers(count: int, start: int = 0) -> DescribeProducersResponse:
+    states = tuple(ProducerState(producer_id=start + i, last_timestamp=-i) for i in range(count))
+    partition = PartitionResponse(partition_index=count, active_producers=states)
+    return DescribeProducersResponse(topics=(TopicResponse(name="t" * 40, partitions=(partition,)),))
+
+
+def test_a_bad_value_with_more_elements_than_a_block() -> None:
+    # The native engine has taken the first of them into its columns when it finds the end missing.
+    good, other = producers(2500).encode(0), producers(1500, 7).encode(0)
+    rows = check(DescribeProducersResponse, [good, good[:-1], other, good[:-1], good + b"\0", good], 0)
+    assert [row is not None for row in rows] == [True, False, True, False, False, True]
+
+
+@pytest.mark.parametrize("every", [2, 1000, 1024, 1025])
+def test_bad_values_and_fields_that_are_absent_around_blocks(every: int) -> None:
+    values = [TransactionLogValue(producer_id=i, next_producer_id=i if i % every == 0 else -1) for i in range(2100)]
+    data: list[bytes | None] = [value.encode(1) for value in values]
+    for number in range(every - 1, len(data), every):
+        data[number] = (data[number] or b"")[:-1]
+    rows = check(TransactionLogValue, data, 1)
+    assert sum(row is None for row in rows) == len(data) // every
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 33, 34, 500])
+def test_strings_around_the_size_that_is_copied_at_once(size: int) -> None:
+    # With as many bytes behind them as the copy takes, and with fewer.
+    parts = tuple(PartitionsSchema("é" * (size // 2) + "x" * (size % 2), ()) for _ in range(3))
+    flexible = TransactionLogValue(transaction_partitions=parts).encode(1)
+    rows = check(TransactionLogValue, [flexible, flexible[:-18], flexible], 1)
+    assert [row is None for row in rows] == [False, True, False]
+    request = ApiVersionsRequest(client_software_name="n" * size, client_software_version="v" * size).encode(3)
+    check(ApiVersionsRequest, [request, request[:-2], request], 3)
