@@ -1,6 +1,8 @@
 -- The protocol, its fields and expert infos. The runtime from here on is written by hand.
 
 local kafkawire = Proto("kafkawire", "Apache Kafka")
+kafkawire.prefs.bodies = Pref.bool("Show the bodies of messages", true,
+  "Without them a capture is read faster; headers, latencies and errors stay.")
 local byte, floor = string.byte, math.floor
 
 local MAX_TAGS, MAX_STRING = 10000, 32767

@@ -75,13 +75,35 @@ local message_fields = setmetatable({}, {__index = function(cache, message)
   return found
 end})
 
--- Whether somebody looks at a field of the message: then it is worth a tree.
+-- What somebody looks at, in the pass over the packets at hand: by message, and by field of frames. Newer Wiresharks tell;
+-- where the tree is visible, it is everything.
+local wanted = {}
+
+local function forget_wanted()
+  wanted = {}
+end
+
 local function is_wanted(message, tree)
   if tree.visible then return true end
-  for _, field in ipairs(message_fields[message]) do
-    if tree:referenced(field) then return true end
+  local known = wanted[message]
+  if known == nil then
+    known = false
+    for _, field in ipairs(message_fields[message]) do
+      if tree:referenced(field) then known = true end
+    end
+    wanted[message] = known
   end
-  return false
+  return known
+end
+
+-- Adds a field of the frame that was found out, not read.
+local function add_found(tree, field, found)
+  local known = wanted[field]
+  if known == nil then
+    known = tree:referenced(field) -- of a visible tree always
+    wanted[field] = known
+  end
+  if known then tree:add(field, found):set_generated() end
 end
 
 local function problem_in(r, tree, problem)
@@ -94,10 +116,13 @@ end
 
 -- A message and the tree of it; its position behind, or nil where it cannot be read.
 local function show_body(r, message, version, position, tree)
-  local wanted = is_wanted(message, tree) and affords(20)
-  local node = tree:add(own.message, span(r, position, r.n - position), message.name)
-  node:set_text(("%s v%d"):format(message.name, version))
-  local after, problem = try(read_message, r, message, version, position, r.n, wanted and node or nil)
+  local node = tree
+  local shows = kafkawire.prefs.bodies and is_wanted(message, tree) and affords(20)
+  if shows or tree:referenced(own.message) then
+    node = tree:add(own.message, span(r, position, r.n - position), message.name)
+    node:set_text(("%s v%d"):format(message.name, version))
+  end
+  local after, problem = try(read_message, r, message, version, position, r.n, shows and node or nil)
   if not problem and after ~= r.n then
     problem = {position = after, text = ("%d bytes behind the message"):format(r.n - after)}
   end
@@ -105,14 +130,14 @@ local function show_body(r, message, version, position, tree)
 end
 
 local function show_head(api_key, version, tree)
-  tree:add(own.api, api_name(api_key)):set_generated()
-  tree:add(own.version, version):set_generated()
+  add_found(tree, own.api, api_name(api_key))
+  add_found(tree, own.version, version)
 end
 
 local function read_header(name, r, version, position, tree)
   local message = by_name[name]
   if not message then fail(r, position, "no schema of " .. name) end
-  return (read_message(r, message, version, position, r.n, tree))
+  return (read_message(r, message, version, position, r.n, is_wanted(message, tree) and tree or nil))
 end
 
 -- Requests and responses ------------------------------------------------------------------------------------------------
@@ -120,7 +145,7 @@ end
 -- A request. `pending` is what is known of it: api key, version, and the response once it was seen.
 local function show_request(r, pending, tree)
   local message = requests[pending.api_key]
-  if pending.answer then tree:add(own.response_in, pending.answer):set_generated() end
+  if pending.answer then add_found(tree, own.response_in, pending.answer) end
   show_head(pending.api_key, pending.version, tree)
   if not message then
     tree:add_proto_expert_info(expert.unknown, "no request is known with api key " .. pending.api_key)
@@ -151,9 +176,9 @@ local function show_response(r, pending, time, tree)
     return
   end
   local message = responses[pending.api_key]
-  tree:add(own.request_in, pending.frame):set_generated()
+  add_found(tree, own.request_in, pending.frame)
   local latency = math.max(0, time - pending.time)
-  tree:add(own.latency, NSTime.new(floor(latency), floor((latency - floor(latency)) * 1e9 + 0.5))):set_generated()
+  add_found(tree, own.latency, NSTime.new(floor(latency), floor((latency - floor(latency)) * 1e9 + 0.5)))
   if not message then
     show_head(pending.api_key, pending.version, tree)
     tree:add_proto_expert_info(expert.unknown, "no response is known with api key " .. pending.api_key)
@@ -170,6 +195,6 @@ local function show_response(r, pending, time, tree)
   show_body(r, message, version, after, tree)
   for _, name in ipairs(r.errors) do
     if not affords(1) then break end
-    tree:add(own.errors, name):set_generated()
+    add_found(tree, own.errors, name)
   end
 end

@@ -49,7 +49,7 @@ end
 -- Shows the frame at `at`, of `size` bytes behind its own size, of which `there` are captured.
 local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tree)
   local first = there >= 4 and uint32(s, at + 4) or 0
-  local key = ("%d %d %d %d %s"):format(pinfo.number, at, size, first, tostring(is_request))
+  local key = pinfo.number .. (is_request and ">" or "<") .. at .. " " .. size .. " " .. first
   local known = stream.frames[key]
   if not known then
     known = (is_request and learn_request or learn_response)(stream, s, at, pinfo)
@@ -59,7 +59,7 @@ local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tr
   local r = {s = s:sub(at + 1, at + 4 + there), view = view, n = 4 + there, cut = there < size, errors = {}}
   local about = is_request and known or known.request
   local node = tree:add(kafkawire, view)
-  node:add(own.size, view(0, 4))
+  if tree:referenced(own.size) then node:add(own.size, view(0, 4)) end
   local title
   if known.token then
     title = "SASL token"
@@ -100,16 +100,18 @@ end
 local function dissect(tvb, pinfo, tree, stream, is_request)
   local s, n, at = tvb:raw(), tvb:len(), 0
   local whole = tvb:reported_len() == n
+  local number, visited = pinfo.number, pinfo.visited
   local titles = {}
   while at < n do
     local left = n - at
     local size = left >= 4 and int32(s, at) or nil
-    local key, begins = ("%d %d %d %s"):format(pinfo.number, at, left, tostring(is_request)), nil
-    if pinfo.visited then
-      begins = size and not stream.lost[key] or nil
-      if stream.lost[key] then begins = false end
-    else
+    local begins
+    if not visited then
       begins = begins_frame(stream, s, at, is_request)
+    elseif stream.lost[number .. (is_request and ">" or "<") .. at .. " " .. left] then
+      begins = false
+    else
+      begins = size and true
     end
     if begins ~= false and (begins == nil or size > left - 4) and whole and pinfo.can_desegment > 0 then
       pinfo.desegment_offset = at
@@ -119,7 +121,7 @@ local function dissect(tvb, pinfo, tree, stream, is_request)
     end
     if not begins then
       if at == 0 and not stream.server then return 0 end
-      stream.lost[key] = true
+      stream.lost[number .. (is_request and ">" or "<") .. at .. " " .. left] = true
       local node = tree:add(kafkawire, tvb(at, left))
       node:add_proto_expert_info(expert.lost, ("%d bytes of no frame whose beginning is known"):format(left))
       titles[#titles + 1] = "not the beginning of a frame"
@@ -137,11 +139,14 @@ local function dissect(tvb, pinfo, tree, stream, is_request)
   return n
 end
 
-local last_packet
+local last_packet = 0
 
+-- A new packet may spend anew; one that is not behind the last begins a pass in which other fields may be asked for.
 local function begin_packet(pinfo)
-  if last_packet ~= pinfo.number or pinfo.visited then spent = 0 end
-  last_packet = pinfo.number
+  local number = pinfo.number
+  if number <= last_packet then forget_wanted() end
+  if number ~= last_packet or pinfo.visited then spent = 0 end
+  last_packet = number
 end
 
 -- On a port that is Kafka's, or that somebody says is.
