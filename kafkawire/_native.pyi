@@ -12,6 +12,7 @@ from kafkawire.wire.message import Struct
 from kafkawire.wire.values import Input
 
 __version__: str
+INTERFACE: bytes  # this file, as it was when the engine was built
 
 @final
 class Codec:

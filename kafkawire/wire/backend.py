@@ -1,8 +1,9 @@
 """Which engine runs the layouts: `native` where it is installed, else `python`.
 
 `KAFKAWIRE_BACKEND=python|native` chooses; asking for an engine that is not there is an error, never a silent fallback.
-An engine that is installed and cannot be loaded (built for another Python, a missing library) is an error when it was
-asked for and a `RuntimeWarning` otherwise: the package works without it, but nobody should wonder why it is slow.
+An engine that is installed and cannot be loaded (built for another Python or from other sources, a missing library) is
+an error when it was asked for and a `RuntimeWarning` otherwise: the package works without it, but nobody should wonder
+why it is slow.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def load(wanted: str | None) -> ModuleType | None:
     if wanted == "python":
         return None
     try:
-        import kafkawire._native as module
+        return _engine()
     except ImportError as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == "kafkawire._native"
         reason = "is not installed" if absent else f"cannot be loaded: {error}"
@@ -30,6 +31,20 @@ def load(wanted: str | None) -> ModuleType | None:
         if not absent:
             warnings.warn(f"the native engine of kafkawire {reason}; pure Python runs", RuntimeWarning, stacklevel=2)
         return None
+
+
+def _engine() -> ModuleType:
+    """The engine that is installed. ImportError where it was built before the stub beside the package was changed, which
+    happens in a checkout (a wheel has no stub)."""
+    import kafkawire._native as module
+
+    try:
+        with open(os.path.join(os.path.dirname(__file__), "..", "_native.pyi"), "rb") as file:
+            stub = file.read()
+    except OSError:
+        return module
+    if getattr(module, "INTERFACE", None) != stub:
+        raise ImportError("it was built from other sources than these; `pip install -e .` builds it again")
     return module
 
 

@@ -14,10 +14,16 @@ mod records;
 mod rows;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// What this engine offers, as Python's side is typed: `kafkawire.wire.backend` compares it with the stub that lies
+/// beside the package, so that an engine built before the stub was changed is noticed.
+const INTERFACE: &[u8] = include_bytes!("../../kafkawire/_native.pyi");
 
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("INTERFACE", PyBytes::new(module.py(), INTERFACE))?;
     module.add_class::<codec::Codec>()?;
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<json::MessageText>()?;

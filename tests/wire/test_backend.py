@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,11 @@ class Broken:
         if name == "kafkawire._native":
             raise ImportError("undefined symbol: PyNothing")
 sys.meta_path.insert(0, Broken())
+"""
+#: An engine that was built from sources with another interface, or from ones that had no such constant yet.
+STALE = """
+import sys, types
+sys.modules["kafkawire._native"] = types.ModuleType("kafkawire._native")
 """
 INSTALLED = find_spec("kafkawire._native") is not None
 USES = ["kafkawire.backend", "kafkawire.messages.EndTxnMarker.decode(bytes(4), 0)"]
@@ -58,6 +64,26 @@ def test_an_engine_that_cannot_be_loaded_says_so(use: str) -> None:
     assert done.stdout in ("python\n", "EndTxnMarker()\n")
     assert "RuntimeWarning: the native engine of kafkawire cannot be loaded: undefined symbol" in done.stderr
     assert python(f"{BROKEN}import kafkawire; print({use})", "python").stderr == ""
+
+
+@pytest.mark.parametrize("interface", ["", "sys.modules['kafkawire._native'].INTERFACE = b'class Codec: ...'\n"])
+def test_an_engine_of_other_sources_says_so(interface: str) -> None:
+    before, use = STALE + interface, USES[1]
+    done = python(f"{before}import kafkawire; print({use})", "native")
+    assert (done.returncode, done.stdout) == (1, "")
+    sentence = "cannot be loaded: it was built from other sources than these; `pip install -e .` builds it again"
+    assert f"BackendError: KAFKAWIRE_BACKEND=native, but the native engine {sentence}\n" in done.stderr
+    done = python(f"{before}import kafkawire; kafkawire.backend; print({use})", None)
+    assert (done.returncode, done.stdout) == (0, "EndTxnMarker()\n")
+    assert f"RuntimeWarning: the native engine of kafkawire {sentence}; pure Python runs\n" in done.stderr
+
+
+@pytest.mark.skipif(backend.native is None, reason="the native engine does not run")
+def test_the_engine_tells_its_interface() -> None:
+    stub = Path(kafkawire.__file__).with_name("_native.pyi")
+    assert backend.native is not None
+    assert b"class Codec" in backend.native.INTERFACE
+    assert not stub.exists() or backend.native.INTERFACE == stub.read_bytes()
 
 
 @pytest.mark.parametrize("wanted", ["rust", "Python", "native,python"])
