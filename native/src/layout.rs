@@ -49,6 +49,12 @@ impl Kind {
         KINDS.get(usize::from(code & 15)).copied()
     }
 
+    #[inline]
+    pub fn is_integer(self) -> bool {
+        use Kind::*;
+        matches!(self, Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32)
+    }
+
     /// Bytes of a value, where they do not depend on it.
     pub fn fixed_size(self) -> Option<usize> {
         match self {

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -36,8 +37,9 @@ from kafkawire.messages import (
     TransactionLogValue,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
+from kafkawire.messages.fetch_response import FetchableTopicResponse, NodeEndpoint, PartitionData
 from kafkawire.wire.message import Message, Struct
-from kafkawire.wire.values import TaggedField
+from kafkawire.wire.values import MAX_STRING, TaggedField
 
 pytestmark = pytest.mark.skipif(not NATIVE, reason="the native engine is not installed")
 
@@ -256,6 +258,41 @@ def test_threads_share_an_engine() -> None:
     for thread in threads:
         thread.join()
     assert found == [True] * 4
+
+
+def test_output_of_every_length() -> None:
+    """Around the sizes at which the engine's room for output is used up and made anew."""
+    for length in (*range(1100), *range(2000, 2100), *range(4050, 4150), MAX_STRING):
+        value = DescribeProducersResponse(topics=(TopicResponse(name="x" * length),))
+        assert native(DescribeProducersResponse).encode(value, 0) == value.codec.interpret_encode(value, 0)
+
+
+@pytest.mark.parametrize("endpoints", [1, 2, 10, 11, 12, 13, 1488, 1489, 1490, 1491, 200_000])
+def test_tagged_fields_of_every_size(endpoints: int) -> None:
+    """The size of a tagged field stands before it, in one byte and more."""
+    nodes = tuple(NodeEndpoint(i) for i in range(endpoints))
+    value = FetchResponse(node_endpoints=nodes, unknown_tagged_fields=(TaggedField(9, b"later"),))
+    data = native(FetchResponse).encode(value, 17)
+    assert data is not None
+    if endpoints < 2000:
+        assert data == value.codec.interpret_encode(value, 17)
+    assert FetchResponse.decode(data, 17) == value
+
+
+def test_records_are_copied_once() -> None:
+    """Room for all of them is made at once, and becomes the result."""
+    partitions = tuple(PartitionData(partition_index=i, records=bytes(100_000)) for i in range(10))
+    value = FetchResponse(responses=(FetchableTopicResponse(partitions=partitions),))
+    engine = native(FetchResponse)
+    assert engine.encode(value, 17) is not None
+    tracemalloc.start()
+    try:
+        data = engine.encode(value, 17)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert data is not None
+    assert len(data) < peak < len(data) + 4096
 
 
 # Values of other types ----------------------------------------------------------------------------------------------

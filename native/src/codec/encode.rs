@@ -5,7 +5,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 
 use super::decode::{MAX_STRING, MAX_TAGS};
-use super::objects::{self, Class, Object, Stop};
+use super::objects::{self, Class, Fields, Made, Object, Output, Small, Stop};
 use super::Program;
 use crate::layout::{Kind, Layout, Op};
 
@@ -17,71 +17,115 @@ const MAX_INT: usize = i32::MAX as usize;
 pub struct Encoder<'a, 'py> {
     py: Python<'py>,
     program: &'a Program,
-    out: Vec<u8>,
+    out: Output<'a, 'py>,
 }
 
 impl<'a, 'py> Encoder<'a, 'py> {
-    pub fn new(py: Python<'py>, program: &'a Program, capacity: usize) -> Self {
-        Encoder { py, program, out: Vec::with_capacity(capacity) }
+    pub fn new(py: Python<'py>, program: &'a Program, small: &'a mut Small) -> Self {
+        Encoder { py, program, out: Output::new(py, small) }
     }
 
     pub fn written(&self) -> &[u8] {
-        &self.out
+        self.out.written()
+    }
+
+    pub fn finish(self) -> Made<'py> {
+        self.out.finish()
+    }
+
+    /// Makes room for the octets of a struct, which may be most of it: so they are copied once.
+    pub fn reserve(&mut self, index: usize, value: &Object<'py>) -> Written {
+        match self.octets_of(index, value) {
+            0 => Ok(()),
+            size => self.out.reserve(size.saturating_add(size_of::<Small>())),
+        }
+    }
+
+    /// How many bytes the octets of a struct are, as far as they are seen easily.
+    fn octets_of(&self, index: usize, value: &Object<'py>) -> usize {
+        let layout = &self.program.layouts[index];
+        let Some(fields) = self.program.classes[layout.class].fields(value) else { return 0 };
+        let mut sum = 0_usize;
+        for op in &self.program.plans[index].octets {
+            let Some(value) = fields.get(op.slot) else { continue };
+            sum = sum.saturating_add(match (op.kind, value.cast::<PyTuple>()) {
+                (Kind::Struct, Ok(values)) => {
+                    values.iter_borrowed().fold(0, |sum, value| sum.saturating_add(self.octets_of(op.arg, &value)))
+                }
+                (Kind::Struct, Err(_)) => self.octets_of(op.arg, &value),
+                _ => value.cast::<PyBytes>().map_or(0, |data| data.as_bytes().len()),
+            });
+        }
+        sum
     }
 
     pub fn structure(&mut self, index: usize, value: &Object<'py>) -> Written {
         let layout = &self.program.layouts[index];
         let class = &self.program.classes[layout.class];
-        if !objects::is_exactly(value, class) {
-            return Err(Stop);
-        }
+        let fields = class.fields(value).ok_or(Stop)?;
         for slot in &layout.absent {
-            if !self.is_default(class, *slot, &field(class, value, *slot)?)? {
+            if !self.is_default(class, fields, *slot)? {
                 return Err(Stop);
             }
         }
         for op in &layout.ops {
-            self.value(op, &field(class, value, op.slot)?)?;
+            self.field(op, fields)?;
         }
-        let unknown = field(class, value, class.slots() - 1)?;
         if layout.flexible {
-            self.tagged(layout, class, value, &unknown)
-        } else if unknown.cast::<PyTuple>().is_ok_and(|unknown| unknown.is_empty()) {
+            self.tagged(layout, class, fields)
+        } else if fields.holds_default(class.slots() - 1) {
             Ok(())
         } else {
-            Err(Stop)
+            let unknown = field(fields, class.slots() - 1)?;
+            unknown.cast::<PyTuple>().ok().filter(|unknown| unknown.is_empty()).map(drop).ok_or(Stop)
         }
+    }
+
+    /// A field that is no tagged one.
+    #[inline]
+    fn field(&mut self, op: &Op, fields: Fields<'_, 'py>) -> Written {
+        if !op.array && op.kind.is_integer() {
+            if let Some(number) = fields.integer(op.slot) {
+                return self.number(op.kind, number);
+            }
+        }
+        self.value(op, &field(fields, op.slot)?)
     }
 
     /// Whether a field holds its default.
-    fn is_default(&self, class: &Class, slot: usize, value: &Object<'py>) -> Result<bool, Stop> {
-        let default = class.defaults[slot].bind(self.py);
-        if value.is(default) {
+    #[inline]
+    fn is_default(&self, class: &Class, fields: Fields<'_, 'py>, slot: usize) -> Result<bool, Stop> {
+        if fields.holds_default(slot) {
             return Ok(true);
         }
-        value.ne(default).map(|differs| !differs).map_err(|error| objects::refuse_or_raise(self.py, error))
+        let differs = field(fields, slot)?.ne(class.defaults[slot].bind(self.py));
+        differs.map(|differs| !differs).map_err(|error| objects::refuse_or_raise(self.py, error))
     }
 
-    fn tagged(&mut self, layout: &Layout, class: &Class, value: &Object<'py>, unknown: &Object<'py>) -> Written {
-        let unknown = items(unknown)?;
-        if layout.tags.is_empty() && unknown.is_empty() {
-            self.out.push(0);
-            return Ok(());
+    #[inline]
+    fn tagged(&mut self, layout: &Layout, class: &Class, fields: Fields<'_, 'py>) -> Written {
+        if layout.tags.is_empty() && fields.holds_default(class.slots() - 1) {
+            return self.out.push(0);
         }
+        self.some_tagged(layout, class, fields)
+    }
+
+    fn some_tagged(&mut self, layout: &Layout, class: &Class, fields: Fields<'_, 'py>) -> Written {
+        let unknown = field(fields, class.slots() - 1)?;
+        let unknown = items(&unknown)?;
         let mut known = Vec::with_capacity(layout.tags.len());
         for (tag, op) in &layout.tags {
-            let field = field(class, value, op.slot)?;
-            if !self.is_default(class, op.slot, &field)? {
-                known.push((*tag, op, field));
+            if !self.is_default(class, fields, op.slot)? {
+                known.push((*tag, op, field(fields, op.slot)?));
             }
         }
         let count = known.len() + unknown.len();
         if count > MAX_TAGS {
             return Err(Stop);
         }
-        self.uvarint(count);
+        self.uvarint(count)?;
         for (tag, op, field) in &known {
-            self.uvarint(*tag as usize);
+            self.uvarint(*tag as usize)?;
             self.sized(|encoder| encoder.value(op, field))?;
         }
         // The tags of a schema count from 0 without gaps, so the unknown ones come behind them.
@@ -94,11 +138,8 @@ impl<'a, 'py> Encoder<'a, 'py> {
 
     /// Writes an unknown tagged field behind the tag `last`, and returns its own.
     fn unknown(&mut self, layout: &Layout, value: &Object<'py>, last: i64) -> Result<i64, Stop> {
-        let class = &self.program.shared.tagged_field;
-        if !objects::is_exactly(value, class) {
-            return Err(Stop);
-        }
-        let tag = field(class, value, 0)?;
+        let fields = self.program.shared.tagged_field.fields(value).ok_or(Stop)?;
+        let tag = field(fields, 0)?;
         let tag = tag.cast::<PyInt>().map_err(|_| Stop)?;
         let tag: i64 = tag.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?;
         let known = layout.tags.iter().any(|(known, _)| i64::from(*known) == tag);
@@ -106,43 +147,42 @@ impl<'a, 'py> Encoder<'a, 'py> {
         if tag <= last || tag >= MAX_INT as i64 || known || foreign {
             return Err(Stop);
         }
-        self.uvarint(tag as usize);
-        let data = field(class, value, 1)?;
-        self.octets(&data, |encoder, length| {
-            encoder.uvarint(length);
-            Ok(())
-        })?;
+        self.uvarint(tag as usize)?;
+        self.octets(&field(fields, 1)?, |encoder, length| encoder.uvarint(length))?;
         Ok(tag)
     }
 
     /// Writes the size of what `write` writes before it: one byte is kept for it, which is enough below 128.
     fn sized(&mut self, write: impl FnOnce(&mut Self) -> Written) -> Written {
-        let at = self.out.len();
-        self.out.push(0);
+        let at = self.written().len();
+        self.out.push(0)?;
         write(self)?;
-        let size = self.out.len() - at - 1;
+        let size = self.written().len() - at - 1;
         if size < 128 {
-            self.out[at] = size as u8;
+            self.out.written_mut()[at] = size as u8;
             return Ok(());
         }
         if size > MAX_INT {
             return Err(Stop);
         }
-        let end = self.out.len();
-        self.uvarint(size);
-        let width = self.out.len() - end;
-        self.out[at..].rotate_right(width);
-        self.out.remove(at + width);
+        let end = self.written().len();
+        self.uvarint(size)?;
+        let width = self.written().len() - end;
+        let sized = &mut self.out.written_mut()[at..];
+        sized.rotate_right(width);
+        // The byte that was kept lies behind the size now.
+        sized.copy_within(width + 1.., width);
+        self.out.cut(1);
         Ok(())
     }
 
     #[inline]
-    fn uvarint(&mut self, mut number: usize) {
+    fn uvarint(&mut self, mut number: usize) -> Written {
         while number > 127 {
-            self.out.push((number & 127 | 128) as u8);
+            self.out.push((number & 127 | 128) as u8)?;
             number >>= 7;
         }
-        self.out.push(number as u8);
+        self.out.push(number as u8)
     }
 
     fn length(&mut self, op: &Op, length: usize) -> Written {
@@ -150,11 +190,10 @@ impl<'a, 'py> Encoder<'a, 'py> {
             if length >= MAX_INT {
                 return Err(Stop);
             }
-            self.uvarint(length + 1);
+            self.uvarint(length + 1)
         } else {
-            self.out.extend(i32::try_from(length).map_err(|_| Stop)?.to_be_bytes());
+            self.out.put(i32::try_from(length).map_err(|_| Stop)?.to_be_bytes())
         }
-        Ok(())
     }
 
     #[inline]
@@ -175,10 +214,9 @@ impl<'a, 'py> Encoder<'a, 'py> {
         match op.kind {
             _ if op.compact => self.out.push(0),
             Kind::Struct if !op.array => self.out.push(255),
-            Kind::String if !op.array => self.out.extend([255; 2]),
-            _ => self.out.extend([255; 4]),
+            Kind::String if !op.array => self.out.put([255; 2]),
+            _ => self.out.put([255; 4]),
         }
-        Ok(())
     }
 
     fn array(&mut self, op: &Op, value: &Object<'py>) -> Written {
@@ -195,20 +233,19 @@ impl<'a, 'py> Encoder<'a, 'py> {
     #[inline]
     fn item(&mut self, op: &Op, value: &Object<'py>) -> Written {
         match op.kind {
-            Kind::Int8 => self.number::<i8, 1>(value, i8::to_be_bytes),
-            Kind::Int16 => self.number::<i16, 2>(value, i16::to_be_bytes),
-            Kind::Int32 => self.number::<i32, 4>(value, i32::to_be_bytes),
-            Kind::Int64 => self.number::<i64, 8>(value, i64::to_be_bytes),
-            Kind::Uint16 => self.number::<u16, 2>(value, u16::to_be_bytes),
-            Kind::Uint32 => self.number::<u32, 4>(value, u32::to_be_bytes),
+            kind if kind.is_integer() => {
+                // Whatever has `__index__`, as `operator.index` takes it.
+                let number = value.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?;
+                self.number(kind, number)
+            }
             Kind::Bool => self.flag(value),
             Kind::Float64 => self.float(value),
             Kind::Uuid => self.uuid(value),
             Kind::String => self.string(op, value),
             Kind::Bytes | Kind::Records => self.octets(value, |encoder, length| encoder.length(op, length)),
-            Kind::Struct => {
+            _ => {
                 if op.nullable {
-                    self.out.push(1);
+                    self.out.push(1)?;
                 }
                 self.structure(op.arg, value)
             }
@@ -216,11 +253,15 @@ impl<'a, 'py> Encoder<'a, 'py> {
     }
 
     #[inline]
-    fn number<T: TryFrom<i64>, const N: usize>(&mut self, value: &Object<'py>, bytes: fn(T) -> [u8; N]) -> Written {
-        // Whatever has `__index__`, as `operator.index` takes it.
-        let number: i64 = value.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?;
-        self.out.extend(bytes(T::try_from(number).map_err(|_| Stop)?));
-        Ok(())
+    fn number(&mut self, kind: Kind, number: i64) -> Written {
+        match kind {
+            Kind::Int8 => self.out.put(i8::try_from(number).map_err(|_| Stop)?.to_be_bytes()),
+            Kind::Int16 => self.out.put(i16::try_from(number).map_err(|_| Stop)?.to_be_bytes()),
+            Kind::Int32 => self.out.put(i32::try_from(number).map_err(|_| Stop)?.to_be_bytes()),
+            Kind::Uint16 => self.out.put(u16::try_from(number).map_err(|_| Stop)?.to_be_bytes()),
+            Kind::Uint32 => self.out.put(u32::try_from(number).map_err(|_| Stop)?.to_be_bytes()),
+            _ => self.out.put(number.to_be_bytes()),
+        }
     }
 
     fn flag(&mut self, value: &Object<'py>) -> Written {
@@ -236,8 +277,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
                 .and_then(|flag| flag.is_truthy())
                 .map_err(|error| objects::refuse_or_raise(self.py, error))?,
         };
-        self.out.push(u8::from(flag));
-        Ok(())
+        self.out.push(u8::from(flag))
     }
 
     fn float(&mut self, value: &Object<'py>) -> Written {
@@ -245,23 +285,21 @@ impl<'a, 'py> Encoder<'a, 'py> {
             Ok(number) => number.value(),
             Err(_) => value.extract().map_err(|error| objects::refuse_or_raise(self.py, error))?,
         };
-        self.out.extend(number.to_be_bytes());
-        Ok(())
+        self.out.put(number.to_be_bytes())
     }
 
     fn uuid(&mut self, value: &Object<'py>) -> Written {
         let class = &self.program.shared.uuid;
         let refuse = |error| objects::refuse_or_raise(self.py, error);
-        if objects::is_exactly(value, class) {
-            let number: u128 = field(class, value, 0)?.extract().map_err(refuse)?;
-            self.out.extend(number.to_be_bytes());
+        if let Some(fields) = class.fields(value) {
+            let number: u128 = field(fields, 0)?.extract().map_err(refuse)?;
+            self.out.put(number.to_be_bytes())
         } else if value.is_instance(class.class().bind(self.py)).map_err(refuse)? {
             let bytes: [u8; 16] = value.getattr("bytes").and_then(|bytes| bytes.extract()).map_err(refuse)?;
-            self.out.extend(bytes);
+            self.out.put(bytes)
         } else {
-            return Err(Stop);
+            Err(Stop)
         }
-        Ok(())
     }
 
     #[inline]
@@ -272,12 +310,11 @@ impl<'a, 'py> Encoder<'a, 'py> {
                 return Err(Stop);
             }
             if op.compact {
-                self.uvarint(text.len() + 1);
+                self.uvarint(text.len() + 1)?;
             } else {
-                self.out.extend((text.len() as u16).to_be_bytes());
+                self.out.put((text.len() as u16).to_be_bytes())?;
             }
-            self.out.extend_from_slice(text);
-            Ok(())
+            self.out.extend(text)
         })?
     }
 
@@ -309,15 +346,14 @@ impl<'a, 'py> Encoder<'a, 'py> {
 
     fn sized_octets(&mut self, data: &[u8], length: impl FnOnce(&mut Self, usize) -> Written) -> Written {
         length(self, data.len())?;
-        self.out.extend_from_slice(data);
-        Ok(())
+        self.out.extend(data)
     }
 }
 
 /// The value of a field; refused where it was never set.
 #[inline]
-fn field<'py>(class: &Class, value: &Object<'py>, slot: usize) -> Result<Object<'py>, Stop> {
-    class.get(value, slot).ok_or(Stop)
+fn field<'py>(fields: Fields<'_, 'py>, slot: usize) -> Result<Object<'py>, Stop> {
+    fields.get(slot).ok_or(Stop)
 }
 
 /// The elements of an array, which is a tuple or a list. A list is copied: code that runs while it is written may

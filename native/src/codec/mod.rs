@@ -12,15 +12,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMemoryView, PyTuple, PyType};
 
-use crate::layout::{layouts_of, Kind, Layout};
+use crate::layout::{layouts_of, Kind, Layout, Op};
 use decode::Decoder;
 use encode::Encoder;
-use objects::{Class, Input, Stop};
+use objects::{Class, Input, Small, Stop};
 
 /// Deepest nesting of structs (`kafkawire.wire.layout.MAX_DEPTH`).
 const MAX_DEPTH: usize = 32;
-/// Bytes kept for a message when it is written first.
-const CAPACITY: usize = 256;
 
 /// What a layout needs beyond itself to be executed.
 struct Plan {
@@ -28,6 +26,8 @@ struct Plan {
     unread: Vec<usize>,
     /// Bytes in memory (`kafkawire.wire.layout.struct_cost`).
     cost: i64,
+    /// The ops of bytes and records, and of structs that hold some.
+    octets: Vec<Op>,
 }
 
 /// The Python objects that all messages share.
@@ -126,19 +126,27 @@ fn struct_class(class: &Bound<'_, PyType>) -> PyResult<Class> {
 /// The plans of all layouts; none where structs are nested deeper than a message may have them, which bounds the stack.
 fn plans(layouts: &[Layout], slots: &[usize]) -> Option<Vec<Plan>> {
     let mut depths: Vec<usize> = Vec::with_capacity(layouts.len());
-    layouts
-        .iter()
-        .map(|layout| {
-            let nested = layout.ops.iter().chain(layout.tags.iter().map(|(_, op)| op));
-            let depth = nested.filter(|op| op.kind == Kind::Struct).map(|op| depths[op.arg]).max().unwrap_or(0) + 1;
-            depths.push(depth);
-            let slots = slots[layout.class];
-            let read: Vec<usize> = layout.ops.iter().map(|op| op.slot).collect();
-            let plan =
-                Plan { unread: (0..slots).filter(|slot| !read.contains(slot)).collect(), cost: cost(layout, slots) };
-            (depth <= MAX_DEPTH).then_some(plan)
-        })
-        .collect()
+    let mut plans: Vec<Plan> = Vec::with_capacity(layouts.len());
+    for layout in layouts {
+        let ops = || layout.ops.iter().chain(layout.tags.iter().map(|(_, op)| op));
+        let nested = ops().filter(|op| op.kind == Kind::Struct).map(|op| depths[op.arg]);
+        let depth = nested.max().unwrap_or(0) + 1;
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        depths.push(depth);
+        let slots = slots[layout.class];
+        let octets = ops().filter(|op| match op.kind {
+            Kind::Struct => !plans[op.arg].octets.is_empty(),
+            kind => !op.array && matches!(kind, Kind::Bytes | Kind::Records),
+        });
+        plans.push(Plan {
+            unread: (0..slots).filter(|slot| layout.ops.iter().all(|op| op.slot != *slot)).collect(),
+            cost: cost(layout, slots),
+            octets: octets.copied().collect(),
+        });
+    }
+    Some(plans)
 }
 
 /// As `kafkawire.wire.layout.struct_cost` counts it.
@@ -203,10 +211,11 @@ impl Codec {
             return Ok(None);
         }
         if strict.is_truthy()? {
-            // Canonical is what would be written, which is hardly ever longer than what was read.
+            // Canonical is what would be written.
             let read = &bytes[offset..end];
-            let mut encoder = Encoder::new(py, program, read.len());
-            if encoder.structure(root, &message).is_err() {
+            let mut small = Small::uninit();
+            let mut encoder = Encoder::new(py, program, &mut small);
+            if encoder.reserve(root, &message).and_then(|()| encoder.structure(root, &message)).is_err() {
                 return stopped(py);
             }
             if encoder.written() != read {
@@ -264,8 +273,10 @@ impl Codec {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let program = self.program(py)?;
         let Some(root) = program.root(version) else { return Ok(None) };
-        let mut encoder = Encoder::new(py, program, CAPACITY);
-        let written = encoder.structure(root, value).and_then(|()| objects::bytes(py, encoder.written()));
+        let mut small = Small::uninit();
+        let mut encoder = Encoder::new(py, program, &mut small);
+        let written = encoder.reserve(root, value).and_then(|()| encoder.structure(root, value));
+        let written = written.and_then(|()| encoder.finish());
         written.map_or_else(|Stop| stopped(py), |bytes| Ok(Some(bytes)))
     }
 

@@ -1,8 +1,12 @@
-//! Python objects, made and looked into: the only module with `unsafe` code, each use with its reason.
+//! Python objects, made and looked into: the only module with `unsafe` code, each use with its reason. `class` knows
+//! where structs keep their fields, `output` makes bytes.
 //!
 //! Objects are made through CPython's C API directly because PyO3's own makers panic where memory runs out; here that is
 //! an ordinary `MemoryError`. Structs are made without calling their class, by writing their slots.
 #![allow(unsafe_code)]
+
+mod class;
+mod output;
 
 use std::ffi::c_long;
 
@@ -11,9 +15,12 @@ use pyo3::exceptions::{
 };
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::cursor::Refused;
+
+pub use class::{Class, Fields, Instance};
+pub use output::{Output, Small};
 
 /// There is no result: a Python exception is set, or, where none is, bytes or values were refused.
 ///
@@ -146,12 +153,6 @@ pub fn elements<'py>(list: &Bound<'py, PyList>) -> Result<Bound<'py, PyTuple>, S
     tuple.cast_into::<PyTuple>().map_err(|_| Stop)
 }
 
-/// Whether it is exactly of that class.
-#[inline]
-pub fn is_exactly(value: &Object<'_>, class: &Class) -> bool {
-    value.get_type_ptr() == class.pointer()
-}
-
 /// The UTF-8 of a str; what "surrogateescape" made of other bytes becomes those bytes again.
 ///
 /// Never `PyUnicode_AsUTF8AndSize`: it would leave a copy of the UTF-8 with every str that is not ASCII.
@@ -241,165 +242,5 @@ impl Drop for Export<'_> {
         let _attached = self.py;
         // SAFETY: the view was filled by PyObject_GetBuffer and is released once.
         unsafe { ffi::PyBuffer_Release(&mut self.view) }
-    }
-}
-
-/// A class whose instances hold their fields in slots, and where each slot lies in an instance.
-pub struct Class {
-    class: Py<PyType>,
-    offsets: Vec<usize>,
-    /// What a field holds that was not read, slot by slot.
-    pub defaults: Vec<Py<PyAny>>,
-}
-
-impl Class {
-    /// Reads the offsets from the class's member descriptors. `TypeError` where its fields are not kept in slots, or
-    /// where making an instance needs more than filling them.
-    pub fn new(class: &Bound<'_, PyType>, names: &Bound<'_, PyTuple>, defaults: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let offsets = names
-            .iter()
-            .map(|name| offset(class, &class.getattr(name.cast::<PyString>()?)?))
-            .collect::<PyResult<Vec<_>>>()?;
-        if defaults.len() != offsets.len() || class.hasattr("__post_init__")? {
-            return Err(unknown(class));
-        }
-        Ok(Class { class: class.clone().unbind(), offsets, defaults: defaults.iter().map(Bound::unbind).collect() })
-    }
-
-    pub fn slots(&self) -> usize {
-        self.offsets.len()
-    }
-
-    pub fn class(&self) -> &Py<PyType> {
-        &self.class
-    }
-
-    #[inline]
-    fn pointer(&self) -> *mut ffi::PyTypeObject {
-        self.class.as_ptr().cast()
-    }
-
-    /// The value in a slot; None where it was never set. `value` must be an instance of exactly this class.
-    #[inline]
-    pub fn get<'py>(&self, value: &Object<'py>, slot: usize) -> Option<Object<'py>> {
-        let offset = self.offsets[slot];
-        assert!(is_exactly(value, self));
-        // SAFETY: the value is an instance of exactly this class, in which `offset` is where a slot lies: a reference or
-        // null. A reference of our own is taken, so the value may be replaced (msgspec.structs.force_setattr) while it
-        // is in use.
-        #[cfg(not(Py_GIL_DISABLED))]
-        unsafe {
-            let held = *value.as_ptr().cast::<u8>().add(offset).cast::<*mut ffi::PyObject>();
-            Bound::from_borrowed_ptr_or_opt(value.py(), held)
-        }
-        // Without a global lock another thread may replace the value between reading it and taking a reference, which
-        // PyMember_GetOne guards against.
-        #[cfg(Py_GIL_DISABLED)]
-        unsafe {
-            let mut member = ffi::PyMemberDef {
-                name: c"".as_ptr(),
-                type_code: ffi::Py_T_OBJECT_EX,
-                offset: offset as ffi::Py_ssize_t,
-                flags: 0,
-                doc: std::ptr::null(),
-            };
-            let held = ffi::PyMember_GetOne(value.as_ptr().cast(), &mut member);
-            if held.is_null() {
-                ffi::PyErr_Clear();
-            }
-            Bound::from_owned_ptr_or_opt(value.py(), held)
-        }
-    }
-}
-
-fn unknown(class: &Bound<'_, PyType>) -> PyErr {
-    PyTypeError::new_err(format!(
-        "the native engine does not know how {class} keeps its fields; KAFKAWIRE_BACKEND=python does without it"
-    ))
-}
-
-/// Where a slot lies in the instances of a class, from the descriptor that the class has for it.
-fn offset(class: &Bound<'_, PyType>, descriptor: &Object<'_>) -> PyResult<usize> {
-    const PLACE: usize = size_of::<*mut ffi::PyObject>();
-    // SAFETY: only addresses are compared, and fields read of structs that CPython documents: a descriptor of exactly
-    // this type is a PyMemberDescrObject, whose member lives as long as the class that it was made for.
-    let (kind, offset, made_for) = unsafe {
-        if ffi::Py_TYPE(descriptor.as_ptr()) != &raw mut ffi::PyMemberDescr_Type {
-            return Err(unknown(class));
-        }
-        let descriptor = descriptor.as_ptr().cast::<ffi::PyMemberDescrObject>();
-        let member = (*descriptor).d_member;
-        ((*member).type_code, (*member).offset, (*descriptor).d_common.d_type)
-    };
-    // SAFETY: both are types.
-    let (fits, size, alloc) = unsafe {
-        let class = class.as_type_ptr();
-        (ffi::PyType_IsSubtype(class, made_for) != 0, (*class).tp_basicsize, (*class).tp_alloc)
-    };
-    let offset = usize::try_from(offset).map_err(|_| unknown(class))?;
-    let inside = offset >= size_of::<ffi::PyObject>()
-        && offset % PLACE == 0
-        && usize::try_from(size).is_ok_and(|size| offset + PLACE <= size);
-    if kind == ffi::Py_T_OBJECT_EX && fits && inside && alloc.is_some() {
-        Ok(offset)
-    } else {
-        Err(unknown(class))
-    }
-}
-
-/// A new instance of a class, whose slots are being filled.
-pub struct Instance<'a, 'py> {
-    object: Object<'py>,
-    class: &'a Class,
-}
-
-impl<'a, 'py> Instance<'a, 'py> {
-    #[inline]
-    pub fn new(py: Python<'py>, class: &'a Class) -> Result<Self, Stop> {
-        let pointer = class.pointer();
-        // SAFETY: the type is alive and its allocator is there, which `offset` saw. It returns an instance in which all
-        // slots are null: what the class's own `__new__` begins with. That nothing but filling them is left to do is
-        // what `Class::new` asked of the class.
-        let object = made(py, unsafe { ((*pointer).tp_alloc.ok_or(Stop)?)(pointer, 0) })?;
-        Ok(Instance { object, class })
-    }
-
-    /// Where the slot lies in the new instance.
-    #[inline]
-    fn place(&self, slot: usize) -> *mut *mut ffi::PyObject {
-        let offset = self.class.offsets[slot];
-        // SAFETY: `offset` lies within an instance of the class, on the boundary of a pointer.
-        unsafe { self.object.as_ptr().cast::<u8>().add(offset).cast() }
-    }
-
-    /// Fills a slot.
-    #[inline]
-    pub fn set(&mut self, slot: usize, value: Object<'py>) {
-        let place = self.place(slot);
-        // SAFETY: nobody else has seen the instance. The slot is a reference or null; the reference goes over to it, and
-        // what it held before is released after that.
-        unsafe {
-            let before = place.replace(value.into_ptr());
-            if !before.is_null() {
-                ffi::Py_DECREF(before);
-            }
-        }
-    }
-
-    /// Fills a slot with its default where it is empty.
-    #[inline]
-    pub fn set_default(&mut self, slot: usize) {
-        let place = self.place(slot);
-        // SAFETY: as in `set`.
-        unsafe {
-            if (*place).is_null() {
-                *place = self.class.defaults[slot].clone_ref(self.object.py()).into_ptr();
-            }
-        }
-    }
-
-    #[inline]
-    pub fn finish(self) -> Object<'py> {
-        self.object
     }
 }
