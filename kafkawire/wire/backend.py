@@ -34,8 +34,8 @@ def load(wanted: str | None) -> ModuleType | None:
 
 
 def _engine() -> ModuleType:
-    """The engine that is installed. ImportError where it was built before the stub beside the package was changed, which
-    happens in a checkout (a wheel has no stub)."""
+    """The engine that is installed. ImportError where it was built before the stub beside the package was changed: in a
+    checkout, for a wheel has no stub."""
     import kafkawire._native as module
 
     try:

@@ -53,7 +53,8 @@ impl<'a, 'py> Decoder<'a, 'py> {
         }
         let mut fields = Instance::new(self.py, &self.program.classes[layout.class])?;
         for op in &layout.ops {
-            fields.set(op.slot, self.value(op)?);
+            let value = if op.kind.is_integer() && !op.array { self.number(op.kind) } else { self.value(op) };
+            fields.set(op.slot, value?);
         }
         if layout.flexible {
             let count = self.cursor.uvarint()?;
@@ -65,6 +66,23 @@ impl<'a, 'py> Decoder<'a, 'py> {
             fields.set_default(*slot);
         }
         Ok(fields.finish())
+    }
+
+    #[inline(always)]
+    fn number(&mut self, kind: Kind) -> Made<'py> {
+        let cursor = &mut self.cursor;
+        let number = match kind {
+            Kind::Int8 => i64::from(cursor.byte()? as i8),
+            Kind::Int16 => i64::from(i16::from_be_bytes(cursor.array()?)),
+            Kind::Int32 => i64::from(i32::from_be_bytes(cursor.array()?)),
+            Kind::Uint16 => i64::from(u16::from_be_bytes(cursor.array()?)),
+            Kind::Uint32 => i64::from(u32::from_be_bytes(cursor.array()?)),
+            _ => i64::from_be_bytes(cursor.array()?),
+        };
+        match self.program.shared.small_integer(number) {
+            Some(known) => Ok(known.bind(self.py).clone()),
+            None => objects::integer(self.py, number),
+        }
     }
 
     fn tagged(&mut self, index: usize, count: i32, fields: &mut Instance<'_, 'py>) -> Result<(), Stop> {
@@ -100,14 +118,6 @@ impl<'a, 'py> Decoder<'a, 'py> {
     }
 
     #[inline]
-    fn integer(&self, value: i64) -> Made<'py> {
-        match self.program.shared.small_integer(value) {
-            Some(known) => Ok(known.bind(self.py).clone()),
-            None => objects::integer(self.py, value),
-        }
-    }
-
-    #[inline]
     fn value(&mut self, op: &Op) -> Made<'py> {
         if op.array {
             self.array(op)
@@ -140,6 +150,9 @@ impl<'a, 'py> Decoder<'a, 'py> {
             return objects::tuple(py, count, || self.structure(op.arg));
         }
         self.budget -= whole;
+        if op.kind.is_integer() {
+            return objects::tuple(py, count, || self.number(op.kind));
+        }
         let item = op.item();
         objects::tuple(py, count, || self.item(&item))
     }
@@ -151,30 +164,6 @@ impl<'a, 'py> Decoder<'a, 'py> {
         let cursor = &mut self.cursor;
         match op.kind {
             Kind::Bool => Ok(PyBool::new(py, cursor.byte()? != 0).to_owned().into_any()),
-            Kind::Int8 => {
-                let number = i64::from(cursor.byte()? as i8);
-                self.integer(number)
-            }
-            Kind::Int16 => {
-                let number = i64::from(i16::from_be_bytes(cursor.array()?));
-                self.integer(number)
-            }
-            Kind::Int32 => {
-                let number = i64::from(i32::from_be_bytes(cursor.array()?));
-                self.integer(number)
-            }
-            Kind::Int64 => {
-                let number = i64::from_be_bytes(cursor.array()?);
-                self.integer(number)
-            }
-            Kind::Uint16 => {
-                let number = i64::from(u16::from_be_bytes(cursor.array()?));
-                self.integer(number)
-            }
-            Kind::Uint32 => {
-                let number = i64::from(u32::from_be_bytes(cursor.array()?));
-                self.integer(number)
-            }
             Kind::Float64 => objects::float(py, f64::from_be_bytes(cursor.array()?)),
             Kind::Uuid => self.uuid(),
             Kind::String => match cursor.length(op.compact, true)? {
@@ -192,6 +181,7 @@ impl<'a, 'py> Decoder<'a, 'py> {
                 }
                 self.structure(op.arg)
             }
+            kind => self.number(kind),
         }
     }
 

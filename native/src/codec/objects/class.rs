@@ -11,6 +11,8 @@ use super::{made, Object, Stop};
 pub struct Class {
     class: Py<PyType>,
     offsets: Vec<usize>,
+    /// Bytes of an instance, where making one needs no more than memory.
+    plain_size: Option<usize>,
     /// What a field holds that was not read, slot by slot.
     pub defaults: Vec<Py<PyAny>>,
 }
@@ -26,7 +28,8 @@ impl Class {
         if defaults.len() != offsets.len() || class.hasattr("__post_init__")? {
             return Err(unknown(class));
         }
-        Ok(Class { class: class.clone().unbind(), offsets, defaults: defaults.iter().map(Bound::unbind).collect() })
+        let defaults = defaults.iter().map(Bound::unbind).collect();
+        Ok(Class { class: class.clone().unbind(), offsets, plain_size: plain_size(class), defaults })
     }
 
     pub fn slots(&self) -> usize {
@@ -157,6 +160,19 @@ fn offset(class: &Bound<'_, PyType>, descriptor: &Object<'_>) -> PyResult<usize>
     }
 }
 
+/// Bytes of an instance of a class that has the allocator of all classes and is not looked into by the garbage collector.
+fn plain_size(class: &Bound<'_, PyType>) -> Option<usize> {
+    // SAFETY: both are types, which stay alive; only fields of them are read.
+    unsafe {
+        let class = class.as_type_ptr();
+        let usual = (*(&raw const ffi::PyBaseObject_Type)).tp_alloc?;
+        let plain = std::ptr::fn_addr_eq((*class).tp_alloc?, usual)
+            && (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0
+            && (*class).tp_itemsize == 0;
+        usize::try_from((*class).tp_basicsize).ok().filter(|_| plain)
+    }
+}
+
 /// A new instance of a class, whose slots are being filled.
 pub struct Instance<'a, 'py> {
     object: Object<'py>,
@@ -167,11 +183,22 @@ impl<'a, 'py> Instance<'a, 'py> {
     #[inline]
     pub fn new(py: Python<'py>, class: &'a Class) -> Result<Self, Stop> {
         let pointer = class.pointer();
-        // SAFETY: the type is alive and its allocator is there, which `offset` saw. It returns an instance in which all
-        // slots are null: what the class's own `__new__` begins with. That nothing but filling them is left to do is
-        // what `Class::new` asked of the class.
-        let object = made(py, unsafe { ((*pointer).tp_alloc.ok_or(Stop)?)(pointer, 0) })?;
-        Ok(Instance { object, class })
+        let object = match class.plain_size {
+            // SAFETY: the type is alive and its allocator is there, which `offset` saw. It returns an instance in which
+            // all slots are null: what the class's own `__new__` begins with. That nothing but filling them is left to do
+            // is what `Class::new` asked of the class.
+            None => unsafe { ((*pointer).tp_alloc.ok_or(Stop)?)(pointer, 0) },
+            // SAFETY: what the allocator of all classes does for one that is not looked into by the garbage collector:
+            // memory of the instance's size, empty behind the header that is filled.
+            Some(size) => unsafe {
+                let object: *mut ffi::PyObject = ffi::PyObject_New(pointer);
+                if !object.is_null() {
+                    object.add(1).cast::<u8>().write_bytes(0, size - size_of::<ffi::PyObject>());
+                }
+                object
+            },
+        };
+        Ok(Instance { object: made(py, object)?, class })
     }
 
     /// Where the slot lies in the new instance.
