@@ -48,9 +48,17 @@ class Generated:
         self.holds_bytes = holds_bytes
 
     def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any | None:
-        data = octets(data)
-        found = self.decode_from(data, version, offset, strict, copy)
-        return found[0] if found and found[1] == len(data) else None
+        decoder = self.decoders.get(version)
+        if type(data) is not bytes or strict or offset or not copy or decoder is None:
+            data = octets(data)
+            found = self.decode_from(data, version, offset, strict, copy)
+            return found[0] if found and found[1] == len(data) else None
+        # As `decode_from` and `_run` do it, without the calls: most messages are read here, and most are small.
+        try:
+            value, end = decoder(data, 0)
+        except read.FAILURES:
+            return None
+        return value if end == len(data) else None
 
     def decode_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int] | None:
         data = octets(data)
