@@ -165,7 +165,7 @@ fn plain_size(class: &Bound<'_, PyType>) -> Option<usize> {
     // SAFETY: both are types, which stay alive; only fields of them are read.
     unsafe {
         let class = class.as_type_ptr();
-        let usual = (*(&raw const ffi::PyBaseObject_Type)).tp_alloc?;
+        let usual = ffi::PyBaseObject_Type.tp_alloc?;
         let plain = std::ptr::fn_addr_eq((*class).tp_alloc?, usual)
             && (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0
             && (*class).tp_itemsize == 0;
