@@ -167,7 +167,7 @@ fn plain_size(class: &Bound<'_, PyType>) -> Option<usize> {
         let class = class.as_type_ptr();
         let usual = ffi::PyBaseObject_Type.tp_alloc?;
         let plain = std::ptr::fn_addr_eq((*class).tp_alloc?, usual)
-            && (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0
+            && ffi::PyType_HasFeature(class, ffi::Py_TPFLAGS_HAVE_GC) == 0
             && (*class).tp_itemsize == 0;
         usize::try_from((*class).tp_basicsize).ok().filter(|_| plain)
     }
