@@ -40,6 +40,30 @@ class MessageText:
         self, frame: bytes, version: int, text: bool, payloads: bool
     ) -> tuple[bytes | None, dict[int, int] | None] | None: ...
 
+_Moment = tuple[int, int]
+_Address = tuple[bytes, int]
+_Side = tuple[int, int, _Moment, bytes, bytes, list[tuple[int, _Moment]]]
+
+@final
+class Lanes:
+    """Connections of `kafkawire.capture` while they are in order."""
+
+    def __init__(self) -> None: ...
+    def adopt(
+        self, connection: Any, ends: tuple[_Address, _Address], sides: tuple[_Side, _Side], now: _Moment
+    ) -> None: ...
+    def release(self, ends: tuple[_Address, _Address]) -> None: ...
+    def release_all(self) -> None: ...
+    @property
+    def held(self) -> int: ...
+    def take(
+        self, link_type: int, data: bytes, packet: int, time_ns: int, /
+    ) -> tuple[()] | tuple[Any, int, list[tuple[bytes, int, int]], int | None] | bool | None: ...
+    def run(
+        self, data: bytes, at: int, format: tuple[bool, int, int, int, int], number: int, recent: list[int]
+    ) -> tuple[int, int, list[int], list[tuple[Any, int, list[tuple[bytes, int, int]], int | None]]]: ...
+    def __len__(self) -> int: ...
+
 @final
 class ColumnPlan:
     """A plan of `kafkawire.wire.columns`, ready to be executed."""

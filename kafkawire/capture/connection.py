@@ -6,8 +6,9 @@ it, otherwise anywhere. That direction is the client's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 from kafkawire.capture import recognize
 from kafkawire.capture.matcher import Matcher
@@ -15,7 +16,7 @@ from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, Segment, end
 from kafkawire.capture.reading import Reading
 from kafkawire.capture.recognize import Look, Looks
 from kafkawire.capture.sequencer import Sequencer, Ticket
-from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Side
+from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Side, SideState
 from kafkawire.capture.streams import Chunk, Conflict, Event
 from kafkawire.errors import DecodeError
 
@@ -35,14 +36,16 @@ class Connection:
         number: from 1, in the order in which connections appear.
         verdict: `undecided`, `kafka`, `tls` or `other`.
         bytes: data in its packets, what came again too; `cut`: of those, what the capture left out.
+        endpoints: address and port of each side.
     """
 
     def __init__(self, number: int, file: str, segment: Segment, sequencer: Sequencer, reading: Reading) -> None:
         self.number = number
         self.verdict = UNDECIDED
         self.bytes = self.cut = 0
+        self._lanes: Any = None  # the native `Lanes` that have it, until `resume`
         self._file = file
-        self._endpoints = (segment.source, segment.destination)
+        self.endpoints = (segment.source, segment.destination)
         self._sides = (Side(), Side())
         self._sequencer = sequencer
         self._reading = reading
@@ -101,8 +104,45 @@ class Connection:
                 self._take(index, event)
         self._hold_back()
 
+    @property
+    def in_order(self) -> bool:
+        """Whether the native `Lanes` can go on with it."""
+        return (
+            self.verdict == KAFKA
+            and self._lanes is None
+            and self.endpoints[0] != self.endpoints[1]
+            and all(side.in_order for side in self._sides)
+        )
+
+    def hand_over(self, lanes: Any) -> None:
+        """The native `Lanes` go on with it, until `resume`."""
+        lanes.adopt(self, self.endpoints, tuple(side.hand_over() for side in self._sides), self._now)
+        self._lanes = lanes
+
+    def bring_back(self) -> None:
+        """Whoever has it, has it no longer."""
+        if self._lanes is not None:
+            self._lanes.release(self.endpoints)
+
+    def receive(self, index: int, frames: Iterable[tuple[bytes, int, int]], first: int | None) -> None:
+        """While it is away: frames of one side, and the packet with the first byte that is in no frame yet."""
+        assert self._matcher is not None
+        take = self._matcher.request if index == self._client else self._matcher.response
+        for frame in frames:
+            take(Frame(*frame))
+        self._hold(index, first)
+
+    def resume(self, sides: tuple[SideState, ...], now: tuple[int, int], count: int) -> None:
+        """It is no longer away; `count` bytes of data were in its packets."""
+        self._lanes = None
+        self.bytes += count
+        self._now = now
+        for side, state in zip(self._sides, sides, strict=True):
+            side.resume(state)
+
     def finish(self) -> None:
         """Nothing more comes: what is incomplete is reported."""
+        self.bring_back()
         self._ending = True
         for index, side in enumerate(self._sides):
             for event in side.stream.finish():
@@ -117,7 +157,8 @@ class Connection:
 
     @property
     def held(self) -> int:
-        """About the bytes of memory that it takes: what waits for others before it, or for an answer."""
+        """About the bytes of memory that it takes: what waits for others before it, or for an answer. What is in lanes
+        is not counted."""
         sides = sum(side.stream.held + side.unframed for side in self._sides)
         return sides + (0 if self._matcher is None else self._matcher.held)
 
@@ -128,6 +169,7 @@ class Connection:
 
     def shed(self) -> None:
         """Let go what is held; what is lost by that is told."""
+        self.bring_back()
         for index, side in enumerate(self._sides):
             for event in side.stream.flush():
                 self._take(index, event)
@@ -160,7 +202,7 @@ class Connection:
             self._trouble(index, f"{_bytes(left)} that belong to no known frame", *(side.first_unframed or self._now))
 
     def _sender(self, segment: Segment) -> int:
-        return 0 if segment.source == self._endpoints[0] else 1
+        return 0 if segment.source == self.endpoints[0] else 1
 
     def _take(self, index: int, event: Event) -> None:
         if self.verdict in (TLS, OTHER):
@@ -240,8 +282,8 @@ class Connection:
             row = self._reading.options.row(
                 file=self._file,
                 connection=self.number,
-                client=endpoint(self._endpoints[index]),
-                broker=endpoint(self._endpoints[1 - index]),
+                client=endpoint(self.endpoints[index]),
+                broker=endpoint(self.endpoints[1 - index]),
             )
             self._matcher = Matcher(row, self._sequencer, self._reading)
             for trouble in self._unsaid:
@@ -267,12 +309,14 @@ class Connection:
         for index, side in enumerate(self._sides):
             first = side.first_unframed
             waiting = [packet for packet in (first and first[0], side.stream.held_since) if packet is not None]
-            packet = min(waiting, default=None)
-            hold = self._holds[index]
-            if packet != (hold and hold[0]):
-                if hold:
-                    self._sequencer.close(hold[1])
-                self._holds[index] = None if packet is None else (packet, self._sequencer.ticket(packet))
+            self._hold(index, min(waiting, default=None))
+
+    def _hold(self, index: int, packet: int | None) -> None:
+        hold = self._holds[index]
+        if packet != (hold and hold[0]):
+            if hold:
+                self._sequencer.close(hold[1])
+            self._holds[index] = None if packet is None else (packet, self._sequencer.ticket(packet))
 
     def _release(self) -> None:
         for hold in self._holds:

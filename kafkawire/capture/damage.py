@@ -77,12 +77,12 @@ class PcapHeaders:
     #: Headers in a row that have to be right.
     _CHAIN = 3
     #: Packets that are this far apart in time are not believed at first sight.
-    _FAR_S = 31 * 86_400
+    FAR_S = 31 * 86_400
     #: Nor are packets before 1973, where no others are known.
     _EARLIEST_S = 100_000_000
 
     def __init__(self, order: str, fractions: int, most: int) -> None:
-        self._recent: deque[int] = deque(maxlen=4)  # seconds of the last packets; those of one may be wrong
+        self.recent: deque[int] = deque(maxlen=4)  # seconds of the last packets; those of one may be wrong
         self._fractions = fractions
         self._most = most
         self._unpack = struct.Struct(order + "IIII").unpack
@@ -94,12 +94,12 @@ class PcapHeaders:
     def right(self, file: Lookahead, head: bytes) -> bool:
         """Whether the header at hand looks right, by itself or by what follows it."""
         seconds, fraction, kept, original = self._unpack(head)
-        if not self._sane(fraction, kept, original) or (self._recent and not self._near(seconds)):
+        if not self._sane(fraction, kept, original) or (self.recent and not self._near(seconds)):
             followed = kept <= self._most and self._chain(file, _HEADER + kept, self._CHAIN - 1)
             # Two packets further on there is a header too: the other length must not lead to one.
             if not followed or (original < kept and self._chain(file, _HEADER + original, self._CHAIN - 1)):
                 return False
-        self._recent.append(seconds)
+        self.recent.append(seconds)
         return True
 
     def may_begin(self, window: bytes) -> Iterator[int]:
@@ -109,7 +109,7 @@ class PcapHeaders:
         return self._chain(file, offset, self._CHAIN)
 
     def _near(self, seconds: int) -> bool:
-        return any(abs(seconds - recent) <= self._FAR_S for recent in self._recent)
+        return any(abs(seconds - recent) <= self.FAR_S for recent in self.recent)
 
     def _sane(self, fraction: int, kept: int, original: int) -> bool:
         return kept <= original <= 4 * self._most and kept <= self._most and fraction < self._fractions
@@ -127,7 +127,7 @@ class PcapHeaders:
                 return False
             if before is None and not self._near(seconds) and seconds < self._EARLIEST_S:
                 return False
-            if before is not None and abs(seconds - before) > self._FAR_S:
+            if before is not None and abs(seconds - before) > self.FAR_S:
                 return False
             before = seconds
             offset += _HEADER + kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import time
 import zlib
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from kafkawire.errors import CaptureError, MissingExtraError
@@ -21,6 +22,10 @@ class Readable(Protocol):
 
 class BrokenOff(CaptureError):
     """Nothing more comes out of a compressed file."""
+
+
+#: Bytes that are asked for at once where nothing is waited for.
+_PIECE = 1 << 20
 
 
 class Following:
@@ -49,6 +54,7 @@ class Lookahead:
     def __init__(self, file: Readable) -> None:
         self.position = 0
         self._file = file
+        self._read1: Callable[[int], bytes] | None = getattr(file, "read1", None)
         self._held = b""
         self._used = 0  # of what is held
 
@@ -61,6 +67,20 @@ class Lookahead:
             start -= self._used
             self._used = 0
         return self._held[start : start + size]
+
+    def ready(self) -> tuple[bytes, int]:
+        """Bytes that are there without being waited for, and the place in them from which on they lie ahead.
+
+        There are none where the file does not tell what is there (it has no `read1`), and at its end.
+        """
+        if self._used == len(self._held) and self._read1 is not None:
+            self._held, self._used = self._read1(_PIECE), 0
+        return self._held, self._used
+
+    def pass_over(self, place: int) -> None:
+        """What was ready has been read up to that place in it."""
+        self.position += place - self._used
+        self._used = place
 
     def read(self, size: int = -1, /) -> bytes:
         """The next bytes; all that are left where `size` is negative."""

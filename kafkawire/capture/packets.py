@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import construct
 import msgspec
@@ -71,6 +72,14 @@ _FILE_HEADERS = {"b": _file_header("b"), "l": _file_header("l")}
 _STRUCT_ORDER = {"b": ">", "l": "<"}
 
 
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Packets in a row that have been dealt with: how many, in how many bytes, and what came of them."""
+
+    packets: int
+    bytes: int
+    taken: list[Any]
+
+
 def read_packets(file: Readable, unread: Callable[[Unread], None] | None = None) -> Iterator[Packet]:
     """The packets of a capture file, whichever format it has; compressed with gzip or zstd, or not.
 
@@ -83,6 +92,13 @@ def read_packets(file: Readable, unread: Callable[[Unread], None] | None = None)
             part that cannot be read (after the packets before it).
         MissingExtraError: it is compressed with zstd, and nothing here can decompress it.
     """
+    for found in read_runs(file, unread, None):
+        assert isinstance(found, Packet)
+        yield found
+
+
+def read_runs(file: Readable, unread: Callable[[Unread], None] | None, lanes: Any) -> Iterator[Packet | Run]:
+    """As `read_packets`; but runs of packets that `lanes` (of the native engine) can take are given to it at once."""
     source = Lookahead(file)
     plain = decompressed(source)
     if plain is not None:
@@ -90,7 +106,7 @@ def read_packets(file: Readable, unread: Callable[[Unread], None] | None = None)
     magic = source.at(0, 4)
     walk: _Pcap | _PcapNg
     if magic in _PCAP_MAGIC:
-        walk = _Pcap(source)
+        walk = _Pcap(source, lanes)
     elif magic == _SECTION:
         walk = _PcapNg(source, doubting=unread is not None)
     else:
@@ -99,7 +115,7 @@ def read_packets(file: Readable, unread: Callable[[Unread], None] | None = None)
     yield from walk.packets() if unread is None else _resumed(walk, unread)
 
 
-def _resumed(walk: _Pcap | _PcapNg, unread: Callable[[Unread], None]) -> Iterator[Packet]:
+def _resumed(walk: _Pcap | _PcapNg, unread: Callable[[Unread], None]) -> Iterator[Packet | Run]:
     """The packets before and behind all damage. Parts that follow each other are told as one."""
     lost: Unread | None = None
     while lost is None or lost.resumed:
@@ -134,8 +150,9 @@ def _resumed(walk: _Pcap | _PcapNg, unread: Callable[[Unread], None]) -> Iterato
 class _Pcap:
     """A classic pcap from its header on. Nothing of a packet is taken from the file that cannot be read as a whole."""
 
-    def __init__(self, file: Lookahead) -> None:
+    def __init__(self, file: Lookahead, lanes: Any) -> None:
         self.file = file
+        self._lanes = lanes
         self.number = 0  # of the last packet
         order, self._unit_ns = _PCAP_MAGIC[file.at(0, 4)]
         layout = _FILE_HEADERS[order]
@@ -147,8 +164,9 @@ class _Pcap:
         # Seconds, fraction, bytes kept, bytes of the packet.
         self._unpack = struct.Struct(_STRUCT_ORDER[order] + "IIII").unpack
         self.headers = PcapHeaders(_STRUCT_ORDER[order], 1_000_000_000 // self._unit_ns, MAX_PACKET_BYTES)
+        self._format = (order == "l", self._unit_ns, self._link_type, MAX_PACKET_BYTES, self.headers.FAR_S)
 
-    def packets(self) -> Iterator[Packet]:
+    def packets(self) -> Iterator[Packet | Run]:
         file, headers = self.file, self.headers
         while head := file.at(0, 16):
             number = self.number + 1
@@ -173,6 +191,20 @@ class _Pcap:
             file.read(16 + kept)
             self.number = number
             yield Packet(number, seconds * 1_000_000_000 + fraction * self._unit_ns, self._link_type, data)
+            if self._lanes is not None:
+                run = self._run()
+                if run.packets:
+                    yield run
+
+    def _run(self) -> Run:
+        """Gives to the lanes what is there, up to the first packet that they do not take."""
+        window, start = self.file.ready()
+        end, count, recent, taken = self._lanes.run(window, start, self._format, self.number, list(self.headers.recent))
+        self.file.pass_over(end)
+        self.number += count
+        self.headers.recent.clear()
+        self.headers.recent.extend(recent)
+        return Run(count, end - start, taken)
 
 
 class _Interface(msgspec.Struct):

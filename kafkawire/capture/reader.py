@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -16,12 +17,13 @@ from kafkawire.capture.files import Following, Readable
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matched import Matched, Options
 from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, transport
-from kafkawire.capture.packets import Packet, read_packets
+from kafkawire.capture.packets import Packet, Run, read_runs
 from kafkawire.capture.reading import Reading
 from kafkawire.capture.selection import Selection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.errors import CaptureError
 from kafkawire.rows import Exchange
+from kafkawire.wire.backend import native
 
 #: Connections that are over and whose last acknowledgments may still come.
 _MOST_ENDED = 10_000
@@ -35,7 +37,7 @@ _NUMBER = re.compile(r"\d+")
 #: The two ends of a connection, in order.
 _Key = tuple[tuple[bytes, int], tuple[bytes, int]]
 #: Packets, given what is told of parts of the file that cannot be read.
-_Packets = Callable[[Callable[[Unread], None]], Iterator[Packet]]
+_Packets = Callable[[Callable[[Unread], None]], Iterator[Packet | Run]]
 
 
 class Summary(msgspec.Struct):
@@ -76,14 +78,16 @@ class Exchanges:
         summary: what was met, and what could not be decoded.
     """
 
-    def __init__(self, packets: _Packets, file: str, options: Options, selection: Selection) -> None:
+    def __init__(self, packets: _Packets, file: str, options: Options, selection: Selection, lanes: Any = None) -> None:
         self.summary = Summary()
-        self._selector = None if selection.all else Selector(selection)
         self._packets = packets(self._unread)
+        self._selector = None if selection.all else Selector(selection)
         self._file = file
         self._options = options
         self._reading = Reading(options)
         self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
+        # Connections in order are left to the native engine: their packets are not looked at here, only frames.
+        self._lanes = lanes
         self._fragments = Fragments()
         self._connections: dict[_Key, Connection] = {}
         self._ended: dict[_Key, None] = {}
@@ -96,14 +100,33 @@ class Exchanges:
 
     def matched(self) -> Iterator[Matched]:
         """The exchanges before they are rows; messages and frames are there if they are kept (`read`'s `keep`)."""
+        lanes = self._lanes
         try:
             for packet in self._packets:
+                if isinstance(packet, Run):
+                    self.summary.packets += packet.packets
+                    self._weighed -= packet.bytes
+                    for taken in packet.taken:
+                        yield from self._received(*taken)
+                    if self._weighed <= 0:
+                        self._weigh()
+                    continue
                 self.summary.packets += 1
+                taken = None
+                if lanes is not None:
+                    taken = lanes.take(packet.link_type, packet.data, packet.number, packet.time_ns)
+                if taken is not None and taken is not False:
+                    self._weighed -= len(packet.data)
+                    if taken:
+                        yield from self._received(*taken)
+                    if self._weighed <= 0:
+                        self._weigh()
+                    continue
                 found: Found | None = parse(packet.link_type, packet.data)
                 while isinstance(found, Fragment):
                     found = self._whole(found)
                 if isinstance(found, Segment):
-                    self._process(found, packet)
+                    self._process(found, packet, plain=taken is False)
                     yield from self._ready()
                 elif found is not None:
                     self.summary.skipped[found.value] += 1
@@ -117,6 +140,13 @@ class Exchanges:
         for connection in self._connections.values():
             self._finish(connection)
         yield from self._ready()
+
+    def _received(
+        self, connection: Connection, side: int, frames: list[tuple[bytes, int, int]], first: int | None
+    ) -> Iterator[Matched]:
+        """What a connection said whose packets the native engine looks at."""
+        connection.receive(side, frames, first)
+        return self._ready()
 
     def _unread(self, part: Unread) -> None:
         self.summary.unread += part.bytes
@@ -133,10 +163,12 @@ class Exchanges:
         data = self._fragments.add(fragment)
         return data if data is None else transport(fragment.protocol, data, fragment.source, fragment.destination)
 
-    def _process(self, segment: Segment, packet: Packet) -> None:
+    def _process(self, segment: Segment, packet: Packet, *, plain: bool) -> None:
         ends = (segment.source, segment.destination)
         key = ends if ends[0] <= ends[1] else (ends[1], ends[0])
         connection = self._connections.get(key)
+        if connection is not None:
+            connection.bring_back()
         if connection is not None and connection.reopened_by(segment):
             self._finish(connection)
             connection = None
@@ -150,13 +182,22 @@ class Exchanges:
         connection.process(segment, packet.number, packet.time_ns)
         if connection.ended:
             self._let_go(key)
+        elif plain and connection.in_order:
+            connection.hand_over(self._lanes)
         self._weighed -= len(segment.payload)
         if self._weighed <= 0:
-            self._weighed = memory.EVERY_BYTES
-            memory.relieve(self._connections.values(), memory.MOST_HELD)
+            self._weigh()
         if len(self._connections) > memory.MOST_OPEN:
+            if self._lanes is not None:
+                self._lanes.release_all()
             for silent in memory.longest_silent(self._connections, memory.MOST_OPEN):
                 self._let_go(silent)
+
+    def _weigh(self) -> None:
+        self._weighed = memory.EVERY_BYTES
+        if self._lanes is not None and self._lanes.held > memory.EVERY_BYTES:
+            self._lanes.release_all()
+        memory.relieve(self._connections.values(), memory.MOST_HELD)
 
     def _let_go(self, key: _Key) -> None:
         """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
@@ -225,18 +266,20 @@ def read(
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
     """
     options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or follow)
+    lanes = None if native is None else native.Lanes()
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        return Exchanges(lambda unread: _packets_of(path, follow, unread), path, options, selection)
+        return Exchanges(lambda unread: _packets_of(path, follow, unread, lanes), path, options, selection, lanes)
     name = getattr(file, "name", None)
     return Exchanges(
-        lambda unread: read_packets(Following(file) if follow else file, unread),
+        lambda unread: read_runs(Following(file) if follow else file, unread, lanes),
         name if isinstance(name, str) and name[:1] != "<" else "-",
         options,
         selection,
+        lanes,
     )
 
 
-def _packets_of(path: str, follow: bool, unread: Callable[[Unread], None]) -> Iterator[Packet]:
+def _packets_of(path: str, follow: bool, unread: Callable[[Unread], None], lanes: Any) -> Iterator[Packet | Run]:
     with open(path, "rb", buffering=1 << 20) as file:
-        yield from read_packets(Following(file) if follow else file, unread)
+        yield from read_runs(Following(file) if follow else file, unread, lanes)

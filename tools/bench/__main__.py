@@ -19,7 +19,7 @@ from rich.console import Console
 from tools.bench import counts
 from tools.bench.cases import CASES, Inputs, cases
 from tools.bench.machine import machine
-from tools.bench.peaks import peaks
+from tools.bench.peaks import capture_peaks, peaks
 from tools.bench.report import markdown, show
 from tools.bench.results import Run
 from tools.bench.rounds import BenchError, measure
@@ -28,7 +28,7 @@ from tools.bench.startup import startup
 
 #: Keys of what is measured in other ways than by contestants in turn.
 STARTUP = ("startup/import", "startup/first")
-PEAKS = ("peak/dump",)
+PEAKS = {"peak/dump": peaks, "peak/capture": capture_peaks}
 PAGE = ROOT / "docs" / "performance.md"
 
 
@@ -38,7 +38,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=25, help="rounds of a case (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=0.02, help="a contestant's share of a round (%(default)s)")
     parser.add_argument("--budget", type=float, default=6.0, help="most seconds of a contestant a case (%(default)s)")
-    parser.add_argument("--large", action="store_true", help="also the memory of a dump of a 2 GB segment")
+    parser.add_argument("--large", action="store_true", help="also the memory of files of 2 GB")
     parser.add_argument("--instructions", action="store_true", help="also count instructions (valgrind; slow)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all that was measured")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
@@ -72,13 +72,13 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
         results.append(result)
     if any(map(is_wanted, STARTUP)):
         results += startup(arguments.rounds)
-    found = tuple(peaks(inputs, large=arguments.large)) if any(map(is_wanted, PEAKS)) else ()
+    found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
     command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(sys.argv[1:])}"
     return Run(
         machine=machine(command, load, (time.monotonic() - start) / 60),
         rounds=arguments.rounds,
         results=tuple(results),
-        peaks=found,
+        peaks=tuple(found),
     )
 
 

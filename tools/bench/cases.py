@@ -12,13 +12,16 @@ from itertools import accumulate
 from pathlib import Path
 
 from kafkawire.records import builder, compression
-from tools.bench import samples
-from tools.bench.contestants import Entrant, dump_log, kafka_java, kafkawire, python_peer
+from tools.bench import captures, samples
+from tools.bench.contestants import Entrant, command, dump_log, kafka_java, kafkawire, python_peer
 from tools.bench.job import digest
 
 RECORD_SET = 16 << 20
 SEGMENT = 100 << 20
 LARGE_SEGMENT = 2 << 30
+#: How often the example's capture is repeated.
+CAPTURE_TIMES = 100
+LARGE_CAPTURE = 2 << 30
 LOG_VALUES = 100_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ENGINES = ("native", "python")
@@ -91,6 +94,12 @@ class Inputs:
             path.write_bytes(b"".join(values))
 
         return self.file("log-values", write), ends, count
+
+    def capture(self, size: int | None = None) -> tuple[Path, int]:
+        """A capture of about that size, and how many frames it has."""
+        times = max(1, CAPTURE_TIMES // self.scale) if size is None else size // captures.EXAMPLE.stat().st_size
+        path = self.file(f"{times}.pcap", lambda path: captures.write_capture(path, times))
+        return path, times * captures.frames()
 
     def segment(self, codec: str, size: int, name: str) -> tuple[Path, int]:
         """A log segment of `size` bytes before compression, named as Kafka names it, and how many records it has."""
@@ -252,6 +261,31 @@ def _dump(shape: str, codec: str, inputs: Inputs) -> Case:
     )
 
 
+#: What is printed of a capture -> its title, kafkawire's options, tshark's forms.
+_CAPTURES = {
+    "bodies": ("whole messages to jsonl", "--body", ("json", "kafka")),
+    "headers": ("a row an exchange (tshark: four fields a frame)", "", ("fields",)),
+}
+_TSHARK = {"json": "tshark, json", "kafka": "tshark, json of Kafka", "fields": "tshark, fields"}
+
+
+def _capture(shape: str, inputs: Inputs) -> Case:
+    path, count = inputs.capture()
+    title, options, forms = _CAPTURES[shape]
+    return Case(
+        key=f"capture/{shape}",
+        table="capture",
+        title=title,
+        unit="frame",
+        items=count,
+        size=path.stat().st_size,
+        entrants=(
+            *(command(engine, "capture", path=str(path), options=options) for engine in ENGINES),
+            *(python_peer(_TSHARK[form], "commands:tshark", path=str(path), form=form) for form in forms),
+        ),
+    )
+
+
 #: Key -> what makes the case.
 CASES: dict[str, Callable[[Inputs], Case]] = {
     **{
@@ -272,4 +306,5 @@ CASES: dict[str, Callable[[Inputs], Case]] = {
     },
     "columns/TransactionLogValue": _values,
     **{f"dump/{shape}/{codec}": partial(_dump, shape, codec) for shape in _DUMPS for codec in ("none", "lz4")},
+    **{f"capture/{shape}": partial(_capture, shape) for shape in _CAPTURES},
 }

@@ -57,6 +57,16 @@ def kafkawire(engine: str, job: str, /, variant: str = "", **options: str) -> En
     )
 
 
+def command(engine: str, job: str, /, **options: str) -> Entrant:
+    """One of our engines in a command; `job` is a function of `tools.bench.commands`."""
+    return Entrant(
+        f"kafkawire {engine}",
+        _python,
+        (f"tools.bench.commands:{job}", *_pairs({"engine": engine, **options})),
+        ours=True,
+    )
+
+
 def python_peer(name: str, job: str, /, **options: str) -> Entrant:
     """What is no engine of ours; `job` names a function: `peers:kio` is `tools.bench.peers.kio`."""
     return Entrant(name, _python, (f"tools.bench.{job}", *_pairs(options)))

@@ -84,11 +84,14 @@ def milliseconds(key: str, contestant: str) -> Callable[[Run], float | None]:
     return measure
 
 
-def peak(least_size: int) -> Callable[[Run], float | None]:
-    """Most megabytes that a dump of a file of at least that size took."""
+def peak(what: str, least_size: int) -> Callable[[Run], float | None]:
+    """Most megabytes that such a command took with a file of at least that size."""
 
     def measure(run: Run) -> float | None:
-        return max((found.peak / 1e6 for found in run.peaks if found.size >= least_size), default=None)
+        return max(
+            (found.peak / 1e6 for found in run.peaks if found.title.startswith(what) and found.size >= least_size),
+            default=None,
+        )
 
     return measure
 
@@ -154,12 +157,21 @@ GOALS = (
         for shape, what in (("arrow", "to Arrow"), ("headers", "of batches only"))
         for codec in ("none", "lz4")
     ),
+    *(
+        Goal(f"capture {what}: at least {limit}× {name}", quotient(f"capture/{shape}", N, name), at_least(limit))
+        for shape, what, name, limit in (
+            ("bodies", "with bodies to jsonl", "tshark, json", 20),
+            ("bodies", "with bodies to jsonl", "tshark, json of Kafka", 5),
+            ("headers", "of headers", "tshark, fields", 4),
+        )
+    ),
     Goal(
         "most memory of a dump of a 2 GB segment (jsonl, Parquet, batches): under 200 MB",
-        peak(2 << 30),
+        peak("dump", 2 << 30),
         at_most(200),
         "{:.0f} MB",
     ),
+    Goal("most memory of a 2 GB capture: under 300 MB", peak("capture", 2_000_000_000), at_most(300), "{:.0f} MB"),
 )
 
 

@@ -1,13 +1,13 @@
-"""The most memory that `kafkawire dump` holds at once: the whole process, as the kernel counted it."""
+"""The most memory that `kafkawire dump` and `capture` hold at once: the whole process, as the kernel counted it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from tools.bench.cases import LARGE_SEGMENT, SEGMENT, Inputs
+from tools.bench.cases import LARGE_CAPTURE, LARGE_SEGMENT, SEGMENT, Inputs
 from tools.bench.results import Peak
 from tools.bench.samples import ROOT
 
@@ -17,6 +17,8 @@ _SHAPES = {
     "Parquet": ("--deep-iteration", "--print-data-log", "--format", "parquet", "-o", os.devnull),
     "jsonl, batches only": ("--format", "jsonl"),
 }
+#: Not everything in the capture can be decoded.
+_CLEAR = (0, 4)
 
 
 def peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
@@ -28,14 +30,26 @@ def peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
             for engine in ("native", "python"):
                 if engine == "python" and (name == "large" or shape == "Parquet"):
                     continue  # takes minutes, and tells no more than the others do
-                if (peak := _peak(engine, str(path), options)) is not None:
+                if (peak := _peak(engine, "dump", str(path), *options)) is not None:
                     size = path.stat().st_size
                     yield Peak(title=f"dump to {shape}", contestant=f"kafkawire {engine}", size=size, peak=peak)
 
 
-def _peak(engine: str, path: str, options: Sequence[str]) -> int | None:
+def capture_peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
+    """Of the capture that is measured, and of one of 2 GB, which is deleted, where that is asked for."""
+    for size in (None, *([LARGE_CAPTURE] if large else [])):
+        path, _ = inputs.capture(size)
+        for options in ((), ("--body",)):
+            if (peak := _peak("native", "capture", str(path), *options)) is not None:
+                title = " ".join(("capture", *options))
+                yield Peak(title=title, contestant="kafkawire native", size=path.stat().st_size, peak=peak)
+        if size is not None:
+            path.unlink()
+
+
+def _peak(engine: str, command: str, path: str, *options: str) -> int | None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "kafkawire", "dump", path, *options],
+        [sys.executable, "-m", "kafkawire", command, path, *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**os.environ, "KAFKAWIRE_BACKEND": engine},
@@ -46,4 +60,4 @@ def _peak(engine: str, path: str, options: Sequence[str]) -> int | None:
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stderr.close()
-    return None if process.returncode else used.ru_maxrss * 1024
+    return None if process.returncode not in _CLEAR else used.ru_maxrss * 1024

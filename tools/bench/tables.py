@@ -45,6 +45,10 @@ def _rate(result: Result, timing: Timing) -> str:
     return f"{_number(result.items / timing.median / 1e6)} M/s"
 
 
+def _thousands(result: Result, timing: Timing) -> str:
+    return f"{_number(result.items / timing.median / 1e3)} k/s"
+
+
 def _number(value: float) -> str:
     """Three digits that say something."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -61,6 +65,7 @@ KINDS = (
     Kind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
     Kind("columns", "Messages as columns", "100,000 values of `__transaction_state`; Java reads objects.", _rate),
     Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
+    Kind("capture", "kafkawire capture", "Short connections of real clients, 18 MB; frames a second.", _thousands),
     Kind("startup", "Start", "CPU time of a fresh process, beyond Python and msgspec.", _millis),
 )
 

@@ -1,0 +1,225 @@
+//! Connections in order: packets in, whole frames out. A connection of `kafkawire.capture` is handed over when both of
+//! its directions are in order and cut into frames; with the first packet that is not plain (out of order, a flag that
+//! opens or ends, a size that no frame has) it goes back to where everything is understood, with all that is held.
+
+mod pcap;
+mod segment;
+mod side;
+
+use std::collections::{HashMap, VecDeque};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBool, PyBytes, PyList, PyTuple};
+
+use segment::{plain, End, Segment, ACK, FIN, RST, SYN};
+use side::{Frame, Moment, Side, SIZE};
+
+/// Times of packets that are kept (`PcapHeaders`).
+const RECENT: usize = 4;
+
+struct Lane {
+    connection: Py<PyAny>,
+    first: End,
+    sides: [Side; 2],
+    /// The newest packet.
+    now: Moment,
+    /// Bytes of data in packets.
+    bytes: usize,
+}
+
+/// A side as Python knows it: sequence number, acknowledged, last, recent, pending, chunks.
+type Given = (u32, i64, Moment, PyBackedBytes, PyBackedBytes, Vec<(i64, Moment)>);
+type Address = (PyBackedBytes, u16);
+
+fn key(one: End, other: End) -> (End, End) {
+    (one.min(other), one.max(other))
+}
+
+fn pair((one, other): &(Address, Address)) -> PyResult<(End, End)> {
+    let end = |(address, port): &Address| {
+        End::new(address, *port).ok_or_else(|| PyValueError::new_err("an address of neither 4 nor 16 bytes"))
+    };
+    Ok((end(one)?, end(other)?))
+}
+
+/// The connections of a capture that are in order.
+#[pyclass(module = "kafkawire._native")]
+#[derive(Default)]
+pub struct Lanes(HashMap<(End, End), Lane>);
+
+impl Lanes {
+    fn give_back(&mut self, py: Python<'_>, key: &(End, End)) -> PyResult<()> {
+        let Some(lane) = self.0.remove(key) else { return Ok(()) };
+        let sides = lane.sides.iter().map(|side| {
+            let (recent, pending) = (PyBytes::new(py, side.recent()), PyBytes::new(py, &side.pending));
+            let chunks = side.chunks.clone();
+            (side.advanced, side.acknowledged, side.last, recent, pending, chunks).into_pyobject(py)
+        });
+        let sides = PyTuple::new(py, sides.collect::<PyResult<Vec<_>>>()?)?;
+        lane.connection.bind(py).call_method1("resume", (sides, lane.now, lane.bytes))?;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Lanes {
+    #[new]
+    fn new() -> Self {
+        Lanes::default()
+    }
+
+    /// Takes a connection over. `ends`: address and port of each side.
+    ///
+    /// ValueError: one of its sides is not in order.
+    fn adopt(
+        &mut self,
+        connection: Py<PyAny>,
+        ends: (Address, Address),
+        sides: (Given, Given),
+        now: Moment,
+    ) -> PyResult<()> {
+        let side = |(sequence, acknowledged, last, recent, pending, chunks): Given| {
+            Side::new(sequence, acknowledged, last, recent.to_vec(), pending.to_vec(), chunks)
+        };
+        let (first, second) = pair(&ends)?;
+        match (side(sides.0), side(sides.1)) {
+            (Some(one), Some(other)) if first != second => {
+                self.0.insert(key(first, second), Lane { connection, first, sides: [one, other], now, bytes: 0 });
+                Ok(())
+            }
+            _ => Err(PyValueError::new_err("a connection that is not in order")),
+        }
+    }
+
+    /// Gives a connection back, through its `resume`; nothing happens where it is not here.
+    fn release(&mut self, py: Python<'_>, ends: (Address, Address)) -> PyResult<()> {
+        let (first, second) = pair(&ends)?;
+        self.give_back(py, &key(first, second))
+    }
+
+    /// Gives all connections back.
+    fn release_all(&mut self, py: Python<'_>) -> PyResult<()> {
+        let keys: Vec<_> = self.0.keys().copied().collect();
+        keys.iter().try_for_each(|key| self.give_back(py, key))
+    }
+
+    /// Bytes of frames that are not whole.
+    #[getter]
+    fn held(&self) -> usize {
+        self.0.values().flat_map(|lane| &lane.sides).map(|side| side.pending.len()).sum()
+    }
+
+    /// One packet. None: not a plain segment. False: one of a connection that is not here, or no longer. Otherwise it
+    /// has been taken: an empty tuple where nothing came of it, or (connection, side, frames, the packet with the first
+    /// byte that is in no frame yet); a frame is (bytes, packet, time).
+    #[pyo3(signature = (link_type, data, packet, time_ns, /))]
+    fn take<'py>(
+        &mut self,
+        py: Python<'py>,
+        link_type: i64,
+        data: &[u8],
+        packet: i64,
+        time_ns: i64,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(found) = plain(link_type, data) else { return Ok(None) };
+        let key = key(found.source, found.destination);
+        let lane = self.0.get_mut(&key);
+        let no = || Ok(Some(PyBool::new(py, false).to_owned().into_any()));
+        let Some(lane) = lane else { return no() };
+        match lane.take(py, &found, (packet, time_ns))? {
+            Some(taken) => Ok(Some(taken)),
+            None => {
+                self.give_back(py, &key)?;
+                no()
+            }
+        }
+    }
+
+    /// The packets of a classic pcap from `at` on, as long as connections that are here take them. Gives the place
+    /// behind them, how many they are, the seconds of the last ones (`recent`), and what `take` would have, where
+    /// something came of a packet. `number`: of the packet before.
+    fn run<'py>(
+        &mut self,
+        py: Python<'py>,
+        data: &[u8],
+        at: usize,
+        format: pcap::Format,
+        number: i64,
+        recent: Vec<i64>,
+    ) -> PyResult<(usize, i64, Vec<i64>, Bound<'py, PyList>)> {
+        let (mut at, mut count, most) = (at, 0, recent.len().max(RECENT));
+        let mut recent = VecDeque::from(recent);
+        let taken = PyList::empty(py);
+        while let Some(packet) = pcap::next(data, at, &format, &recent) {
+            let Some(segment) = plain(format.2, packet.data) else { break };
+            let Some(lane) = self.0.get_mut(&key(segment.source, segment.destination)) else { break };
+            let Some(found) = lane.take(py, &segment, (number + count + 1, packet.time_ns))? else { break };
+            at = packet.end;
+            count += 1;
+            recent.push_back(packet.seconds);
+            if recent.len() > most {
+                recent.pop_front();
+            }
+            if !found.is_empty()? {
+                taken.append(found)?;
+            }
+        }
+        Ok((at, count, recent.into(), taken))
+    }
+
+    /// A connection knows the lanes that it is in: the garbage collector must see the way back.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.values().try_for_each(|lane| visit.call(&lane.connection))
+    }
+
+    fn __clear__(&mut self) {
+        self.0.clear();
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Lane {
+    /// None: the segment is not plain, and nothing was done.
+    fn take<'py>(
+        &mut self,
+        py: Python<'py>,
+        segment: &Segment<'_>,
+        now: Moment,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if segment.flags & (FIN | SYN | RST) != 0 {
+            return Ok(None);
+        }
+        let index = usize::from(segment.source != self.first);
+        if segment.size != segment.payload.len() {
+            return Ok(None); // cut off
+        }
+        let Some(ends) = self.sides[index].accepts(segment) else { return Ok(None) };
+        if segment.flags & ACK != 0 {
+            self.sides[1 - index].acknowledge(segment.acknowledgment);
+        }
+        self.now = now;
+        self.bytes += segment.size;
+        let side = &mut self.sides[index];
+        let before = side.first();
+        let frames = side.take(segment.payload, &ends, now);
+        let first = side.first();
+        if frames.is_empty() && first == before {
+            return Ok(Some(PyTuple::empty(py).into_any()));
+        }
+        let listed = PyList::empty(py);
+        for frame in frames {
+            let (data, (packet, time_ns)) = match &frame {
+                Frame::Begun(data, begun) => (&data[SIZE..], *begun),
+                Frame::Within(data) => (*data, now),
+            };
+            listed.append((PyBytes::new(py, data), packet, time_ns))?;
+        }
+        Ok(Some((&self.connection, index, listed, first).into_pyobject(py)?.into_any()))
+    }
+}

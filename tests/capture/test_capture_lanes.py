@@ -1,0 +1,210 @@
+"""Connections that the native engine takes over while they are in order: the same exchanges as without it, whatever
+happens to the packets.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from wiretap import ACK, Talk, answer, ask, ethernet, pcap, produce, question, tcp
+
+import kafkawire
+from kafkawire import capture, records
+from kafkawire.capture import Exchanges, Selection, Summary, memory, read_packets
+from kafkawire.capture.matched import Options
+from kafkawire.capture.side import Side, SideState
+from kafkawire.rows import Exchange
+
+pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
+
+PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
+#: Ethernet, IPv4 and TCP headers without options.
+HEADERS = 14 + 20 + 20
+SEQUENCE, FLAGS = 14 + 20 + 4, 14 + 20 + 13
+
+
+def read(data: bytes, *, lanes: bool) -> tuple[list[Exchange], Summary, int]:
+    """Rows, summary, and how often a connection was looked at, packet by packet, outside of lanes."""
+    looked = 0
+    if lanes:
+        found = capture.read(BytesIO(data))
+        assert found._lanes is not None
+    else:
+        found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", Options(), Selection())
+    process = found._process
+
+    def counted(*arguments: object, **options: object) -> None:
+        nonlocal looked
+        looked += 1
+        process(*arguments, **options)  # type: ignore[arg-type]
+
+    found._process = counted  # type: ignore[method-assign]
+    return list(found), found.summary, looked
+
+
+def alike(packets: list[bytes]) -> tuple[int, int]:
+    """Reads both ways; how many packets were looked at with lanes, and without."""
+    data = pcap(packets)
+    rows, summary, few = read(data, lanes=True)
+    expected, expected_summary, all_of_them = read(data, lanes=False)
+    assert rows == expected
+    assert summary == expected_summary
+    return few, all_of_them
+
+
+def clients() -> list[bytes]:
+    with PCAP.open("rb") as file:
+        return [packet.data for packet in capture.read_packets(file)]
+
+
+CLIENTS = clients()
+
+
+def talkative() -> list[bytes]:
+    """Large and small frames in small segments, several in one, both ways at the same time, over a wrapped sequence."""
+    talk = Talk(client_seq=2**32 - 3000, broker_seq=2**32 - 200, mss=100)
+    big = records.build([records.Record(b"k", bytes(range(256)) * 40)])
+    for number in range(1, 40):
+        if number % 7 == 0:
+            talk.request(produce(-1, big), version=9, correlation_id=number)
+        else:
+            question(talk, number)
+        talk.mss = 7 if number % 5 == 0 else 1448
+        if number % 3 == 0:
+            for late in range(number - 2, number + 1):
+                if late % 7:
+                    answer(talk, late)
+        talk.acknowledge(number % 2)
+    return [ethernet(packet) for packet in talk.close().packets]
+
+
+def test_packets_in_order_are_not_looked_at() -> None:
+    few, all_of_them = alike(talkative())
+    assert few < all_of_them / 10
+    few, all_of_them = alike(CLIENTS)
+    assert few < all_of_them / 2
+
+
+def test_a_connection_goes_on_in_its_lane_after_a_fault() -> None:
+    talk = Talk()
+    for number in range(1, 30):
+        ask(talk, number)
+    packets = [ethernet(packet) for packet in talk.packets]
+    packets[10], packets[11] = packets[11], packets[10]
+    few, all_of_them = alike(packets)
+    assert few < all_of_them / 4
+
+
+def faults(packets: list[bytes], numbers: random.Random) -> Iterator[bytes]:
+    """The packets with all that may happen to them on the way, or in front of a broken switch."""
+    held: list[bytes] = []
+    for packet in packets[numbers.choice((0, 0, 50)) :]:
+        kind = numbers.randrange(60)
+        data = bytearray(packet)
+        if kind == 0:
+            continue
+        if kind == 1:
+            held.append(packet)
+            continue
+        if kind == 2:
+            yield packet
+        elif kind == 3 and len(data) > HEADERS + 2:
+            data[numbers.randrange(HEADERS, len(data))] ^= 1 << numbers.randrange(8)  # another content, perhaps a size
+        elif kind == 4:
+            del data[numbers.randrange(14, len(data)) :]  # cut by the capture
+        elif kind == 5:
+            data[FLAGS] ^= numbers.choice((1, 2, 4, 8, 16))
+        elif kind == 6:
+            sequence = struct.unpack_from(">I", data, SEQUENCE)[0] + numbers.choice((-100, -1, 1, 3, 2**31))
+            struct.pack_into(">I", data, SEQUENCE, sequence % 2**32)
+        elif kind == 7:
+            struct.pack_into(">I", data, SEQUENCE + 4, numbers.randrange(2**32))
+        elif kind == 8:
+            data[14 + 6] ^= 0x20  # a fragment
+        yield bytes(data)
+        if held and numbers.randrange(4) == 0:
+            yield held.pop()
+    yield from held
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_faults_are_understood_as_without_lanes(seed: int) -> None:
+    numbers = random.Random(seed)
+    packets = talkative() if seed % 2 else CLIENTS
+    begin = numbers.randrange(len(packets) // 2)
+    alike(list(faults(packets[begin : begin + 350] if seed % 4 else packets, numbers)))
+
+
+def test_a_tunnelled_packet_of_a_connection_in_a_lane() -> None:
+    """Tunnels are for Python to look into: the connection comes back for the packet."""
+    talk = Talk()
+    for number in range(1, 6):
+        ask(talk, number)
+    outer = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 0, 1, 0, 64, 4, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
+    packets = [ethernet((outer if place % 4 == 0 else b"") + packet) for place, packet in enumerate(talk.packets)]
+    few, all_of_them = alike(packets)
+    assert few <= all_of_them
+
+
+def test_links_addresses_and_snap_lengths() -> None:
+    talk = Talk(("fd00::1", 40000), ("fd00::2", 9092))
+    for number in range(1, 20):
+        ask(talk, number)
+    few, all_of_them = alike([ethernet(packet) for packet in talk.packets])
+    assert few < all_of_them / 4
+    vlan = [packet[:12] + b"\x81\0\0\1\x88\xa8\0\2" + packet[12:] for packet in map(ethernet, talk.packets)]
+    few, all_of_them = alike(vlan)
+    assert few < all_of_them / 4
+    alike([ethernet(packet)[:90] for packet in talk.packets])
+
+
+def test_a_connection_of_one_end_with_itself() -> None:
+    end = ("10.0.0.1", 9092)
+    talk = Talk(end, end)
+    ask(talk, 1)
+    alike([ethernet(packet) for packet in talk.packets])
+
+
+def test_a_large_frame_is_not_copied_with_every_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection with much of a frame pending stays where it is: handing it over would copy that again and again."""
+    handed_over = []
+    hand_over = Side.hand_over
+
+    def counted(side: Side) -> SideState:
+        handed_over.append(side.unframed)
+        return hand_over(side)
+
+    monkeypatch.setattr(Side, "hand_over", counted)
+    talk = Talk(mss=30_000)
+    ask(talk, 1)
+    before = len(talk.packets)
+    again = tcp(*talk.ends, talk.next[0], talk.next[1], ACK, b"\0")
+    talk.request(produce(-1, records.build([records.Record(b"k", bytes(2 << 20))])), version=9, correlation_id=2)
+    packets = talk.packets[:before] + [part for packet in talk.packets[before:] for part in (packet, again)]
+    assert alike([ethernet(packet) for packet in packets])
+    assert len(packets) > 100
+    assert sum(handed_over) < 200_000
+
+
+def test_memory_is_bounded_in_lanes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MOST_HELD", 40_000)
+    monkeypatch.setattr(memory, "EVERY_BYTES", 5_000)
+    monkeypatch.setattr(memory, "MOST_OPEN", 20)
+    packets = []
+    for port in range(60):
+        talk = Talk(("10.0.0.1", 1000 + port), mss=1000)
+        ask(talk, 1)
+        talk.request(produce(-1, records.build([records.Record(b"k", bytes(3000))])), version=9, correlation_id=2)
+        packets += talk.packets[:-1]  # the last request never comes to its end
+    found = capture.read(BytesIO(pcap(map(ethernet, packets))))
+    most = 0
+    for _ in found:
+        most = max(most, found._lanes.held, len(found._connections))
+    assert found.summary.connections == {"kafka": 60}
+    assert most <= 5_000 + 64 * 1024
+    assert sum(found.summary.problems.values()) >= 60
