@@ -25,8 +25,8 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kafkawire.rows import Audit
+from tests.client.answers import admin, describing, listing, producers, run, script
 from tests.client.scripted import ScriptedBroker, closed_port
-from tests.client.test_client_faults import admin, describing, listing, producers, run, script
 
 STATE = "__transaction_state"
 SEARCH = Search(topics=("orders",), confirm_after_s=0.01, session_s=0.02)

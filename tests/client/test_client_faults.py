@@ -1,25 +1,18 @@
-"""Faults on the way to a cluster and in it: each is one sentence, and nothing waits past its deadline."""
+"""Faults in a cluster, missing rights and limits: each is one sentence, and nothing waits past its deadline."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from kafkawire.client import (
-    Admin,
     ApiTimeoutError,
     BrokerError,
     ClientError,
-    ConfigError,
-    ConnectError,
     NoSuchBrokerError,
-    PeerError,
     ProtocolError,
-    RequestTimeoutError,
-    TlsError,
     TopicPartition,
     UnsupportedApiError,
 )
@@ -36,217 +29,12 @@ from kafkawire.messages import (
     ListTransactionsResponse,
     MetadataRequest,
     WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
 )
-from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
-from kafkawire.messages.describe_transactions_response import TopicData, TransactionState
 from kafkawire.messages.find_coordinator_response import Coordinator
-from kafkawire.messages.list_transactions_response import TransactionState as Listed
-from kafkawire.messages.write_txn_markers_response import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-)
-from tests.client.scripted import ScriptedBroker, closed_port, served
+from tests.client.answers import P, admin, describing, listing, marked, producers, run, script
+from tests.client.scripted import ScriptedBroker, closed_port
 
-P = TopicPartition("orders", 0)
-#: Far more than any test takes; what ends sooner was ended by its own deadline or reason.
-HANG_S = 20.0
-
-FAST = {"request.timeout.ms": "400", "default.api.timeout.ms": "3000", "retry.backoff.ms": "10"}
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), HANG_S))
-
-
-def admin(*addresses: str, **properties: str) -> Admin:
-    given = FAST | {name.replace("_", "."): value for name, value in properties.items()}
-    return Admin.connect(",".join(addresses), given)
-
-
-def listing(*ids: str) -> ListTransactionsResponse:
-    return ListTransactionsResponse(
-        transaction_states=tuple(
-            Listed(transactional_id=one, producer_id=i, transaction_state="Ongoing") for i, one in enumerate(ids)
-        )
-    )
-
-
-def describing(code: int = 0) -> Callable[[DescribeTransactionsRequest], DescribeTransactionsResponse]:
-    def answer(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-        return DescribeTransactionsResponse(
-            transaction_states=tuple(
-                TransactionState(
-                    error_code=code,
-                    transactional_id=one,
-                    transaction_state="Ongoing",
-                    producer_id=7,
-                    producer_epoch=3,
-                    transaction_timeout_ms=1000,
-                    transaction_start_time_ms=5,
-                    topics=(TopicData(topic="orders", partitions=(1, 0)),),
-                )
-                for one in request.transactional_ids
-            )
-        )
-
-    return answer
-
-
-def producers(code: int = 0, start: int = 40, coordinator_epoch: int = -1) -> Callable[..., DescribeProducersResponse]:
-    def answer(request: DescribeProducersRequest) -> DescribeProducersResponse:
-        state = ProducerState(
-            producer_id=7,
-            producer_epoch=3,
-            last_sequence=2,
-            last_timestamp=1000,
-            coordinator_epoch=coordinator_epoch,
-            current_txn_start_offset=start,
-        )
-        return DescribeProducersResponse(
-            topics=tuple(
-                TopicResponse(
-                    name=topic.name,
-                    partitions=tuple(
-                        PartitionResponse(partition_index=p, error_code=code, active_producers=() if code else (state,))
-                        for p in topic.partition_indexes
-                    ),
-                )
-                for topic in request.topics
-            )
-        )
-
-    return answer
-
-
-def marked(code: int = 0) -> WriteTxnMarkersResponse:
-    partition = WritableTxnMarkerPartitionResult(partition_index=0, error_code=code)
-    topic = WritableTxnMarkerTopicResult(name="orders", partitions=(partition,))
-    return WriteTxnMarkersResponse(markers=(WritableTxnMarkerResult(producer_id=7, topics=(topic,)),))
-
-
-def script(*answers: Any) -> Callable[[Any], Any]:
-    """Answers one after the other; the last for ever."""
-    left = list(answers)
-
-    def answer(request: Any) -> Any:
-        said = left.pop(0) if len(left) > 1 else left[0]
-        return said(request) if callable(said) and said is not ... else said
-
-    return answer
-
-
-# Getting there --------------------------------------------------------------------------------------------------------
-
-
-def test_nothing_listens() -> None:
-    async def scenario() -> None:
-        port = await closed_port()
-        async with admin(f"127.0.0.1:{port}", default_api_timeout_ms="60000") as client:
-            with pytest.raises(ConnectError, match=f"^127.0.0.1:{port}: connection refused: nothing listens there$"):
-                await client.list_transactions()
-
-    run(scenario)
-
-
-def test_host_that_does_not_exist() -> None:
-    async def scenario() -> None:
-        async with admin("no-such-host.invalid:9092") as client:
-            with pytest.raises(ConnectError, match="host name cannot be found"):
-                await client.list_transactions()
-
-    run(scenario)
-
-
-def test_a_dead_address_among_living_ones() -> None:
-    async def scenario() -> None:
-        dead = await closed_port()
-        broker = ScriptedBroker()
-        broker.on[ListTransactionsRequest] = lambda _: listing("a")
-        async with broker.running(), admin(f"127.0.0.1:{dead}", broker.address) as client:
-            assert len((await client.list_transactions()).all()[1]) == 1
-
-    run(scenario)
-
-
-def test_an_address_that_does_not_answer_among_living_ones() -> None:
-    """The second is tried while the first still keeps silent."""
-
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.on[ListTransactionsRequest] = lambda _: listing("a")
-        async with (
-            served(lambda reader, _writer: reader.read()) as silent,
-            broker.running(),
-            admin(f"127.0.0.1:{silent}", broker.address, default_api_timeout_ms="10000") as client,
-        ):
-            assert len((await client.list_transactions()).all()[1]) == 1
-
-    run(scenario)
-
-
-def test_all_addresses_are_named() -> None:
-    async def scenario() -> None:
-        ports = [await closed_port(), await closed_port()]
-        async with admin(*(f"127.0.0.1:{port}" for port in ports)) as client:
-            with pytest.raises(ConnectError) as caught:
-                await client.list_transactions()
-        assert all(str(port) in str(caught.value) for port in ports)
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers here"),
-        (bytes.fromhex("15030300020250"), "this is a TLS listener: set security.protocol"),
-        (b"", "no Kafka listener, or one that wants TLS"),
-    ],
-)
-def test_who_is_no_broker(said: bytes, reason: str) -> None:
-    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(100)
-        writer.write(said)
-        writer.close()
-
-    async def scenario() -> None:
-        async with served(stranger) as port, admin(f"127.0.0.1:{port}") as client:
-            with pytest.raises(PeerError, match=reason):
-                await client.list_transactions()
-
-    run(scenario)
-
-
-def test_who_never_answers() -> None:
-    async def scenario() -> None:
-        async with (
-            served(lambda reader, _writer: reader.read()) as port,
-            admin(f"127.0.0.1:{port}", socket_connection_setup_timeout_ms="300") as client,
-        ):
-            with pytest.raises(RequestTimeoutError, match=r"connected, but no answer.* in 0\.3 s"):
-                await client.list_transactions()
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("rude", [True, False])
-def test_tls_to_a_plaintext_port(rude: bool) -> None:
-    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(100)
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" if rude else b"")
-        writer.close()
-
-    async def scenario() -> None:
-        async with served(stranger) as port, admin(f"127.0.0.1:{port}", security_protocol="SSL") as client:
-            with pytest.raises(TlsError, match="plaintext listener"):
-                await client.list_transactions()
-
-    run(scenario)
-
-
-# In the cluster -------------------------------------------------------------------------------------------------------
+# In the cluster -----------------------------------------------------------------------------------------------------
 
 
 def test_a_broker_that_is_down_is_named_and_the_others_answer() -> None:
@@ -475,7 +263,7 @@ def test_states_that_do_not_exist() -> None:
     run(scenario)
 
 
-# Rights ---------------------------------------------------------------------------------------------------------------
+# Rights -------------------------------------------------------------------------------------------------------------
 
 
 def test_missing_rights_are_named() -> None:
@@ -512,7 +300,7 @@ def test_missing_rights_are_named() -> None:
     run(scenario)
 
 
-# Limits ---------------------------------------------------------------------------------------------------------------
+# Limits -------------------------------------------------------------------------------------------------------------
 
 
 def test_throttling_is_waited_out() -> None:
@@ -578,70 +366,5 @@ def test_many_partitions_go_in_pieces() -> None:
             if isinstance(body, DescribeProducersRequest)
         ]
         assert sorted(sizes) == [200, 500, 500]
-
-    run(scenario)
-
-
-# Aborting -------------------------------------------------------------------------------------------------------------
-
-
-def test_abort_by_start_offset_looks_the_rest_up() -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        broker.on[DescribeProducersRequest] = producers(coordinator_epoch=5)
-        broker.on[WriteTxnMarkersRequest] = lambda _: marked()
-        async with broker.running(), admin(broker.address) as client:
-            done = await client.abort_transaction(P, start_offset=40)
-            assert (done.producer_id, done.producer_epoch, done.coordinator_epoch) == (7, 3, 5)
-            with pytest.raises(ClientError, match="orders-0: no transaction is open there that began at offset 41"):
-                await client.abort_transaction(P, start_offset=41)
-        (sent,) = [body for body in broker.requests if isinstance(body, WriteTxnMarkersRequest)]
-        (marker,) = sent.markers
-        assert (marker.transaction_result, marker.transaction_version, marker.coordinator_epoch) == (False, 0, 5)
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        {},
-        {"start_offset": 1, "coordinator_epoch": 0},
-        {"start_offset": 1, "producer_id": 7},
-        {"producer_id": 7, "producer_epoch": 3},
-    ],
-)
-def test_abort_takes_a_start_offset_or_a_coordinator_epoch(named: dict[str, int]) -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        async with broker.running(), admin(broker.address) as client:
-            with pytest.raises(ConfigError, match="a transaction is named by"):
-                await client.abort_transaction(P, **named)
-        assert not broker.requests
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("silence", [None, ...])
-def test_abort_is_sent_once(silence: Any) -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        broker.on[WriteTxnMarkersRequest] = lambda _: silence
-        async with broker.running(), admin(broker.address) as client:
-            with pytest.raises(ClientError, match="whether the marker was written is not known"):
-                await client.abort_transaction(P, producer_id=7, producer_epoch=3, coordinator_epoch=0)
-        assert broker.count(WriteTxnMarkersRequest) == 1
-
-    run(scenario)
-
-
-def test_fencing_waits_for_a_coordinator_that_is_busy() -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        done = InitProducerIdResponse(producer_id=7, producer_epoch=4)
-        broker.on[InitProducerIdRequest] = script(InitProducerIdResponse(error_code=51), done)
-        async with broker.running(), admin(broker.address) as client:
-            fenced = (await client.fence_producers(["a"])).all()["a"]
-        assert (fenced.producer_id, fenced.producer_epoch) == (7, 4)
 
     run(scenario)

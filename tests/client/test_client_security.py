@@ -23,9 +23,9 @@ from kafkawire.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from tests.client.answers import FAST, run
 from tests.client.certificates import Identity, make_identity
 from tests.client.scripted import ScriptedBroker, served
-from tests.client.test_client_faults import FAST, run
 
 SASL = {17: (0, 1), 36: (0, 2)}
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

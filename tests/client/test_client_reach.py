@@ -1,0 +1,125 @@
+"""Faults on the way to a cluster: each is one sentence, and nothing waits past its deadline."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kafkawire.client import (
+    ConnectError,
+    PeerError,
+    RequestTimeoutError,
+    TlsError,
+)
+from kafkawire.messages import (
+    ListTransactionsRequest,
+)
+from tests.client.answers import admin, listing, run
+from tests.client.scripted import ScriptedBroker, closed_port, served
+
+
+def test_nothing_listens() -> None:
+    async def scenario() -> None:
+        port = await closed_port()
+        async with admin(f"127.0.0.1:{port}", default_api_timeout_ms="60000") as client:
+            with pytest.raises(ConnectError, match=f"^127.0.0.1:{port}: connection refused: nothing listens there$"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+def test_host_that_does_not_exist() -> None:
+    async def scenario() -> None:
+        async with admin("no-such-host.invalid:9092") as client:
+            with pytest.raises(ConnectError, match="host name cannot be found"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+def test_a_dead_address_among_living_ones() -> None:
+    async def scenario() -> None:
+        dead = await closed_port()
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: listing("a")
+        async with broker.running(), admin(f"127.0.0.1:{dead}", broker.address) as client:
+            assert len((await client.list_transactions()).all()[1]) == 1
+
+    run(scenario)
+
+
+def test_an_address_that_does_not_answer_among_living_ones() -> None:
+    """The second is tried while the first still keeps silent."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: listing("a")
+        async with (
+            served(lambda reader, _writer: reader.read()) as silent,
+            broker.running(),
+            admin(f"127.0.0.1:{silent}", broker.address, default_api_timeout_ms="10000") as client,
+        ):
+            assert len((await client.list_transactions()).all()[1]) == 1
+
+    run(scenario)
+
+
+def test_all_addresses_are_named() -> None:
+    async def scenario() -> None:
+        ports = [await closed_port(), await closed_port()]
+        async with admin(*(f"127.0.0.1:{port}" for port in ports)) as client:
+            with pytest.raises(ConnectError) as caught:
+                await client.list_transactions()
+        assert all(str(port) in str(caught.value) for port in ports)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers here"),
+        (bytes.fromhex("15030300020250"), "this is a TLS listener: set security.protocol"),
+        (b"", "no Kafka listener, or one that wants TLS"),
+    ],
+)
+def test_who_is_no_broker(said: bytes, reason: str) -> None:
+    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(said)
+        writer.close()
+
+    async def scenario() -> None:
+        async with served(stranger) as port, admin(f"127.0.0.1:{port}") as client:
+            with pytest.raises(PeerError, match=reason):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+def test_who_never_answers() -> None:
+    async def scenario() -> None:
+        async with (
+            served(lambda reader, _writer: reader.read()) as port,
+            admin(f"127.0.0.1:{port}", socket_connection_setup_timeout_ms="300") as client,
+        ):
+            with pytest.raises(RequestTimeoutError, match=r"connected, but no answer.* in 0\.3 s"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("rude", [True, False])
+def test_tls_to_a_plaintext_port(rude: bool) -> None:
+    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" if rude else b"")
+        writer.close()
+
+    async def scenario() -> None:
+        async with served(stranger) as port, admin(f"127.0.0.1:{port}", security_protocol="SSL") as client:
+            with pytest.raises(TlsError, match="plaintext listener"):
+                await client.list_transactions()
+
+    run(scenario)
