@@ -204,14 +204,14 @@ def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator
     from kafkawire.logdir.stats import by_partition, stats_of
 
     for segments in by_partition(files):
-        yield from _readable(segments[0].path, stats_of(segments, options))
+        yield from _readable(segments[0], stats_of(segments, options))
         advance(sum(map(_size, segments)))
 
 
 def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[Made]:
     """The rows, with the bar moved on as they go by."""
     told = 0
-    for number, row in enumerate(_readable(file.path, found)):
+    for number, row in enumerate(_readable(file, found)):
         if not number % _STEP or isinstance(row, (Lines, Columns)):
             position = getattr(row, "position", None) or 0
             advance(max(0, position - told))
@@ -220,14 +220,14 @@ def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[
     advance(max(0, _size(file) - told))
 
 
-def _readable(path: str, found: Iterator[Made]) -> Iterator[Made]:
+def _readable(file: Located, found: Iterator[Made]) -> Iterator[Made]:
     """The rows, and a row of damage where the file cannot be read any further."""
     from kafkawire import rows
 
     try:
         yield from found
     except OSError as error:
-        yield rows.Damage(file=path, reason="unreadable", detail=error.strerror or str(error))
+        yield rows.Damage(**file.place, reason="unreadable", detail=error.strerror or str(error))
 
 
 def _counted(directory: LogDirectory, found: Iterator[Made], outcome: Outcome) -> Iterator[Made]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Rows of a group, and its bytes, about.
-GROUP_ROWS = 1 << 17
-GROUP_BYTES = 32 << 20
+GROUP_ROWS = 1 << 15
+GROUP_BYTES = 8 << 20
 #: Fields whose texts are the same in many rows: each text is written once a group, and a number a row.
 REPEATED = frozenset(
     ("kind", "file", "topic", "codec", "timestamp_type", "control", "reason", "connection", "client", "broker", "api")
@@ -43,7 +43,7 @@ def write_parquet(
     schema = _with_dictionaries(arrow.schema(kinds, unset))
     # Texts that do not repeat would be hashed for nothing.
     hashed = [field.name for field in schema if not pa.types.is_string(field.type)]
-    with pq.ParquetWriter(path, schema, use_dictionary=hashed) as writer:
+    with open(path, "wb") as file, pq.ParquetWriter(file, schema, use_dictionary=hashed) as writer:
         for group in _groups(_tables(rows, schema)):
             writer.write_table(group)
 

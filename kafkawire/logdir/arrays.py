@@ -90,7 +90,7 @@ class Piece:
     def repeated(self, value: str | int) -> pa.Array:
         """The same value in all rows."""
         if isinstance(value, int):
-            return pa.array(np.full(self.length, value, np.int64))
+            return _numbers(np.full(self.length, value, np.int64))
         return _words(np.zeros(self.length, np.int32), [value])
 
     def of_batch(self, values: Numbers) -> Numbers:
@@ -237,10 +237,18 @@ def _numbers(values: Numbers, validity: pa.Buffer | None = None) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [validity, content])
 
 
+def _flags(values: Bools) -> pa.Array:
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bitmap(values)])
+
+
 def _words(places: Int32, words: list[str], present: Bools | None = None) -> pa.Array:
     validity = None if present is None else _bitmap(present)
     indices = pa.Array.from_buffers(pa.int32(), len(places), [validity, pa.py_buffer(places)])
-    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
+    # Not `pa.array`, which imports pandas wherever that is installed: tens of megabytes.
+    texts = [word.encode() for word in words]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    content = np.frombuffer(b"".join(texts), np.uint8)
+    return pa.DictionaryArray.from_arrays(indices, _strings(offsets, content, np.ones(len(words), bool)))
 
 
 def _strings(offsets: Int32, content: npt.NDArray[np.uint8], present: Bools) -> pa.Array:
@@ -294,7 +302,7 @@ MAKERS: dict[str, Callable[[Piece, Words], pa.Array | None]] = {
     "sequence": lambda piece, _: piece.both(piece.batches.base_sequence, lambda records: records.sequence),
     "last_sequence": lambda piece, _: piece.batch_numbers(_last_sequence(piece.batches)),
     "leader_epoch": lambda piece, _: piece.batch_numbers(piece.batches.leader_epoch),
-    "transactional": lambda piece, _: pa.array(piece.of_batch(piece.batches.transactional)),
+    "transactional": lambda piece, _: _flags(piece.of_batch(piece.batches.transactional)),
     "control": lambda piece, _: piece.control,
     "coordinator_epoch": lambda piece, _: piece.coordinator_epoch,
     "delete_horizon": _delete_horizon,

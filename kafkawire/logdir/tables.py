@@ -24,7 +24,7 @@ from kafkawire.records.columns import Batches, Records
 from kafkawire.records.engine import engine
 
 #: The records of one piece have about so many bytes.
-_PIECE = 4 << 20
+_PIECE = 2 << 20
 #: Batches whose records have more bytes than this, decompressed, are refused.
 _MOST_BYTES = 16 << 20
 
