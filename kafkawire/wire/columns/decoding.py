@@ -195,7 +195,9 @@ def _by_layout(
     known = values.starts != MISSING
     if versions.valid is not None:
         known &= versions.valid
-    starts = np.where(known, values.starts + versions.skip, MISSING)
+    starts = values.starts + versions.skip if versions.skip else values.starts
+    if not known.all():
+        starts = np.where(known, starts, MISSING)
     roots = _roots(table, versions)
     distinct = [roots] if isinstance(roots, int) else np.flatnonzero(np.bincount(roots[known])).tolist()
     parts = []
@@ -266,8 +268,9 @@ def _version_column(message: type[Message], versions: Versions, there: NDArray[n
     import pyarrow as pa
 
     known = there if versions.valid is None else there & versions.valid
-    numbers = np.broadcast_to(np.asarray(versions.each), len(there))
-    return pa.array(np.where(known, numbers, 0).astype(np.int16), pa.int16(), mask=~known)
+    each = versions.each
+    numbers = np.full(len(there), each, np.int16) if isinstance(each, int) else each.astype(np.int16)
+    return pa.array(numbers, pa.int16(), mask=None if known.all() else ~known)
 
 
 def _none() -> Ints:
