@@ -172,7 +172,7 @@ def decode_structs(
 
     return Decoded(
         _joined(parts, len(read), type_),
-        _version_column(message, versions, there),
+        _version_column(versions, there),
         errors,
         sorted(np.concatenate(impure).tolist()) if impure else [],
         told,
@@ -264,7 +264,7 @@ def _struct_array(part: _Part, type_: pa.StructType) -> pa.StructArray:
     return pa.Array.from_buffers(type_, len(part.rows), [bits], children=part.built.columns)
 
 
-def _version_column(message: type[Message], versions: Versions, there: NDArray[np.bool_]) -> pa.Array:
+def _version_column(versions: Versions, there: NDArray[np.bool_]) -> pa.Array:
     import pyarrow as pa
 
     known = there if versions.valid is None else there & versions.valid
