@@ -159,6 +159,12 @@ async def served(
         server.close()
 
 
+async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Takes all that comes, and says nothing. It holds the writer: a lost one closes itself."""
+    await reader.read()
+    writer.close()
+
+
 async def closed_port() -> int:
     """A port on which nobody listens."""
     async with served(lambda _reader, _writer: asyncio.sleep(0)) as port:

@@ -16,7 +16,7 @@ from kafkawire.messages import (
     ListTransactionsRequest,
 )
 from tests.client.answers import admin, listing, run
-from tests.client.scripted import ScriptedBroker, closed_port, served
+from tests.client.scripted import ScriptedBroker, closed_port, served, silence
 
 
 def test_nothing_listens() -> None:
@@ -56,7 +56,7 @@ def test_an_address_that_does_not_answer_among_living_ones() -> None:
         broker = ScriptedBroker()
         broker.on[ListTransactionsRequest] = lambda _: listing("a")
         async with (
-            served(lambda reader, _writer: reader.read()) as silent,
+            served(silence) as silent,
             broker.running(),
             admin(f"127.0.0.1:{silent}", broker.address, default_api_timeout_ms="10000") as client,
         ):
@@ -101,7 +101,7 @@ def test_who_is_no_broker(said: bytes, reason: str) -> None:
 def test_who_never_answers() -> None:
     async def scenario() -> None:
         async with (
-            served(lambda reader, _writer: reader.read()) as port,
+            served(silence) as port,
             admin(f"127.0.0.1:{port}", socket_connection_setup_timeout_ms="300") as client,
         ):
             with pytest.raises(RequestTimeoutError, match=r"connected, but no answer.* in 0\.3 s"):
