@@ -11,10 +11,12 @@ for _, message in ipairs(messages) do
   end
 end
 
-local function api_name(key)
+local api_names = setmetatable({}, {__index = function(names, key)
   local message = requests[key]
-  return message and message.name:gsub("Request$", "") or numbers.api_key and numbers.api_key[key] or ("UNKNOWN_" .. key)
-end
+  local name = message and message.name:gsub("Request$", "") or numbers.api_key and numbers.api_key[key] or ("UNKNOWN_" .. key)
+  names[key] = name
+  return name
+end})
 
 local function has_version(message, version)
   return version >= message.first and version <= newest(message)
@@ -130,7 +132,7 @@ local function show_body(r, message, version, position, tree)
 end
 
 local function show_head(api_key, version, tree)
-  add_found(tree, own.api, api_name(api_key))
+  add_found(tree, own.api, api_names[api_key])
   add_found(tree, own.version, version)
 end
 

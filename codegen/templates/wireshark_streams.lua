@@ -65,10 +65,10 @@ local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tr
     title = "SASL token"
     node:add(own.sasl_token, view(0, 4 + there), there)
   elseif is_request then
-    title = ("%s v%d request %d"):format(api_name(known.api_key), known.version, known.id)
+    title = ("%s v%d request %d"):format(api_names[known.api_key], known.version, known.id)
     show_request(r, known, node)
   else
-    title = about and ("%s v%d response %d"):format(api_name(about.api_key), about.version, known.id)
+    title = about and ("%s v%d response %d"):format(api_names[about.api_key], about.version, known.id)
       or ("response %d"):format(known.id)
     show_response(r, about, pinfo.rel_ts, node)
   end
@@ -76,7 +76,7 @@ local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tr
     local words = table.concat(r.errors, ", ", 1, math.min(#r.errors, 3))
     title = title .. " [" .. words .. (#r.errors > 3 and ", ..." or "") .. "]"
   end
-  node:append_text(", " .. title)
+  if tree.visible then node:append_text(", " .. title) end
   return title
 end
 

@@ -18,6 +18,8 @@ from rich.console import Console
 
 from tools.bench import counts
 from tools.bench.cases import CASES, Inputs, cases
+from tools.bench.dissectors import KEY as WIRESHARK
+from tools.bench.dissectors import dissectors
 from tools.bench.machine import machine
 from tools.bench.peaks import capture_peaks, peaks
 from tools.bench.report import markdown, show
@@ -54,8 +56,10 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
     def is_wanted(key: str) -> bool:
         return any(part in key for part in wanted)
 
-    if not any(is_wanted(key) for key in (*CASES, *STARTUP, *PEAKS)):
-        raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join((*CASES, *STARTUP, *PEAKS))}")
+    if not any(is_wanted(key) for key in (*CASES, *STARTUP, WIRESHARK, *PEAKS)):
+        raise BenchError(
+            f"no case's key holds {' or '.join(wanted)}; they are {', '.join((*CASES, *STARTUP, WIRESHARK, *PEAKS))}"
+        )
     if arguments.instructions and not counts.available():
         raise BenchError("instructions are counted by valgrind, which is not installed")
     results = []
@@ -72,6 +76,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
         results.append(result)
     if any(map(is_wanted, STARTUP)):
         results += startup(arguments.rounds)
+    if is_wanted(WIRESHARK):
+        results += dissectors(arguments.rounds)
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
     command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(sys.argv[1:])}"
     return Run(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
+from tools.bench import dissectors
 from tools.bench.results import Result, Run
 
 #: (contestants that were divided, quotient) of each case; a goal judges all of them or their mean.
@@ -164,6 +165,11 @@ GOALS = (
             ("bodies", "with bodies to jsonl", "tshark, json of Kafka", 5),
             ("headers", "of headers", "tshark, fields", 4),
         )
+    ),
+    Goal(
+        "Wireshark plugin: at most twice as long as Wireshark's own dissector",
+        quotient(dissectors.KEY, dissectors.OWN, dissectors.PLUGIN),
+        at_most(2),
     ),
     Goal(
         "most memory of a dump of a 2 GB segment (jsonl, Parquet, batches): under 200 MB",

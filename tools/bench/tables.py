@@ -66,6 +66,7 @@ KINDS = (
     Kind("columns", "Messages as columns", "100,000 values of `__transaction_state`; Java reads objects.", _rate),
     Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
     Kind("capture", "kafkawire capture", "Short connections of real clients, 18 MB; frames a second.", _thousands),
+    Kind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),
     Kind("startup", "Start", "CPU time of a fresh process, beyond Python and msgspec.", _millis),
 )
 

@@ -1,0 +1,105 @@
+"""The Wireshark plugin beside Wireshark's own Kafka dissector: tshark reads the same capture, in fresh processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from kafkawire.cli.schema_emit import with_kafkas_own, words
+from kafkawire.codegen.wireshark import render_wireshark
+from tools.bench.results import Absence, Result, Timing
+from tools.bench.samples import ROOT
+
+KEY = "wireshark/fields"
+PLUGIN, HEADERS, OWN = "plugin", "plugin, headers only", "Wireshark's own"
+_CAPTURE = ROOT / "examples" / "capture" / "transactions.pcap"
+_TIMES = 20
+#: Where an Ethernet packet with IPv4 has the last two bytes of its addresses.
+_ADDRESSES = (28, 32)
+
+
+def repeated(source: bytes, times: int) -> tuple[bytes, int]:
+    """A little-endian pcap file several times over, each with other addresses, so that they are other connections; and
+    how many packets it has."""
+    out, packets = [source[:24]], []
+    position = 24
+    while position < len(source):
+        size = 16 + struct.unpack_from("<I", source, position + 8)[0]
+        packets.append(source[position : position + size])
+        position += size
+    for number in range(times):
+        for packet in packets:
+            copy = bytearray(packet)
+            for place in _ADDRESSES:
+                struct.pack_into(">H", copy, 16 + place, number + 1)
+            out.append(bytes(copy))
+    return b"".join(out), times * len(packets)
+
+
+def _once(command: list[str]) -> float | str:
+    """CPU seconds of a process, or what it said where it failed."""
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors) as child,
+    ):
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode == 0:
+            return usage.ru_utime + usage.ru_stime
+        errors.seek(0)
+        return (errors.read().decode("utf-8", "replace").strip().splitlines() or ["no word"])[-1]
+
+
+def dissectors(rounds: int) -> Iterator[Result]:
+    """One case: two fields of every frame, printed with `-T fields`."""
+    tshark = os.environ.get("TSHARK") or shutil.which("tshark")
+    with tempfile.TemporaryDirectory() as folder:
+        plugin, capture = Path(folder) / "kafkawire.lua", Path(folder) / "capture.pcap"
+        plugin.write_text(render_wireshark(with_kafkas_own(None), words()), "utf-8")
+        data, packets = repeated(_CAPTURE.read_bytes(), _TIMES)
+        capture.write_bytes(data)
+        os.chmod(folder, 0o755)  # tshark may give up rights
+        read = [tshark or "", "-r", str(capture), "-T", "fields"]
+        ours = [
+            *read,
+            "-X",
+            f"lua_script:{plugin}",
+            "-e",
+            "kafkawire.request_api_key",
+            "-e",
+            "kafkawire.correlation_id",
+        ]
+        commands = {
+            PLUGIN: ours,
+            HEADERS: [*ours, "-o", "kafkawire.bodies:FALSE"],
+            OWN: [*read, "-e", "kafka.api_key", "-e", "kafka.correlation_id"],
+        }
+        times: dict[str, list[float]] = {name: [] for name in commands}
+        absent: dict[str, str] = {} if tshark else dict.fromkeys(commands, "tshark is not installed")
+        for _ in range(rounds):
+            for name, command in commands.items():
+                if name not in absent:
+                    found = _once(command)
+                    if isinstance(found, str):
+                        absent[name] = found
+                    else:
+                        times[name].append(found)
+    yield Result(
+        key=KEY,
+        table="wireshark",
+        title=f"API key and correlation id, {packets:,} packets",
+        unit="packet",
+        items=packets,
+        size=len(data),
+        timings=tuple(
+            Timing(contestant=name, ours=name != OWN, seconds=tuple(found), process=sorted(found)[len(found) // 2])
+            for name, found in times.items()
+            if found and name not in absent
+        ),
+        absent=tuple(Absence(contestant=name, why=why) for name, why in absent.items()),
+    )
