@@ -1,0 +1,30 @@
+"""The Wireshark case of the bench: its capture, and that each of its contestants decodes Kafka."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+from kafkawire import capture
+from tests.wireshark import tshark
+from tools.bench.dissectors import HEADERS, KEY, OWN, PLUGIN, dissectors, repeated
+
+SOURCE = Path(tshark.PCAP).read_bytes()
+
+
+def test_a_repeated_capture_has_other_connections() -> None:
+    data, packets = repeated(SOURCE, 3)
+    once, thrice = (list(capture.read(BytesIO(part))) for part in (SOURCE, data))
+    assert packets == 3 * 997
+    assert len(thrice) == 3 * len(once)
+    assert {exchange.problem for exchange in thrice} == {exchange.problem for exchange in once}
+    assert len({exchange.connection for exchange in thrice}) == 3 * len({exchange.connection for exchange in once})
+
+
+@tshark.needs_tshark
+def test_all_take_part() -> None:
+    (result,) = dissectors(1)
+    assert result.key == KEY
+    assert not result.absent
+    assert [timing.contestant for timing in result.timings] == [PLUGIN, HEADERS, OWN]
+    assert all(timing.median > 0 for timing in result.timings)
