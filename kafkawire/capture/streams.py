@@ -106,7 +106,8 @@ class Stream:
     def state(self) -> tuple[int, int, tuple[int, int], bytes]:
         """Of a stream that is in order, what the native `Lanes` needs to go on: the sequence number that comes next,
         how far behind it the receiver has acknowledged, the newest packet, and the bytes before it."""
-        return self.following, self._acknowledged - self._next, self._last, self._recent
+        recent, self._recent = self._recent, b""  # not to be held twice
+        return self.following, self._acknowledged - self._next, self._last, recent
 
     def resume(self, advanced: int, acknowledged: int, last: tuple[int, int], recent: bytes) -> None:
         """So many bytes have come in order since `state`."""
