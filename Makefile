@@ -36,6 +36,7 @@ check-rust:
 ifdef CARGO
 	cargo fmt --manifest-path native/Cargo.toml --check
 	cargo clippy -q --manifest-path native/Cargo.toml --all-targets -- -D warnings
+	cargo test -q --manifest-path native/Cargo.toml
 else
 	@echo "no Rust compiler here: native/ is not linted"
 endif
