@@ -31,8 +31,8 @@ CHOSEN = (
     "records/headers/gzip",
     "columns/TransactionLogValue",
     "dump/deep/lz4",
-    "capture/bodies",
-    "capture/headers",
+    "capture/bodies/long",
+    "capture/headers/short",
     "dump/parquet/none",
 )
 #: kio drops the milliseconds of records' timestamps.

@@ -95,10 +95,11 @@ class Inputs:
 
         return self.file("log-values", write), ends, count
 
-    def capture(self, size: int | None = None) -> tuple[Path, int]:
-        """A capture of about that size, and how many frames it has."""
+    def capture(self, size: int | None = None, *, long: bool = False) -> tuple[Path, int]:
+        """A capture of about that size, and how many frames it has; `long`: of few connections that go on."""
         times = max(1, CAPTURE_TIMES // self.scale) if size is None else size // captures.EXAMPLE.stat().st_size
-        path = self.file(f"{times}.pcap", lambda path: captures.write_capture(path, times))
+        name = f"{times}{'-long' * long}.pcap"
+        path = self.file(name, lambda path: captures.write_capture(path, times, long=long))
         return path, times * captures.frames()
 
     def segment(self, codec: str, size: int, name: str) -> tuple[Path, int]:
@@ -269,13 +270,13 @@ _CAPTURES = {
 _TSHARK = {"json": "tshark, json", "kafka": "tshark, json of Kafka", "fields": "tshark, fields"}
 
 
-def _capture(shape: str, inputs: Inputs) -> Case:
-    path, count = inputs.capture()
+def _capture(shape: str, connections: str, inputs: Inputs) -> Case:
+    path, count = inputs.capture(long=connections == "long")
     title, options, forms = _CAPTURES[shape]
     return Case(
-        key=f"capture/{shape}",
+        key=f"capture/{shape}/{connections}",
         table="capture",
-        title=title,
+        title=f"{title}, {connections} connections",
         unit="frame",
         items=count,
         size=path.stat().st_size,
@@ -306,5 +307,9 @@ CASES: dict[str, Callable[[Inputs], Case]] = {
     },
     "columns/TransactionLogValue": _values,
     **{f"dump/{shape}/{codec}": partial(_dump, shape, codec) for shape in _DUMPS for codec in ("none", "lz4")},
-    **{f"capture/{shape}": partial(_capture, shape) for shape in _CAPTURES},
+    **{
+        f"capture/{shape}/{connections}": partial(_capture, shape, connections)
+        for shape in _CAPTURES
+        for connections in ("long", "short")
+    },
 }
