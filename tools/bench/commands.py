@@ -22,7 +22,10 @@ _INCOMPLETE = 4
 
 def capture(engine: str, path: str, options: str) -> Job:
     """`kafkawire capture`."""
-    environment = {**os.environ, "KAFKAWIRE_BACKEND": engine}
+    # As users have it: compiled modules are kept, and what is printed is buffered.
+    set_here = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+    environment = {name: value for name, value in os.environ.items() if name not in set_here}
+    environment["KAFKAWIRE_BACKEND"] = engine
     command = [sys.executable, "-m", "kafkawire", "capture", path, *options.split()]
 
     def run(out: int | IO[bytes] = subprocess.DEVNULL) -> None:
