@@ -135,7 +135,7 @@ _PURE = _fixed(
 )
 _CONNECTIONS = {
     "long": _fixed(
-        "Start-up is a third of the time of a file of this size, and counts. Of the rest, bytes cost little: each "
+        "Start-up is nearly a third of the time with a file of this size. Of the rest, bytes cost little: each "
         "exchange goes through Python, which matches it, puts it in order and makes its row."
     ),
     "short": _fixed(
