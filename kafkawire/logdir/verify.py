@@ -7,6 +7,7 @@ an entry names an offset in the batch at its position or in one behind it, but i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -24,7 +25,7 @@ _MOST_READS = 4
 MISMATCH = "index_mismatch"
 
 
-class IndexCheck:
+class IndexCheck(ABC):
     """Checks the entries of an index, in order. A context: the log is open while it lasts; where there is no log beside
     the index, nothing is found."""
 
@@ -47,9 +48,9 @@ class IndexCheck:
         if self.log is not None:
             self.log.file.close()
 
+    @abstractmethod
     def entry(self, entry: Any) -> Damage | None:
         """What is wrong with an entry, which follows those that were given before."""
-        raise NotImplementedError
 
     def end(self) -> Damage | None:
         """What is wrong with the index as a whole, when all entries were given."""

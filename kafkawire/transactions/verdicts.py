@@ -9,6 +9,7 @@ the verdict around. Which doubts there are depends on where the facts come from:
 from __future__ import annotations
 
 import shlex
+from abc import ABCMeta, abstractmethod
 from functools import cached_property
 from typing import NamedTuple
 
@@ -41,7 +42,11 @@ _MEANINGS = {
 }
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class _Abstract(msgspec.StructMeta, ABCMeta):
+    """Structs that cannot be made before they say all that has to be said."""
+
+
+class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=True):
     """An open transaction and all that is known around it.
 
     Attributes:
@@ -60,82 +65,82 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     # What each kind of case knows in its own way ----------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def log_start(self) -> int:
         """First offset of the partition's log."""
-        raise NotImplementedError
 
     @property
-    def high_watermark(self) -> int | None:
-        raise NotImplementedError
+    @abstractmethod
+    def high_watermark(self) -> int | None: ...
 
     @property
-    def last_stable_offset(self) -> int | None:
-        raise NotImplementedError
+    @abstractmethod
+    def last_stable_offset(self) -> int | None: ...
 
     @property
+    @abstractmethod
     def last_offset(self) -> int | None:
         """Of the transaction's data, where it is known."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def transactional_id(self) -> str | None:
         """Whose producer id it is, where a coordinator knows it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def value(self) -> TransactionLogValue | None:
         """The coordinator's newest word on that id; None for an id that has expired, too."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def writer_epoch(self) -> int:
         """The epoch of the id's coordinator, which its markers carry; -1 where it is not known."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def data(self) -> str:
         """What was found in the partition, as a sentence."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def said(self) -> str:
         """What the coordinator says, as a sentence."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def unread(self) -> list[str]:
         """Doubts: what of the coordinators was not read, and could hold another word on the transaction."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def apart(self) -> list[str]:
         """Doubts: what was read at different moments, so that it does not speak of the same."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def unsure(self) -> list[str]:
         """Doubts: what of the partition could not be read, or is not certain to stay."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def too_old(self) -> str:
         """Why the coordinator's word can be older than the data, as a sentence."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def tool(self) -> str:
         """The command that ends transactions, with its address."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def force(self) -> str:
         """Its subcommand that ends an id's transaction through its coordinator."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def certainty(self) -> str:
         """How to become certain."""
-        raise NotImplementedError
 
     # What follows from it ---------------------------------------------------------------------------------------------
 
