@@ -12,8 +12,6 @@ import re
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +22,7 @@ from kafkawire.capture import Matched
 from kafkawire.capture.matcher import NO_RESPONSE
 from kafkawire.wire.message import Message
 from tests.broker_fixture import StartCluster
+from tests.client.certificates import make_identity
 from tools.broker.cluster import HOST, free_ports
 from tools.broker.kafka_tools import run_tool
 from tools.examples import sniff
@@ -63,7 +62,7 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
     for module in ("confluent_kafka", "kafka", "cryptography"):
         pytest.importorskip(module)
     folder = tmp_path_factory.mktemp("recording")
-    certificate, key = _certificate()
+    certificate, key, _ = make_identity()
     plain, sasl, tls = free_ports(3)
     config = {
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
@@ -218,33 +217,6 @@ def _kafka_python(plain: str) -> None:
     )  # fmt: skip
     assert next(iter(consumer)) is not None
     consumer.close()
-
-
-def _certificate() -> tuple[str, str]:
-    """A certificate for loopback that signs itself, and its key, as PEM."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - timedelta(hours=1))
-        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return (
-        certificate.public_bytes(serialization.Encoding.PEM).decode(),
-        key.private_bytes(serialization.Encoding.PEM, *form).decode(),
-    )
 
 
 def _logged(log: Path, ports: set[int]) -> dict[Place, list[Logged]]:
