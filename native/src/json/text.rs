@@ -4,7 +4,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use base64::Engine;
 
 use crate::cursor::{Read, Refused};
-use crate::rows::json::{escape, plain_prefix};
+use crate::rows::json::{escape, plain_prefix, short_escape};
 
 /// Whole numbers up to here are written without an exponent.
 const LARGEST_PLAIN: f64 = 1e15;
@@ -16,16 +16,10 @@ pub fn string(out: &mut Vec<u8>, data: &[u8]) -> Read<()> {
     out.extend_from_slice(&data[..plain]);
     let rest = std::str::from_utf8(&data[plain..]).map_err(|_| Refused)?;
     for char in rest.chars() {
-        match char {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            '\u{8}' => out.extend_from_slice(b"\\b"),
-            '\u{c}' => out.extend_from_slice(b"\\f"),
-            '\0'..='\u{1f}' => escape(out, char),
-            _ => out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+        match short_escape(char) {
+            Some(short) => out.extend_from_slice(short),
+            None if char < ' ' => escape(out, char),
+            None => out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
     out.push(b'"');

@@ -72,23 +72,30 @@ fn text(out: &mut Vec<u8>, text: &str, printable: &[u8]) -> Read<()> {
         out.extend_from_slice(&rest.as_bytes()[..plain]);
         rest = &rest[plain..];
         let Some(char) = rest.chars().next() else { break };
-        match char {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            '\u{8}' => out.extend_from_slice(b"\\b"),
-            '\u{c}' => out.extend_from_slice(b"\\f"),
-            _ => match *printable.get(char as usize).ok_or(Refused)? {
-                0 => escape(out, char),
-                _ => out.extend_from_slice(&rest.as_bytes()[..char.len_utf8()]),
-            },
+        match (short_escape(char), printable.get(char as usize)) {
+            (Some(short), _) => out.extend_from_slice(short),
+            (None, None) => return Err(Refused),
+            (None, Some(0)) => escape(out, char),
+            (None, Some(_)) => out.extend_from_slice(&rest.as_bytes()[..char.len_utf8()]),
         }
         rest = &rest[char.len_utf8()..];
     }
     out.push(b'"');
     Ok(())
+}
+
+/// The escape of two characters that JSON has for some.
+pub fn short_escape(char: char) -> Option<&'static [u8]> {
+    Some(match char {
+        '"' => b"\\\"",
+        '\\' => b"\\\\",
+        '\n' => b"\\n",
+        '\r' => b"\\r",
+        '\t' => b"\\t",
+        '\u{8}' => b"\\b",
+        '\u{c}' => b"\\f",
+        _ => return None,
+    })
 }
 
 /// `\u0000`, as UTF-16: two of them for a character beyond the first 2^16.
