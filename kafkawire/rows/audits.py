@@ -18,6 +18,10 @@ class Finding(Row, frozen=True, kw_only=True):
         transactional_id, coordinator_state: what the coordinator's log knows; None where it knows nothing.
         action: the command to run, or why there is none.
         cluster_id: of the cluster, where it is known.
+        log_start_offset: of the partition.
+        marker_timestamp: the newest marker's time (the broker's clock) that stands before its last batch.
+        transaction_start_timestamp, transaction_last_update_timestamp, transaction_timeout_ms: of the transactional
+            id's newest state, as the coordinator says; None where it says nothing.
     """
 
     kind: str = "finding"
@@ -40,6 +44,11 @@ class Finding(Row, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     action: str | None = None
     cluster_id: str | None = None
+    log_start_offset: int | None = None
+    marker_timestamp: int | None = None
+    transaction_start_timestamp: int | None = None
+    transaction_last_update_timestamp: int | None = None
+    transaction_timeout_ms: int | None = None
 
 
 class Violation(Row, frozen=True, kw_only=True):

@@ -190,7 +190,7 @@ class _Decision(NamedTuple):
 def judge(case: Case) -> Finding:
     """The verdict on an open transaction."""
     decision = _decide(case)
-    open_ = case.open
+    open_, value = case.open, case.value
     return Finding(
         verdict=decision.verdict,
         reason=decision.reason,
@@ -205,13 +205,23 @@ def judge(case: Case) -> Finding:
         age_ms=case.age_ms,
         coordinator_epoch=open_.coordinator_epoch,
         transactional_id=case.transactional_id,
-        coordinator_state=state_name(case.value.transaction_status) if case.value else None,
+        coordinator_state=state_name(value.transaction_status) if value else None,
         last_stable_offset=case.last_stable_offset,
         high_watermark=case.high_watermark,
         evidence=(case.data, *decision.evidence, *_clocks(case), *_holds(case)),
         action=decision.action,
         cluster_id=case.cluster_id,
+        log_start_offset=case.log_start,
+        marker_timestamp=_known(open_.written_after),
+        transaction_start_timestamp=_known(value.transaction_start_timestamp_ms) if value else None,
+        transaction_last_update_timestamp=_known(value.transaction_last_update_timestamp_ms) if value else None,
+        transaction_timeout_ms=value.transaction_timeout_ms if value else None,
     )
+
+
+def _known(timestamp: int | None) -> int | None:
+    """Kafka writes -1 for a time that it does not know."""
+    return None if timestamp is None or timestamp < 0 else timestamp
 
 
 def _decide(case: Case) -> _Decision:

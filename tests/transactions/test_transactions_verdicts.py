@@ -342,6 +342,11 @@ def test_a_finding_in_full(tmp_path: Path) -> None:
                 "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 2 --start-offset 1"
             ),
             cluster_id="test",
+            log_start_offset=0,
+            marker_timestamp=OLD - HOUR,
+            transaction_last_update_timestamp=NOON - HOUR,
+            transaction_start_timestamp=NOON - HOUR,
+            transaction_timeout_ms=900_000,
         ),
     )
 
