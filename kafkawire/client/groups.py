@@ -17,7 +17,7 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.rights import missing_right
 from kafkawire.client.routing import group_coordinators
 from kafkawire.messages import OffsetFetchRequest
-from kafkawire.transactions.coordinator import partition_of_id
+from kafkawire.transactions.model import partition_of_id
 from kafkawire.transactions.wording import count
 
 if TYPE_CHECKING:

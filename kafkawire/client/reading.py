@@ -23,9 +23,9 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
-from kafkawire.transactions.coordinator import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.live import Word, described
+from kafkawire.transactions.model import partition_of_id
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin

@@ -8,8 +8,8 @@
         answer.check, answer.answer, answer.breaches
 
 The pieces: `append_of` and `Replay` (producer state of a partition from its batches), `read_committed` (what consumers
-get of it), `IdLog` and `standing` (the coordinator's log), `judge` (the verdict on one `Case`), `conclude` (facts ->
-audit).
+get of it), `IdLog` and `standing` (the coordinator's log), `model` and `machine` (the coordinator itself: its rules, and
+what it makes of each request), `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
 """
 
 from kafkawire.transactions.appends import Append, append_of
@@ -17,10 +17,11 @@ from kafkawire.transactions.assembly import Settings, choose_replicas, conclude
 from kafkawire.transactions.checking import check
 from kafkawire.transactions.checks import Answer, Breach, LogChecks
 from kafkawire.transactions.committed import outcome_of, read_committed
-from kafkawire.transactions.coordinator import IdLog, registration, standing, state_name
+from kafkawire.transactions.coordinator import IdLog, registration, standing
 from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
 from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Registration, Segment
 from kafkawire.transactions.local import audit
+from kafkawire.transactions.model import state_name
 from kafkawire.transactions.producers import Producer
 from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
 from kafkawire.transactions.verdicts import Case, judge

@@ -14,21 +14,12 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, decode_key, decode_value
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Owner, Place, Registration
-
-#: TransactionStatus of TransactionLogValue (Kafka's `TransactionState`).
-STATES = {
-    0: "Empty",
-    1: "Ongoing",
-    2: "PrepareCommit",
-    3: "PrepareAbort",
-    4: "CompleteCommit",
-    5: "CompleteAbort",
-    6: "Dead",
-    7: "PrepareEpochFence",
-}
-
-#: Timeout of a transaction under two-phase commit: never (KIP-939).
-NEVER = 2**31 - 1
+from kafkawire.transactions.model import NEVER as NEVER
+from kafkawire.transactions.model import STATES as STATES
+from kafkawire.transactions.model import partition_of_id as partition_of_id
+from kafkawire.transactions.model import raises_epoch
+from kafkawire.transactions.model import state_name as state_name
+from kafkawire.transactions.model import status_of as status_of
 
 #: What the coordinator's log says of the transaction that a batch of an epoch belongs to.
 CURRENT = "current"  # it is the id's present transaction
@@ -58,34 +49,13 @@ _EPOCHS = {
 }
 
 
-def state_name(status: int) -> str:
-    """Name of a TransactionStatus; `UNKNOWN_<n>` for one that Kafka does not name."""
-    return STATES.get(status, f"UNKNOWN_{status}")
-
-
-def status_of(name: str) -> int:
-    """The TransactionStatus of a name; -1 for one that is not known."""
-    return next((status for status, known in STATES.items() if known == name), -1)
-
-
-def partition_of_id(transactional_id: str, count: int) -> int:
-    """The partition of `__transaction_state` that an id belongs to, of `count`: Java's `String.hashCode`, which counts
-    UTF-16 units, and `Utils.abs`, for which the smallest int is 0 (Kafka's `TransactionStateManager.partitionFor`)."""
-    data = transactional_id.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for place in range(0, len(data), 2):
-        code = (31 * code + int.from_bytes(data[place : place + 2])) & 0xFFFFFFFF
-    signed = code - (1 << 32) if code >> 31 else code
-    return (0 if signed == -(1 << 31) else abs(signed)) % count
-
-
 def standing(value: TransactionLogValue, producer_id: int, producer_epoch: int) -> str | None:
     """What the coordinator's newest word says of the transaction of a batch with that producer id and epoch: CURRENT,
     ENDED, NOT_BEGUN, BUMPED or AHEAD; None for a state that is never written."""
     if value.producer_id != producer_id:
         # Producer ids follow each other only when the epochs of one are used up, after its last transaction.
         return AHEAD if value.next_producer_id == producer_id else ENDED
-    epochs = _EPOCHS.get((state_name(value.transaction_status), value.client_transaction_version >= 2))
+    epochs = _EPOCHS.get((state_name(value.transaction_status), raises_epoch(value.client_transaction_version)))
     if epochs is None:
         return None
     ahead = value.producer_epoch - producer_epoch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.coordinator import state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, Partition
+from kafkawire.transactions.model import state_name
 from kafkawire.transactions.replay import last_stable_offset
 from kafkawire.transactions.verdicts import Case
 from kafkawire.transactions.wording import count, numbers, when

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.transactions.coordinator import state_name, status_of
 from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.model import state_name, status_of
 from kafkawire.transactions.verdicts import Case
 
 

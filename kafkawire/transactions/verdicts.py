@@ -18,8 +18,9 @@ import msgspec
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Finding
 from kafkawire.transactions import coordinator
-from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NEVER, NOT_BEGUN, state_name
+from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.facts import Open
+from kafkawire.transactions.model import NEVER, state_name
 from kafkawire.transactions.wording import count, duration, when
 
 HANGING, NOT_HANGING, UNKNOWN = "hanging", "not_hanging", "unknown"

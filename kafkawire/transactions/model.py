@@ -1,0 +1,166 @@
+"""The transaction coordinator's rules as tables: states, epochs, timeouts, where an id lives (KIP-98, 890, 939).
+
+What a coordinator answers to a request is in `machine`, which uses them. Held against Kafka 4.4.0's own classes.
+"""
+
+from __future__ import annotations
+
+from kafkawire.messages import TransactionLogValue
+
+#: TransactionStatus of TransactionLogValue (Kafka's `TransactionState`).
+STATES = {
+    0: "Empty",
+    1: "Ongoing",
+    2: "PrepareCommit",
+    3: "PrepareAbort",
+    4: "CompleteCommit",
+    5: "CompleteAbort",
+    6: "Dead",
+    7: "PrepareEpochFence",
+}
+
+#: States without a transaction: a new one can begin, and the id can expire (`TransactionState.isExpirationAllowed`).
+IDLE = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
+#: Decided, and markers are being written.
+PREPARED = frozenset({"PrepareCommit", "PrepareAbort"})
+#: A coordinator passes through them; in its log there is a tombstone, or PrepareAbort with a raised epoch, instead.
+NEVER_WRITTEN = frozenset({"Dead", "PrepareEpochFence"})
+
+#: State -> the states that it may follow (`TransactionState.validPreviousStates`).
+PREVIOUS = {
+    "Empty": IDLE,
+    "Ongoing": IDLE | {"Ongoing"},
+    "PrepareCommit": frozenset({"Ongoing"}),
+    "PrepareAbort": IDLE | {"Ongoing", "PrepareEpochFence"},
+    "CompleteCommit": frozenset({"PrepareCommit"}),
+    "CompleteAbort": frozenset({"PrepareAbort"}),
+    "Dead": IDLE,
+    "PrepareEpochFence": frozenset({"Ongoing"}),
+}
+
+#: The first transaction version that raises the epoch at every end, and aborts where none has begun (KIP-890).
+EPOCH_BUMP = 2
+#: The highest epoch there is; producers never get it, so that whoever has the last one can still be fenced.
+MAX_EPOCH = 2**15 - 1
+
+#: Timeout of a transaction under two-phase commit: never (KIP-939).
+NEVER = 2**31 - 1
+
+#: State, and whether the transaction's version raises epochs -> by how much its record's epoch may exceed that of the
+#: record before, under the same producer id. At Empty 0 is the answer to a retry (KIP-360). At PrepareAbort below
+#: version 2 the coordinator raises it where it aborts by itself; Kafka 4.0.0 did so twice in version 2 (KAFKA-19367).
+EPOCH_STEPS = {
+    ("Empty", False): frozenset({0, 1}),
+    ("Empty", True): frozenset({0, 1}),
+    ("Ongoing", False): frozenset({0}),
+    ("Ongoing", True): frozenset({0}),
+    ("PrepareCommit", False): frozenset({0}),
+    ("PrepareCommit", True): frozenset({1}),
+    ("PrepareAbort", False): frozenset({0, 1}),
+    ("PrepareAbort", True): frozenset({1, 2}),
+    ("CompleteCommit", False): frozenset({0}),
+    ("CompleteCommit", True): frozenset({0}),
+    ("CompleteAbort", False): frozenset({0}),
+    ("CompleteAbort", True): frozenset({0}),
+}
+
+
+def state_name(status: int) -> str:
+    """Name of a TransactionStatus; `UNKNOWN_<n>` for one that Kafka does not name."""
+    return STATES.get(status, f"UNKNOWN_{status}")
+
+
+def status_of(name: str) -> int:
+    """The TransactionStatus of a name; -1 for one that is not known."""
+    return next((status for status, known in STATES.items() if known == name), -1)
+
+
+def raises_epoch(version: int) -> bool:
+    """Whether a transaction of that version raises the epoch when it ends (`TransactionVersion.supportsEpochBump`)."""
+    return version >= EPOCH_BUMP
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether a producer id with that epoch is used up: its id gets another one (`isEpochExhausted`)."""
+    return epoch >= MAX_EPOCH - 1
+
+
+def follows(before: str | None, after: str | None, version: int) -> bool:
+    """Whether one record of an id may come right after another.
+
+    Args:
+        before: the state before; None: no record, or a tombstone.
+        after: the state of the next record; None: a tombstone. `version`: the transaction version that it names.
+    """
+    if before is None:
+        return after in (None, "Empty")
+    if after is None:
+        return before in IDLE
+    if after in NEVER_WRITTEN or before not in PREVIOUS.get(after, frozenset()):
+        return False
+    # Only from version 2 on may a producer abort what has not begun.
+    return after != "PrepareAbort" or before == "Ongoing" or raises_epoch(version)
+
+
+def epoch_problem(before: TransactionLogValue | None, after: TransactionLogValue) -> str | None:
+    """What is wrong with the producer id and epoch of an id's next record, as a sentence; None where nothing is.
+
+    Args:
+        before: the record right before it; None: there is none, or a tombstone.
+    """
+    state, epoch = state_name(after.transaction_status), after.producer_epoch
+    if before is None:
+        return None if epoch == 0 else f"The first record of the id has epoch {epoch}, not 0."
+    bumped = raises_epoch(after.client_transaction_version)
+    if after.producer_id != before.producer_id:
+        return _new_producer_id(before, after, state)
+    steps = EPOCH_STEPS.get((state, bumped))
+    if steps is None:
+        return None  # a state that is never written has no epoch to judge
+    step = epoch - before.producer_epoch
+    if before.producer_epoch == MAX_EPOCH and step == 0:
+        return None  # nowhere to go: Kafka lets it abort with the epoch that it has
+    if step not in steps:
+        allowed = " or ".join(f"{one:+d}" for one in sorted(steps))
+        return f"The epoch goes from {before.producer_epoch} to {epoch}; at {state} only {allowed} is possible."
+    if epoch == MAX_EPOCH and state in ("Empty", "Ongoing"):
+        return f"The epoch is {epoch} at {state}: no producer gets that one, it is left to fencing."
+    return None
+
+
+def _new_producer_id(before: TransactionLogValue, after: TransactionLogValue, state: str) -> str | None:
+    """A producer id follows another where the epochs of that one are used up: at InitProducerId, or, from transaction
+    version 2 on, when a transaction ends; then the Prepare record names it beforehand."""
+    change = f"The producer id goes from {before.producer_id} to {after.producer_id}"
+    if after.producer_epoch != 0:
+        return f"{change}, and its epoch is {after.producer_epoch}, not 0."
+    if state == "Empty":
+        if is_exhausted(before.producer_epoch):
+            return None
+        return f"{change}, and the epoch {before.producer_epoch} was not used up."
+    if state in ("CompleteCommit", "CompleteAbort") and raises_epoch(after.client_transaction_version):
+        if before.next_producer_id == after.producer_id:
+            return None
+        return f"{change}, and {before.next_producer_id} was announced."
+    return f"{change} at {state}, where none can change."
+
+
+def may_expire(state: str, updated_ms: int, now_ms: int, expiration_ms: int) -> bool:
+    """Whether a coordinator forgets an id (transactional.id.expiration.ms; a tombstone in its log)."""
+    return state in IDLE and updated_ms <= now_ms - expiration_ms
+
+
+def timed_out(state: str, started_ms: int, timeout_ms: int, now_ms: int) -> bool:
+    """Whether a coordinator aborts an id's transaction by itself; never under two-phase commit."""
+    return state == "Ongoing" and timeout_ms != NEVER and started_ms + timeout_ms < now_ms
+
+
+def partition_of_id(transactional_id: str, count: int) -> int:
+    """The partition of `__transaction_state` that an id belongs to, of `count`: Java's `String.hashCode`, which counts
+    UTF-16 units, and `Utils.abs`, for which the smallest int is 0 (Kafka's `TransactionStateManager.partitionFor`)."""
+    data = transactional_id.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for place in range(0, len(data), 2):
+        code = (31 * code + int.from_bytes(data[place : place + 2])) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code >> 31 else code
+    return (0 if signed == -(1 << 31) else abs(signed)) % count
