@@ -8,8 +8,8 @@
         answer.check, answer.answer, answer.breaches
 
 The pieces: `append_of` and `Replay` (producer state of a partition from its batches), `read_committed` (what consumers
-get of it), `IdLog` and `standing` (the coordinator's log), `model` and `machine` (the coordinator itself: its rules, and
-what it makes of each request), `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
+get of it), `IdLog` and `standing` (the coordinator's log), `model` and `machine` (its rules, and what it makes of each
+request), `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
 """
 
 from kafkawire.transactions.appends import Append, append_of
