@@ -6,7 +6,7 @@ bodies) is `UNSET` and does not appear at all. Text may hold surrogate escapes w
 UTF-8.
 """
 
-from kafkawire.rows.audits import Audit, Coverage, Finding, Violation
+from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Setting, Violation
 from kafkawire.rows.base import Columns, Json, Lines, Place, Row, field_names, text, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
@@ -31,6 +31,7 @@ __all__ = [
     "Audit",
     "Batch",
     "Check",
+    "CheckAnswer",
     "Checkpoint",
     "Columns",
     "Coverage",
@@ -47,6 +48,7 @@ __all__ = [
     "Place",
     "Record",
     "Row",
+    "Setting",
     "Snapshot",
     "Stats",
     "Step",
