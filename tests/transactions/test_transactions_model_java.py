@@ -86,7 +86,7 @@ def asked(java: Oracle, before: TransactionMetadata, step: str, **more: Any) -> 
     return replace(TransactionMetadata.of(record), last_epoch=answer["lastEpoch"]), ""
 
 
-@given(metadata(), st.one_of(st.none(), st.integers(-1, 4), EPOCHS))
+@given(metadata(), st.one_of(st.none(), st.integers(0, 4), EPOCHS))
 def test_init_producer_id(java: Oracle, before: TransactionMetadata, epoch: int | None) -> None:
     if before.state not in IDLE:
         before = replace(before, state="Empty", partitions=frozenset(), started=-1)
