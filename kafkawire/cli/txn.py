@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kafkawire.cli import help_without_command, txn_describe, txn_find_hanging, txn_list, txn_producers
+from kafkawire.cli import help_without_command, txn_describe, txn_find_hanging, txn_list, txn_producers, txn_watch
 
 
 def register(app: typer.Typer) -> None:
@@ -14,9 +14,10 @@ def register(app: typer.Typer) -> None:
     group.command("describe")(txn_describe.describe)
     group.command("describe-producers")(txn_producers.describe_producers)
     group.command("find-hanging")(txn_find_hanging.find_hanging)
+    group.command("watch")(txn_watch.watch)
     app.add_typer(group, name="txn")
 
 
 def txn(context: typer.Context) -> None:
-    """List and describe the transactions of a cluster, and find those that hang."""
+    """List and describe the transactions of a cluster, find those that hang, and watch for them."""
     help_without_command(context)

@@ -14,12 +14,21 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
-from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, with_admin
+from kafkawire.cli.txn_options import (
+    MINUTE_MS,
+    BootstrapOption,
+    ConfigOption,
+    ConfirmOption,
+    MaxTimeoutOption,
+    Row,
+    TimeoutOption,
+    TopicOption,
+    with_admin,
+)
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
 
-_MINUTE_MS = 60_000
 _HARMLESS = ("live", "young")
 
 
@@ -62,9 +71,7 @@ class Hanging(
 
 def find_hanging(
     bootstrap: BootstrapOption,
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="NAME", help="Only this topic; repeatable.")
-    ] = None,
+    topic: TopicOption = None,
     partition: Annotated[
         list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable.")
     ] = None,
@@ -75,15 +82,8 @@ def find_hanging(
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
     ] = None,
-    max_transaction_timeout: Annotated[
-        int, typer.Option(min=0, metavar="MINUTES", help="The brokers' transaction.max.timeout.ms, in minutes.")
-    ] = 15,
-    confirm_after: Annotated[
-        float,
-        typer.Option(
-            min=0, max=3600, metavar="SECONDS", help="Before a suspect is read again; longer where a broker is missing."
-        ),
-    ] = 1.0,
+    max_transaction_timeout: MaxTimeoutOption = 15,
+    confirm_after: ConfirmOption = 1.0,
     all_: Annotated[bool, typer.Option("--all", help="Those too that are live, or too young to be judged.")] = False,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
@@ -104,7 +104,7 @@ def find_hanging(
         topics=tuple(topic) if topic else None,
         partitions=tuple(partition) if partition else None,
         broker_id=broker_id,
-        max_timeout_ms=max_transaction_timeout * _MINUTE_MS,
+        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
         confirm_after_s=confirm_after,
         session_s=max(Search().session_s, confirm_after),
         address=bootstrap,
@@ -167,7 +167,7 @@ def _line(finding: rows.Finding) -> Hanging:
         coordinator_epoch=-1 if finding.coordinator_epoch is None else finding.coordinator_epoch,
         start_offset=finding.start_offset,
         last_timestamp=when(finding.last_timestamp),
-        duration_min=None if finding.age_ms is None else finding.age_ms // _MINUTE_MS,
+        duration_min=None if finding.age_ms is None else finding.age_ms // MINUTE_MS,
         transactional_id=finding.transactional_id or "",
         transaction_state=finding.coordinator_state or "",
         blocks_readers="yes" if finding.blocked else "no",

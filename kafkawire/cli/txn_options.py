@@ -28,6 +28,27 @@ TimeoutOption = Annotated[
         "--timeout", min=0.001, max=86_400, metavar="SECONDS", help="For each call, by default as configured, or 60."
     ),
 ]
+TopicOption = Annotated[list[str] | None, typer.Option("--topic", metavar="NAME", help="Only this topic; repeatable.")]
+MaxTimeoutOption = Annotated[
+    int,
+    typer.Option(
+        "--max-transaction-timeout",
+        min=0,
+        metavar="MINUTES",
+        help="The brokers' transaction.max.timeout.ms, in minutes.",
+    ),
+]
+ConfirmOption = Annotated[
+    float,
+    typer.Option(
+        "--confirm-after",
+        min=0,
+        max=3600,
+        metavar="SECONDS",
+        help="Before a suspect is read again; longer where a broker is missing.",
+    ),
+]
+MINUTE_MS = 60_000
 
 
 class Row(output.Row, frozen=True, kw_only=True, rename="pascal"):

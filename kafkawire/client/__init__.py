@@ -41,6 +41,7 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
+from kafkawire.client.watch import Watch
 
 __all__ = [
     "Admin",
@@ -71,5 +72,6 @@ __all__ = [
     "TransactionDescription",
     "TransactionListing",
     "UnsupportedApiError",
+    "Watch",
     "read_properties",
 ]

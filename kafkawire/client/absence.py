@@ -19,11 +19,24 @@ if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
 
 
-class Prover:
-    """Proves absence for one search. `read`: the partitions of `__transaction_state` that were read for it."""
+_LATER = f"{TRANSACTION_STATE} was read as a proof a short while ago; it is read again later."
 
-    def __init__(self, admin: Admin, timeout_s: float | None) -> None:
+
+class Prover:
+    """Proves absence for one search.
+
+    Attributes:
+        read: the partitions of `__transaction_state` that were read for it.
+        tried: whether they were, or could not be read to the end.
+
+    Args:
+        read_log: whether they may be read.
+    """
+
+    def __init__(self, admin: Admin, timeout_s: float | None, *, read_log: bool = True) -> None:
         self.read: list[int] = []
+        self.tried = False
+        self._read_log = read_log
         self._admin = admin
         self._timeout_s = timeout_s
         self._authorizer: bool | None = None
@@ -45,11 +58,15 @@ class Prover:
         if not silent and not await self.has_authorizer():
             answered = ", ".join(map(str, sorted(reading.listed.values)))
             return Absence(proof=f"no authorizer hides any, and all brokers answered: {answered}"), {}
+        if not self._read_log:
+            return Absence(doubts=(*silent, _LATER)), {}
         logs = await self._logs(reading)
         if isinstance(logs, ClientError) or logs.errors or not logs.values:
             hidden = [HIDDEN] if await self.has_authorizer() and _denied(logs) else []
+            self.tried = not hidden
             why = [] if hidden else [_unreadable(logs)]
             return Absence(doubts=(*silent, *hidden, *why)), {}
+        self.tried = True
         self.read = sorted(place.partition for place in logs.values)
         words = {}
         for producer_id in producer_ids:

@@ -1,4 +1,5 @@
 """`Cluster`: the brokers of a cluster, found from a bootstrap list, each with one connection that is made when needed.
+The first serves its broker too, where that advertises the address by which it was reached.
 
     async with Cluster(config) as cluster:
         metadata = await cluster.metadata(["orders"])
@@ -21,7 +22,7 @@ from kafkawire.client.errors import (
     ConnectError,
     NoSuchBrokerError,
 )
-from kafkawire.client.link import Link, connect
+from kafkawire.client.link import Link, address_of, connect
 from kafkawire.client.results import Broker, Metadata, PartitionInfo, TopicPartition
 from kafkawire.client.rights import missing_right
 from kafkawire.client.sasl import OAUTHBEARER, Credentials
@@ -57,7 +58,7 @@ class Cluster:
 
     async def close(self) -> None:
         """Closes every connection."""
-        links, self._links = list(self._links.values()), {}
+        links, self._links = set(self._links.values()), {}
         await asyncio.gather(*(link.close() for link in links))
 
     def deadline(self, seconds: float | None = None) -> Deadline:
@@ -169,6 +170,9 @@ class Cluster:
         if broker is None:
             known = ", ".join(map(str, sorted(self.brokers))) or "none"
             raise NoSuchBrokerError(f"the cluster has no broker {broker_id} now; its brokers are {known}")
+        first = self._links.get(_BOOTSTRAP)
+        if first is not None and first.usable and first.connection.address == address_of(broker.host, broker.port):
+            return first  # to this very broker: no need for another connection
         return await self._open(broker.host, broker.port, deadline)
 
     async def _bootstrap(self, deadline: Deadline) -> Link:

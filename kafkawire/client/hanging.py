@@ -7,10 +7,11 @@ coordinator moving in between, and with a proof that nothing was hidden. What ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.absence import Prover
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SESSION_S = 12.0
 _READINGS = 4
 _FEW = 5
+_CONFIRMED = "An earlier search has confirmed it, and read the same."
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,32 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     address: str = "HOST:PORT"
 
 
+class Gap(msgspec.Struct, frozen=True):
+    """Something that was not read: `subject` names it in a few words, always the same; `text` is a sentence on why."""
+
+    subject: str
+    text: str
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """An audit of a live cluster, and by partition and broker what it rests on.
+
+    Attributes:
+        described: partitions that were read. `errors`: those that could not be.
+        leaders: the broker that was asked for each, -1 for none.
+        silent: brokers that did not say what they coordinate. `gaps`: all that is missing.
+        read_log: whether `__transaction_state` was read, to its end or not.
+    """
+
+    audit: rows.Audit
+    described: frozenset[TopicPartition]
+    errors: dict[TopicPartition, ClientError]
+    leaders: dict[TopicPartition, int]
+    silent: dict[int, ClientError]
+    gaps: tuple[Gap, ...]
+    read_log: bool = False
+
+
 async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, int], None] | None = None) -> rows.Audit:
     """Every open transaction with its verdict, and what the verdicts rest on.
 
@@ -64,20 +92,42 @@ async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, in
     Raises:
         ClientError: nothing could be read at all. What is missing in part is in the answer's `read.gaps`.
     """
-    return await _Finder(admin, search, progress).run()
+    return (await _Finder(admin, search, progress, {}, read_log=True).run()).audit
+
+
+async def observe(
+    admin: Admin, search: Search, earlier: Mapping[Key, rows.Finding], *, read_log: bool = True
+) -> Observation:
+    """As `find_hanging`, for who asks again and again.
+
+    Args:
+        earlier: the last findings. What was called hanging (or stuck) then, and is so at first sight now, is not read
+            a second time, nor is absence proven once more: an id never comes to a producer id that is in use.
+        read_log: whether `__transaction_state` may be read as a proof, which can be large.
+    """
+    return await _Finder(admin, search, None, earlier, read_log=read_log).run()
 
 
 class _Finder:
-    def __init__(self, admin: Admin, search: Search, progress: Callable[[int, int], None] | None) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        search: Search,
+        progress: Callable[[int, int], None] | None,
+        earlier: Mapping[Key, rows.Finding],
+        *,
+        read_log: bool,
+    ) -> None:
         self._admin = admin
         self._search = search
         self._progress = progress
-        self._prover = Prover(admin, search.timeout_s)
-        self._gaps: list[str] = []
+        self._earlier = earlier
+        self._prover = Prover(admin, search.timeout_s, read_log=read_log)
+        self._gaps: list[Gap] = []
         self._cluster_id: str | None = None
         self._leaders: dict[TopicPartition, int] = {}
 
-    async def run(self) -> rows.Audit:
+    async def run(self) -> Observation:
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
         reading = await self._read(partitions, first=True)
@@ -85,12 +135,23 @@ class _Finder:
         if partitions and not reading.described:
             raise next(iter(reading.errors.values()))
         findings = await self._judge(reading, reading.opens, {}, thorough=False)
-        suspects = {key for key, finding in findings.items() if _suspect(finding)}
+        known = {key: again for key, finding in findings.items() if (again := self._confirmed(key, finding))}
+        findings |= known
+        suspects = {key for key, finding in findings.items() if _suspect(finding) and key not in known}
         if suspects:
             confirmed = await self._confirm(suspects, reading, findings, metadata)
             findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
         found = tuple(finding for _, finding in sorted(findings.items()))
-        return rows.Audit(as_of=reading.at, read=self._coverage(metadata, reading), findings=found)
+        gaps = self._all_gaps(reading)
+        return Observation(
+            audit=rows.Audit(as_of=reading.at, read=self._coverage(metadata, reading, gaps), findings=found),
+            described=frozenset(partitions) - reading.errors.keys(),
+            errors=reading.errors,
+            leaders=self._leaders,
+            silent=reading.listed.errors,
+            gaps=gaps,
+            read_log=self._prover.tried,
+        )
 
     # What to read -----------------------------------------------------------------------------------------------------
 
@@ -107,7 +168,7 @@ class _Finder:
             raise NoSuchBrokerError(f"the cluster has no broker {search.broker_id} now; its brokers are {known}")
         if topics is not None and len(metadata.errors) == len(set(topics)):
             raise next(iter(metadata.errors.values()))
-        self._gaps += [str(error) for error in metadata.errors.values()]
+        self._gaps += [Gap(f"topic {topic}", str(error)) for topic, error in metadata.errors.items()]
         if topics is None:
             await self._look_for_hidden_topics(metadata)
         return metadata
@@ -120,9 +181,11 @@ class _Finder:
         hidden, more = await hidden_topics(self._admin.cluster, metadata.brokers, visible, deadline)
         if hidden:
             names = ", ".join(hidden[:_FEW]) + (", ..." if len(hidden) > _FEW else "")
-            self._gaps.append(f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}")
+            text = f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}"
+            self._gaps.append(Gap("hidden topics", text))
         if more is not None:
-            self._gaps.append(f"topics that the principal may not Describe were not seen ({more})")
+            text = f"topics that the principal may not Describe were not seen ({more})"
+            self._gaps.append(Gap("topics that may be hidden", text))
 
     def _chosen(self, metadata: Metadata) -> list[TopicPartition]:
         search = self._search
@@ -208,6 +271,13 @@ class _Finder:
             address=self._search.address,
         )
 
+    def _confirmed(self, key: Key, finding: rows.Finding) -> rows.Finding | None:
+        """A finding that an earlier search has confirmed, and that is the same now."""
+        old = self._earlier.get(key)
+        if old is None or not _suspect(finding) or finding.verdict == UNKNOWN or not _same(finding, old):
+            return None
+        return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
+
     async def _confirm(
         self, suspects: set[Key], before: Reading, said: dict[Key, rows.Finding], metadata: Metadata
     ) -> dict[Key, rows.Finding]:
@@ -244,11 +314,12 @@ class _Finder:
             unsettled = bool(changed)
         return final
 
-    def _coverage(self, metadata: Metadata, reading: Reading) -> rows.Coverage:
-        gaps = list(dict.fromkeys(self._gaps))
-        silent = reading.listed.errors.items()
-        if reading.opens:
-            gaps += [f"broker {broker} did not say what it coordinates: {error}" for broker, error in silent]
+    def _all_gaps(self, reading: Reading) -> tuple[Gap, ...]:
+        silent = reading.listed.errors.items() if reading.opens else ()
+        gaps = [Gap(f"broker {n}", f"broker {n} did not say what it coordinates: {error}") for n, error in silent]
+        return tuple(dict.fromkeys((*self._gaps, *gaps)))
+
+    def _coverage(self, metadata: Metadata, reading: Reading, gaps: tuple[Gap, ...]) -> rows.Coverage:
         return rows.Coverage(
             paths=(self._search.address,),
             brokers=tuple(sorted(metadata.brokers)),
@@ -257,7 +328,7 @@ class _Finder:
             transaction_state=tuple(self._prover.read),
             clock="this machine's clock",
             complete=not gaps,
-            gaps=tuple(gaps),
+            gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
         )
 
 
@@ -290,13 +361,13 @@ def _changed(before: Reading, after: Reading) -> str:
     return f"Coordinators moved while it was read (partitions {which} of __transaction_state)."
 
 
-def _summary(errors: dict[TopicPartition, ClientError]) -> list[str]:
+def _summary(errors: dict[TopicPartition, ClientError]) -> list[Gap]:
     """Partitions that could not be described: one sentence a topic and reason."""
     grouped: dict[tuple[str, str], list[TopicPartition]] = {}
     for place, error in errors.items():
         grouped.setdefault((place.topic, str(error).replace(str(place), "*")), []).append(place)
-    sentences = []
-    for places in grouped.values():
+    gaps = []
+    for (topic, _), places in grouped.items():
         others = f" (and {len(places) - 1} more of its partitions)" if len(places) > 1 else ""
-        sentences.append(f"{errors[places[0]]}{others}")
-    return sentences
+        gaps.append(Gap(f"topic {topic}", f"{errors[places[0]]}{others}"))
+    return gaps

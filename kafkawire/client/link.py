@@ -141,7 +141,7 @@ async def connect(
     Raises:
         ConnectError: there is none; its kind and text say why.
     """
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = address_of(host, port)
     connection = Connection(address, client_id=config.client_id, credentials=credentials)
     link: Link | None = None
     try:
@@ -171,6 +171,11 @@ async def connect(
     if link is not None:
         await link.close()
     raise error
+
+
+def address_of(host: str, port: int) -> str:
+    """`host:port`, `[::1]:port`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def _open(

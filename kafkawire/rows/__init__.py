@@ -6,7 +6,7 @@ bodies) is `UNSET` and does not appear at all. Text may hold surrogate escapes w
 UTF-8.
 """
 
-from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Setting, Violation
+from kafkawire.rows.audits import Audit, Coverage, Finding, Violation
 from kafkawire.rows.base import Columns, Json, Lines, Place, Row, field_names, text, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
@@ -25,13 +25,14 @@ from kafkawire.rows.logs import (
     TimeIndex,
     TxnIndex,
 )
+from kafkawire.rows.watches import Change, Poll
 
 __all__ = [
     "LOG_ROWS",
     "Audit",
     "Batch",
+    "Change",
     "Check",
-    "CheckAnswer",
     "Checkpoint",
     "Columns",
     "Coverage",
@@ -46,9 +47,9 @@ __all__ = [
     "Lines",
     "Metadata",
     "Place",
+    "Poll",
     "Record",
     "Row",
-    "Setting",
     "Snapshot",
     "Stats",
     "Step",

@@ -36,6 +36,13 @@ _HANGING_REASONS = {
     NOT_BEGUN: "partition_not_in_transaction",
     CURRENT: "partition_not_in_transaction",
 }
+#: Reasons of transactions that their coordinator holds; and every verdict with every reason that it can have.
+HELD = ("live", "late", "stuck_prepare", "two_phase_commit")
+REASONS = (
+    *((HANGING, reason) for reason in ("no_transactional_id", *dict.fromkeys(_HANGING_REASONS.values()))),
+    *((NOT_HANGING, reason) for reason in (*HELD, "ghost", "young")),
+    (UNKNOWN, "coverage_incomplete"),
+)
 _MEANINGS = {
     ENDED: ": the transaction has ended",
     NOT_BEGUN: ": no transaction has begun in that epoch",

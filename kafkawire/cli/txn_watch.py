@@ -1,0 +1,177 @@
+"""`kafkawire txn watch`: find-hanging again and again: changes as jsonl, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire import rows
+from kafkawire.cli import findings, output
+from kafkawire.cli.output import Format
+from kafkawire.cli.text import printable
+from kafkawire.cli.txn_options import (
+    MINUTE_MS,
+    BootstrapOption,
+    ConfigOption,
+    ConfirmOption,
+    MaxTimeoutOption,
+    TimeoutOption,
+    TopicOption,
+    with_admin,
+)
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin, Watch
+
+TERMINATED = 143
+#: What was read so many intervals ago is not exposed any more.
+_STALE = 3
+_LOOPBACK = "127.0.0.1"
+
+ListenOption = Annotated[
+    str | None,
+    typer.Option("--listen", metavar="[HOST:]PORT", help="Serve metrics there; HOST is 127.0.0.1 unless it is given."),
+]
+
+
+def watch(
+    bootstrap: BootstrapOption,
+    topic: TopicOption = None,
+    broker_id: Annotated[
+        int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
+    ] = None,
+    max_transaction_timeout: MaxTimeoutOption = 15,
+    confirm_after: ConfirmOption = 1.0,
+    interval: Annotated[
+        float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="From one poll to the next.")
+    ] = 60.0,
+    listen: ListenOption = None,
+    textfile: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the metrics there after each poll, for node_exporter's textfile."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Poll once and end, as find-hanging does: for cron.")] = False,
+    every_poll: Annotated[
+        bool, typer.Option("--every-poll", help="Print a line for every poll, not only for those that failed.")
+    ] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Print changes of live and young transactions, too.")] = False,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+) -> None:
+    """Watch for hanging transactions: what changes is printed as jsonl, and --listen serves metrics for Prometheus.
+
+    A line says that a transaction appeared, changed its verdict or is gone, that something can no longer be read or can
+    be again, or that a poll failed. Ends on Ctrl-C (130) or SIGTERM (143). With --once: exit code 3 where one hangs or
+    is stuck, 4 where not all could be read or judged, 1 where nothing could.
+
+    A poll asks each broker for the producers of its partitions (500 in a request) and, while transactions are open, for
+    their offsets and what it coordinates; over one connection a broker, which is kept.
+    """
+    from kafkawire.client import Search, Watch
+
+    if once and listen is not None:
+        raise typer.BadParameter("--once serves nothing: give --listen or --once", param_hint="--listen")
+    address = None if listen is None else parse_address(listen)
+    search = Search(
+        topics=tuple(topic) if topic else None,
+        broker_id=broker_id,
+        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
+        confirm_after_s=confirm_after,
+        session_s=max(Search().session_s, confirm_after),
+        address=bootstrap,
+    )
+
+    async def run(admin: Admin) -> Watch:
+        watching = Watch(admin, search, interval_s=interval, everything=all_)
+        with ExitStack() as stack:
+            wrote = _metrics(watching, stack, address, textfile, search.max_timeout_ms, round(interval * 1000) * _STALE)
+            if once:
+                _print(await watching.poll(), every_poll=True)
+                wrote()
+                return watching
+            stack.enter_context(_ended_by_sigterm())
+            async for told in watching.run():
+                _print(told, every_poll=every_poll)
+                wrote()
+        raise AssertionError("a watch ends by a signal alone")
+
+    done = with_admin(bootstrap, command_config, timeout, run)
+    if done.error is not None:
+        raise done.error
+    assert done.observation is not None
+    findings.end(done.observation.audit)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `9100`, `0.0.0.0:9100`, `[::1]:9100`; a usage error where it is none of these."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host or (colon and not host):
+        port = ""
+    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise typer.BadParameter(f"{text!r} is not of the form [HOST:]PORT", param_hint="--listen")
+    return host or _LOOPBACK, int(port)
+
+
+def _print(told: list[rows.Change | rows.Poll], *, every_poll: bool) -> None:
+    shown = [row for row in told if isinstance(row, rows.Change) or every_poll or row.outcome == "failed" or row.missed]
+    output.print_rows(shown, [rows.Change, rows.Poll], format=Format.jsonl, live=True)
+
+
+def _metrics(
+    watching: Watch,
+    stack: ExitStack,
+    address: tuple[str, int] | None,
+    textfile: str | None,
+    max_timeout_ms: int,
+    stale_ms: int,
+) -> Callable[[], None]:
+    """Serves metrics for as long as `stack` lasts; gives what writes them into a file."""
+    if address is None and textfile is None:
+        return lambda: None
+    from kafkawire.client.watch import clock_ms
+    from kafkawire.client.watch_metrics import Exporter
+
+    exporter = Exporter(lambda: watching.state, clock_ms, max_timeout_ms=max_timeout_ms, stale_ms=stale_ms)
+    registry = exporter.registry()
+    from prometheus_client import start_http_server, write_to_textfile
+
+    if address is not None:
+        try:
+            server, thread = start_http_server(address[1], address[0], registry)
+        except OSError as error:
+            raise OSError(f"--listen {address[0]}:{address[1]}: {error.strerror}") from None
+        stack.callback(thread.join)
+        stack.callback(server.server_close)
+        stack.callback(server.shutdown)
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        typer.echo(f"note: metrics are at http://{printable(host)}:{server.server_port}/metrics", err=True)
+    return (lambda: None) if textfile is None else lambda: write_to_textfile(textfile, registry)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the body cleanly, connections closed, and the command with 143."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    got: list[int] = []
+
+    def end() -> None:
+        got.append(signal.SIGTERM)
+        task.cancel()
+
+    with suppress(NotImplementedError):  # Windows has no SIGTERM to handle
+        loop.add_signal_handler(signal.SIGTERM, end)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if got:
+            raise typer.Exit(TERMINATED) from None
+        raise

@@ -1,0 +1,346 @@
+"""`Watch` with brokers that say what tests tell them: what a poll asks, what it is told of, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkawire.client import Admin, ClientError, Search, TlsError, TopicPartition, Watch
+from kafkawire.messages import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    FetchRequest,
+    FetchResponse,
+    FindCoordinatorRequest,
+    ListOffsetsRequest,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    MetadataRequest,
+)
+from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.rows import Change, Poll
+from tests.client.answers import admin, describing, listing, producers, run, script
+from tests.client.scripted import ScriptedBroker, served, silence
+from tests.client.test_client_confirm import STATE, broker, ended, offsets
+
+SEARCH = Search(topics=("orders",), confirm_after_s=0.01, session_s=0.02)
+HANGING = {"hanging no_transactional_id": 1}
+MANY = 1800  # partitions: more than one request for each broker
+
+
+def watching(client: Admin, search: Search = SEARCH, **options: Any) -> Watch:
+    return Watch(client, search, **({"interval_s": 0.01} | options))
+
+
+async def polls(watch: Watch, count: int) -> list[list[Change | Poll]]:
+    """What the first polls of `run` tell."""
+    told = []
+    run_ = watch.run()
+    async for rows in run_:
+        told.append(rows)
+        if len(told) == count:
+            await run_.aclose()
+            break
+    return told
+
+
+def changes(rows: list[Change | Poll]) -> list[str]:
+    return [row.change for row in rows if isinstance(row, Change)]
+
+
+def outcome(rows: list[Change | Poll]) -> Poll:
+    assert isinstance(rows[-1], Poll)
+    return rows[-1]
+
+
+def test_a_hanging_one_comes_and_goes() -> None:
+    async def scenario() -> None:
+        made = broker()
+        made.on[DescribeProducersRequest] = script(ended, producers(), producers(), producers(), ended)
+        async with made.running(), admin(made.address) as client:
+            told = await polls(watching(client), 4)
+        assert [changes(rows) for rows in told] == [[], ["appeared"], [], ["gone"]]
+        assert [outcome(rows).poll for rows in told] == [1, 2, 3, 4]
+        assert {outcome(rows).outcome for rows in told} == {"complete"}
+        assert [outcome(rows).transactions for rows in told] == [{}, HANGING, HANGING, {}]
+        appeared = told[1][0]
+        assert isinstance(appeared, Change)
+        assert appeared.subject == "orders-0, producer id 7, offset 40"
+
+    run(scenario)
+
+
+def test_what_is_confirmed_is_not_confirmed_again() -> None:
+    """Two readings of the partition when it is new, one from then on; again two when something is different."""
+
+    async def scenario() -> None:
+        made = broker()
+        asked = []
+        async with made.running(), admin(made.address) as client:
+            watch = watching(client)
+            for start in (40, 40, 40, 50, 50):
+                made.on[DescribeProducersRequest] = producers(start=start)
+                before = made.count(DescribeProducersRequest)
+                told = await watch.poll()
+                asked.append((made.count(DescribeProducersRequest) - before, changes(told)))
+        assert asked == [(2, ["appeared"]), (1, []), (1, []), (2, ["gone", "appeared"]), (1, [])]
+        (finding,) = watch.state.findings.values()
+        assert finding.evidence[-1] == "An earlier search has confirmed it, and read the same."
+
+    run(scenario)
+
+
+def test_what_was_hanging_can_become_live() -> None:
+    """The coordinator's word is asked for each time: its partition may be added to a transaction of the same epoch."""
+
+    async def scenario() -> None:
+        made = broker()
+        made.topics["orders"] = {0: 1, 1: 1}
+        async with made.running(), admin(made.address) as client:
+            watch = watching(client)
+            assert changes(await watch.poll()) == ["appeared", "appeared"]
+            made.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(
+                transaction_states=tuple(one for one in listing(*"abcdefgh").transaction_states if one.producer_id == 7)
+            )
+            told = await watch.poll()
+        assert changes(told) == ["changed", "changed"]
+        assert [row.before for row in told if isinstance(row, Change)] == ["hanging no_transactional_id"] * 2
+        assert {finding.verdict for finding in watch.state.findings.values()} == {"not_hanging"}
+
+    run(scenario)
+
+
+# What it costs --------------------------------------------------------------------------------------------------------
+
+
+def three(partitions: int) -> list[ScriptedBroker]:
+    """Three brokers that lead so many partitions in turn; transactions are open in all of them."""
+    made = [broker() for _ in range(3)]
+    topics = {"orders": {n: 1 + n % 3 for n in range(partitions - 3)}, STATE: {n: 1 + n % 3 for n in range(3)}}
+    seven = ListTransactionsResponse(transaction_states=(listing(*"abcdefgh").transaction_states[7],))
+    for node, one in enumerate(made, 1):
+        one.node_id = one.coordinator = node
+        one.topics = topics
+        one.on[ListTransactionsRequest] = lambda _: seven
+        one.on[DescribeTransactionsRequest] = describing()
+    return made
+
+
+@pytest.mark.parametrize("partitions", [6, MANY])
+def test_what_a_poll_asks(partitions: int) -> None:
+    """As README and help state it: some requests a poll, some a broker, one for 500 partitions that a broker leads."""
+
+    async def scenario() -> None:
+        made = three(partitions)
+        async with made[0].running(), made[1].running(), made[2].running():
+            ports = {one.node_id: one.port for one in made}
+            for one in made:
+                one.brokers = dict(ports)
+            async with admin(made[0].address) as client:
+                watch = watching(client, replace(SEARCH, topics=None))
+                outcomes = [outcome(await watch.poll()) for _ in range(2)]
+                for one in made:
+                    one.requests.clear()
+                outcomes.append(outcome(await watch.poll()))
+        assert [one.outcome for one in outcomes] == ["complete"] * 3
+        assert outcomes[-1].partitions == partitions
+        total = Counter(type(request) for one in made for request in one.requests)
+        requests = 3 * (1 + partitions // 3 // 501)
+        assert total.pop(MetadataRequest) <= 7
+        assert total.pop(DescribeAclsRequest) == 1
+        assert total.pop(FindCoordinatorRequest) == 1
+        assert total.pop(DescribeTransactionsRequest) == 1
+        assert total.pop(ListTransactionsRequest) == 3
+        assert total.pop(DescribeProducersRequest) == requests
+        assert total.pop(ListOffsetsRequest) == 3 * requests
+        assert not total
+        assert [one.connections for one in made] == [1, 1, 1]
+
+    run(scenario)
+
+
+def test_the_state_log_is_read_every_now_and_then() -> None:
+    """With an authorizer absence is proven by reading all of `__transaction_state`: not at each poll."""
+
+    async def scenario() -> None:
+        made = broker()
+        made.topics["orders"] = {0: 1, 1: 1}
+        made.versions |= {1: (4, 12), 35: (1, 4)}
+        made.on |= {
+            DescribeAclsRequest: lambda _: DescribeAclsResponse(),
+            DescribeLogDirsRequest: lambda _: DescribeLogDirsResponse(),
+            ListOffsetsRequest: lambda request: offsets(request),
+            FetchRequest: lambda _: FetchResponse(responses=(_gone(),)),
+        }
+        async with made.running(), admin(made.address) as client:
+            watch = watching(client, read_log_s=1000)
+            asked, doubts = [], []
+            for _ in range(3):
+                before = made.count(FetchRequest)
+                await watch.poll()
+                asked.append(made.count(FetchRequest) > before)
+                doubts += [" ".join(one.evidence) for one in watch.state.findings.values()][:1]
+            assert asked == [True, False, False]
+            assert "could not be read as a proof" in doubts[0]
+            assert "was read as a proof a short while ago; it is read again later" in doubts[1]
+            watch = watching(client, read_log_s=0)
+            for _ in range(2):
+                before = made.count(FetchRequest)
+                await watch.poll()
+                assert made.count(FetchRequest) > before
+
+    run(scenario)
+
+
+def _gone() -> FetchableTopicResponse:
+    offset_out_of_range = 1
+    return FetchableTopicResponse(
+        topic=STATE, partitions=(PartitionData(partition_index=0, error_code=offset_out_of_range, high_watermark=9),)
+    )
+
+
+# Polls that fail ------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_goes_and_comes_back() -> None:
+    """Each poll is told; what was found is neither gone nor new meanwhile."""
+
+    async def scenario() -> None:
+        made = broker()
+        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="100") as client:
+            watch = watching(client)
+            first = await watch.poll()
+            metadata = made.on[MetadataRequest]
+            made.on[MetadataRequest] = lambda _: None
+            made.drop()
+            lost = await watch.poll()
+            made.on[MetadataRequest] = metadata
+            back = await watch.poll()
+        assert changes(first) == ["appeared"]
+        (poll,) = lost
+        assert outcome(lost) == poll
+        assert (poll.poll, poll.outcome) == (2, "failed")
+        assert poll.error is not None
+        assert "closed" in poll.error
+        assert (changes(back), outcome(back).transactions) == ([], HANGING)
+        assert watch.state.outcomes == {"complete": 2, "incomplete": 0, "failed": 1}
+
+    run(scenario)
+
+
+def test_a_poll_that_hangs_is_given_up() -> None:
+    async def scenario() -> None:
+        made = broker()
+        made.on[DescribeProducersRequest] = lambda _: ...
+        async with made.running(), admin(made.address, request_timeout_ms="10000") as client:
+            watch = watching(client, poll_timeout_s=0.2)
+            (poll,) = await watch.poll()
+        assert isinstance(poll, Poll)
+        assert (poll.outcome, poll.error) == ("failed", "the poll did not come to its end in 0.2 s")
+
+    run(scenario)
+
+
+def test_what_no_broker_says_right() -> None:
+    """Bytes that are no response: told, and the next poll is a poll like any other."""
+
+    async def scenario() -> None:
+        made = broker()
+        right = made.on[DescribeProducersRequest]
+        made.on[DescribeProducersRequest] = lambda _: b"\x00\x00\x00\x05\xff\xff\xff\xff\x00"
+        async with made.running(), admin(made.address, default_api_timeout_ms="500") as client:
+            watch = watching(client)
+            (failed,) = await watch.poll()
+            made.on[DescribeProducersRequest] = right
+            assert outcome(await watch.poll()).outcome == "complete"
+        assert isinstance(failed, Poll)
+        assert failed.outcome == "failed"
+
+    run(scenario)
+
+
+def test_polls_that_take_too_long_are_told() -> None:
+    """What was due while another was under way did not take place; numbers go on without a gap."""
+
+    async def scenario() -> None:
+        made = broker()
+        made.on[DescribeProducersRequest] = ended
+        metadata = made.on[MetadataRequest]
+        slow = asyncio.Event()
+
+        async def late(request: Any) -> Any:
+            if not slow.is_set():
+                slow.set()
+                await asyncio.sleep(0.35)
+            said = metadata(request)
+            return await said if asyncio.iscoroutine(said) else said
+
+        made.on[MetadataRequest] = late
+        async with made.running(), admin(made.address) as client:
+            told = [outcome(rows) for rows in await polls(watching(client, interval_s=0.1), 3)]
+        assert [poll.poll for poll in told] == [1, 2, 3]
+        assert told[0].missed == 0
+        assert told[1].missed >= 3  # 0.1, 0.2 and 0.3 s
+        assert sum(poll.missed for poll in told) >= 3
+
+    run(scenario)
+
+
+def test_at_first_what_will_never_do_is_an_error() -> None:
+    """TLS where none is spoken. What may come is waited for: brokers start later than their watch."""
+
+    async def scenario() -> None:
+        made = broker()
+        async with made.running(), admin(made.address, security_protocol="SSL") as client:
+            with pytest.raises(TlsError):
+                await polls(watching(client), 1)
+        async with served(silence) as port:
+            pass
+        async with admin(f"127.0.0.1:{port}") as client:
+            told = [outcome(rows) for rows in await polls(watching(client), 3)]
+        assert [(poll.outcome, poll.error) for poll in told] == [
+            ("failed", f"127.0.0.1:{port}: connection refused: nothing listens there")
+        ] * 3
+
+    run(scenario)
+
+
+def test_coverage_by_topic() -> None:
+    async def scenario() -> None:
+        made = broker()
+        made.topics["headless"] = {0: -1}
+        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="50") as client:
+            watch = watching(client, replace(SEARCH, topics=("orders", "headless")))
+            first = await watch.poll()
+            made.topics["headless"] = {0: 1}
+            second = await watch.poll()
+        lost = first[-2]
+        assert isinstance(lost, Change)
+        assert (lost.change, lost.subject) == ("lost", "topic headless")
+        assert lost.text is not None
+        assert lost.text.startswith("partition headless-0: LEADER_NOT_AVAILABLE")
+        assert outcome(first).failed_partitions == 1
+        assert "regained" in changes(second)
+        assert watch.error is None
+        assert TopicPartition("headless", 0) in {place for place, _ in watch.state.seen}
+
+    run(scenario)
+
+
+def test_errors_are_kept_for_who_polls_once() -> None:
+    async def scenario() -> None:
+        async with admin("127.0.0.1:1") as client:
+            watch = watching(client)
+            await watch.poll()
+        assert isinstance(watch.error, ClientError)
+        assert watch.observation is None
+
+    run(scenario)
