@@ -23,7 +23,10 @@ PROMISED = {
     rows.Finding: "verdict reason blocked topic partition producer_id producer_epoch start_offset last_offset "
     "last_timestamp age_ms coordinator_epoch transactional_id coordinator_state last_stable_offset high_watermark "
     "evidence action",
-    rows.Audit: "as_of read findings violations damage",
+    rows.Violation: "check place what file topic partition offset producer_id transactional_id",
+    rows.CheckAnswer: "check answer held violated not_checkable noted lacked",
+    rows.Setting: "name value source",
+    rows.Audit: "as_of read findings violations damage answers",
 }
 
 

@@ -47,6 +47,12 @@ def may_hold_secrets(name: str) -> bool:
     return name in SECRETS or name in CONFIGS
 
 
+def frame_may_hold_secrets(api: str | None, kind: str) -> bool:
+    """Whether a frame may: a `Request` or `Response` of an api. What a response without its request is, nobody can
+    tell."""
+    return api is None or may_hold_secrets(f"{api}{kind}")
+
+
 def holds_records(cls: type[Message]) -> bool:
     """Whether the message has fields of record batches."""
     return any(_records_paths(cls.spec))

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from kafkawire.capture import recognize
-from kafkawire.capture.matcher import Matcher
+from kafkawire.capture.matcher import Matcher, Unheard
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, Segment, endpoint
 from kafkawire.capture.reading import Reading
 from kafkawire.capture.recognize import Look, Looks
@@ -37,10 +37,14 @@ class Connection:
         verdict: `undecided`, `kafka`, `tls` or `other`.
         bytes: data in its packets, what came again too; `cut`: of those, what the capture left out.
         endpoints: address and port of each side.
+        heard: whether its frames are read; all else is done without, so that it is known where it begins and ends.
     """
 
-    def __init__(self, number: int, file: str, segment: Segment, sequencer: Sequencer, reading: Reading) -> None:
+    def __init__(
+        self, number: int, file: str, segment: Segment, sequencer: Sequencer, reading: Reading, *, heard: bool = True
+    ) -> None:
         self.number = number
+        self.heard = heard
         self.verdict = UNDECIDED
         self.bytes = self.cut = 0
         self._lanes: Any = None  # the native `Lanes` that have it, until `resume`
@@ -51,7 +55,7 @@ class Connection:
         self._reading = reading
         self._opener: int | None = None  # the side that sent the SYN
         self._client = 0  # the side that sends requests, once the verdict is KAFKA
-        self._matcher: Matcher | None = None
+        self._matcher: Matcher | Unheard | None = None
         self._holds: list[tuple[int, Ticket] | None] = [None, None]
         self._now = (0, 0)  # packet and time
         self._ending = False
@@ -279,6 +283,9 @@ class Connection:
         if offset is not None:
             self.verdict = KAFKA
             self._client = index
+            if not self.heard:
+                self._matcher = Unheard()
+                return offset
             row = self._reading.options.row(
                 file=self._file,
                 connection=self.number,
@@ -313,7 +320,7 @@ class Connection:
 
     def _hold(self, index: int, packet: int | None) -> None:
         hold = self._holds[index]
-        if packet != (hold and hold[0]):
+        if self.heard and packet != (hold and hold[0]):
             if hold:
                 self._sequencer.close(hold[1])
             self._holds[index] = None if packet is None else (packet, self._sequencer.ticket(packet))

@@ -117,6 +117,11 @@ class _Decompressed:
         return data
 
 
+def is_compressed(first: bytes) -> bool:
+    """Whether a file whose first four bytes these are is decompressed when it is read."""
+    return first[:2] == _GZIP or first == _ZSTD
+
+
 def decompressed(file: Lookahead) -> Readable | None:
     """The content of a gzip or zstd file; None for any other file.
 

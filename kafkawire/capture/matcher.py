@@ -210,6 +210,27 @@ class Matcher:
         return 1000 + (8 if self._options.body else 3) * sizes
 
 
+class Unheard:
+    """In a `Matcher`'s place where a connection is another's to read: nothing comes of its frames."""
+
+    def __init__(self) -> None:
+        self.outstanding: dict[int, Pending] = {}
+        self.held = 0
+
+    def request(self, frame: Frame) -> None: ...
+
+    def response(self, frame: Frame) -> None: ...
+
+    def trouble(self, problem: str, packet: int, time_ns: int) -> None: ...
+
+    def decodes(self, correlation_id: int, frame: bytes) -> bool:
+        return False
+
+    def shed(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+
 def iso_time(time_ns: int) -> str | None:
     """Epoch nanoseconds as ISO 8601 in UTC, to the microsecond; None where no calendar reaches."""
     seconds, rest = divmod(time_ns, 1_000_000_000)

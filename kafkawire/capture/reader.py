@@ -34,8 +34,8 @@ _MOST_KINDS = 100
 _NUMBER = re.compile(r"\d+")
 
 
-#: The two ends of a connection, in order.
-_Key = tuple[tuple[bytes, int], tuple[bytes, int]]
+#: The two ends of a connection, address and port each, the smaller first.
+Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
 #: Packets, given what is told of parts of the file that cannot be read.
 _Packets = Callable[[Callable[[Unread], None]], Iterator[Packet | Run]]
 
@@ -69,6 +69,13 @@ class Summary(msgspec.Struct):
     damage: str | None = None
     unread: int = 0
 
+    @property
+    def no_kafka(self) -> str:
+        """What was met instead, in words."""
+        found = ", ".join(f"{number} {kind}" for kind, number in sorted(self.connections.items()))
+        passed = "".join(f"; {count} packets: {reason}" for reason, count in self.skipped.most_common())
+        return f"no Kafka was recognised in {self.packets} packets (TCP connections: {found or 'none'}{passed})"
+
 
 class Exchanges:
     """The exchanges of a capture, in the order of their first packets; can be iterated over once, as rows, or with
@@ -78,7 +85,15 @@ class Exchanges:
         summary: what was met, and what could not be decoded.
     """
 
-    def __init__(self, packets: _Packets, file: str, options: Options, selection: Selection, lanes: Any = None) -> None:
+    def __init__(
+        self,
+        packets: _Packets,
+        file: str,
+        options: Options,
+        selection: Selection,
+        lanes: Any = None,
+        owns: Callable[[Ends], bool] | None = None,
+    ) -> None:
         self.summary = Summary()
         self._packets = packets(self._unread)
         self._selector = None if selection.all else Selector(selection)
@@ -89,10 +104,11 @@ class Exchanges:
         # Connections in order are left to the native engine: their packets are not looked at here, only frames.
         self._lanes = lanes
         self._fragments = Fragments()
-        self._connections: dict[_Key, Connection] = {}
-        self._ended: dict[_Key, None] = {}
+        self._connections: dict[Ends, Connection] = {}
+        self._ended: dict[Ends, None] = {}
         self._weighed = memory.EVERY_BYTES
         self._opened = 0
+        self._owns = owns
 
     def __iter__(self) -> Iterator[Exchange]:
         for matched in self.matched():
@@ -177,7 +193,8 @@ class Exchanges:
                 return  # the last acknowledgments of a connection that is over
             self._ended.pop(key, None)
             self._opened += 1
-            connection = Connection(self._opened, self._file, segment, self._sequencer, self._reading)
+            heard = self._owns is None or self._owns(key)
+            connection = Connection(self._opened, self._file, segment, self._sequencer, self._reading, heard=heard)
             self._connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
         if connection.ended:
@@ -199,7 +216,7 @@ class Exchanges:
             self._lanes.release_all()
         memory.relieve(self._connections.values(), memory.MOST_HELD)
 
-    def _let_go(self, key: _Key) -> None:
+    def _let_go(self, key: Ends) -> None:
         """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
         self._finish(self._connections.pop(key))
         self._ended[key] = None
@@ -247,6 +264,7 @@ def read(
     live: bool = False,
     keep: bool = False,
     selection: Selection = Selection(),  # noqa: B008  # a frozen value
+    owns: Callable[[Ends], bool] | None = None,
 ) -> Exchanges:
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, whatever the port.
 
@@ -261,6 +279,9 @@ def read(
         live: an exchange whose answer takes more than a second does not hold back those that began after it.
         keep: `Exchanges.matched` has the messages and the frames' bytes.
         selection: which exchanges are asked for; all others are counted only.
+        owns: tells of the two ends of a connection, (address, port) each, the smaller first, whether its exchanges are
+            asked for. Of the others only the packets are looked at, so that several readers of one file, of which each
+            owns a share of the ends, give what one would; numbers of connections are the same for all.
 
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
@@ -269,7 +290,7 @@ def read(
     lanes = None if native is None else native.Lanes()
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        return Exchanges(lambda unread: _packets_of(path, follow, unread, lanes), path, options, selection, lanes)
+        return Exchanges(lambda unread: _packets_of(path, follow, unread, lanes), path, options, selection, lanes, owns)
     name = getattr(file, "name", None)
     return Exchanges(
         lambda unread: read_runs(Following(file) if follow else file, unread, lanes),
@@ -277,6 +298,7 @@ def read(
         options,
         selection,
         lanes,
+        owns,
     )
 
 

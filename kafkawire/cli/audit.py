@@ -165,6 +165,7 @@ def _print_table(audit: rows.Audit) -> None:
         say("No transaction is open.")
     say("")
     say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
+    _print_answers(audit.answers)
     explain(audit.findings, several_clusters=several)
     if audit.violations or audit.damage:
         say("")
@@ -172,6 +173,19 @@ def _print_table(audit: rows.Audit) -> None:
         output.print_rows(
             (*audit.violations, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns
         )
+
+
+def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
+    """Which checks were made, what they found, and which had nothing to go by."""
+    if not answers:
+        return
+    broken = [f"{answer.check} ({answer.violated})" for answer in answers if answer.answer == "violated"]
+    say(f"Checked: {len(answers)} rules of transactions. Violated: {', '.join(broken) or 'none'}.")
+    mute = [answer for answer in answers if answer.answer == "not_checkable"]
+    if mute:
+        say("Not checkable:")
+    for answer in mute:
+        say(f"  - {answer.check}: {'; '.join(answer.lacked)}")
 
 
 def _line(finding: rows.Finding, several: bool) -> OpenTransaction:

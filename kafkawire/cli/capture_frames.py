@@ -26,7 +26,7 @@ class FrameFiles:
 
     def write(self, matched: Matched) -> None:
         """The frames of one exchange."""
-        from kafkawire.capture.bodies import may_hold_secrets
+        from kafkawire.capture.bodies import frame_may_hold_secrets
 
         self._number += 1
         row = matched.row
@@ -37,8 +37,7 @@ class FrameFiles:
         ):
             if frame is None:
                 continue
-            # What a response without its request is, nobody can tell.
-            if not self._show_secrets and (row.api is None or may_hold_secrets(f"{row.api}{kind}")):
+            if not self._show_secrets and frame_may_hold_secrets(row.api, kind):
                 (self._folder / f"{name}.{ending}.withheld").write_text(_WITHHELD)
             else:
                 (self._folder / f"{name}.{ending}.bin").write_bytes(frame)

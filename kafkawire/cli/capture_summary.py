@@ -40,7 +40,7 @@ class Told:
         """A file was read."""
         self._read = self._read or summary.connections["kafka"] > 0 or not summary.packets
         if summary.packets and not summary.exchanges:
-            self.failed(file, _nothing(summary))
+            self.failed(file, summary.no_kafka)
             return
         incomplete = any(not _is_clear(kind) for kind in summary.problems)
         said = [*_problems(summary), *_passed_over(summary)]
@@ -94,12 +94,6 @@ def _is_usual(kind: str) -> bool:
 def _is_clear(kind: str) -> bool:
     """Whether all that was captured has been read: a capture may well end before an answer."""
     return _is_usual(kind) or _UNFINISHED.fullmatch(kind) is not None
-
-
-def _nothing(summary: Summary) -> str:
-    found = ", ".join(f"{number} {kind}" for kind, number in sorted(summary.connections.items()))
-    passed = "".join(f"; {count} packets: {reason}" for reason, count in summary.skipped.most_common())
-    return f"no Kafka was recognised in {summary.packets} packets (TCP connections: {found or 'none'}{passed})"
 
 
 def _count(number: int, what: str) -> str:

@@ -40,8 +40,8 @@ def print_for_tools(audit: rows.Audit, format: Format) -> None:
     else:
         read = Read(**{name: getattr(audit.read, name) for name in rows.field_names(rows.Coverage)}, as_of=audit.as_of)
         output.print_rows(
-            (read, *audit.findings, *audit.violations, *audit.damage),
-            [Read, rows.Finding, rows.Violation, rows.Damage],
+            (read, *audit.findings, *audit.violations, *audit.damage, *audit.answers),
+            [Read, rows.Finding, rows.Violation, rows.Damage, rows.CheckAnswer],
             format=format,
         )
 

@@ -46,6 +46,11 @@ class Located(msgspec.Struct, frozen=True):
         return os.stat(self.path).st_size
 
     @property
+    def modified(self) -> float:
+        """When it was last written to, epoch seconds, by the clock of where it is."""
+        return os.stat(self.path).st_mtime
+
+    @property
     def place(self) -> Place:
         """What the file's rows say of where they come from."""
         return {"file": self.path, "topic": self.topic, "partition": self.partition}

@@ -34,11 +34,20 @@ class RemoteFile(LogFile, frozen=True):
     @property
     def size(self) -> int:
         """Bytes, now."""
+        return int(self._info.size)
+
+    @property
+    def modified(self) -> float:
+        """When it was last written to, epoch seconds; 0 where the store does not tell."""
+        return (self._info.mtime_ns or 0) / 1e9
+
+    @property
+    def _info(self) -> Any:
         filesystem, _ = _opened(self.store)
         found = filesystem.get_file_info(self._key)
         if found.size is None:
             raise FileNotFoundError(errno.ENOENT, "No such file", self.path)
-        return int(found.size)
+        return found
 
     def opened(self) -> Opened:
         """The file, open for reading."""

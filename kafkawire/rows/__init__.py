@@ -6,7 +6,7 @@ bodies) is `UNSET` and does not appear at all. Text may hold surrogate escapes w
 UTF-8.
 """
 
-from kafkawire.rows.audits import Audit, Coverage, Finding, Violation
+from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Setting, Violation
 from kafkawire.rows.base import Columns, Json, Lines, Place, Row, field_names, text, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
@@ -33,6 +33,7 @@ __all__ = [
     "Batch",
     "Change",
     "Check",
+    "CheckAnswer",
     "Checkpoint",
     "Columns",
     "Coverage",
@@ -50,6 +51,7 @@ __all__ = [
     "Poll",
     "Record",
     "Row",
+    "Setting",
     "Snapshot",
     "Stats",
     "Step",

@@ -52,8 +52,10 @@ def batches(
         for name, column in zip(names, group, strict=True):
             value = getattr(row, name, None)
             column.append(None if value is msgspec.UNSET else value)
-            if isinstance(value, str):
+            if isinstance(value, (str, bytes)):
                 held += len(value)
+            elif isinstance(value, msgspec.Raw):
+                held += memoryview(value).nbytes
         count += 1
         if count >= BATCH_ROWS or held >= BATCH_BYTES:
             yield _batch(group, columns, count, to_json)

@@ -52,7 +52,11 @@ class Finding(Row, frozen=True, kw_only=True):
 
 
 class Violation(Row, frozen=True, kw_only=True):
-    """A rule of the protocol that the logs break: `check` is its name, `place` where, `what` was found."""
+    """A rule of the protocol that the logs break: `check` is its name, `place` where, `what` was found.
+
+    Attributes:
+        transactional_id: whose record it is, or whose transaction, where that is known.
+    """
 
     kind: str = "violation"
     check: str
@@ -63,6 +67,35 @@ class Violation(Row, frozen=True, kw_only=True):
     partition: int | None = None
     offset: int | None = None
     producer_id: int | None = None
+    transactional_id: str | None = None
+
+
+class CheckAnswer(Row, frozen=True, kw_only=True):
+    """What a check says of all that was read.
+
+    Attributes:
+        answer: violated, holds (also where there was nothing to judge) or not_checkable (nothing could be judged).
+        held, violated, not_checkable: how many steps, entries or transactions were judged so.
+        noted: how many were found that are worth knowing and break no rule (open transactions, markers without data).
+        lacked: why some could not be judged, in words.
+    """
+
+    kind: str = "answer"
+    check: str
+    answer: str
+    held: int = 0
+    violated: int = 0
+    not_checkable: int = 0
+    noted: int = 0
+    lacked: tuple[str, ...] = ()
+
+
+class Setting(Row, frozen=True, kw_only=True):
+    """A setting of the cluster that the audit counts with: Kafka's name, and where the value comes from."""
+
+    name: str
+    value: int
+    source: str
 
 
 class Coverage(Row, frozen=True, kw_only=True):
@@ -77,7 +110,8 @@ class Coverage(Row, frozen=True, kw_only=True):
         clock: where `as_of` comes from.
         complete: whether a transactional id could not have been hidden from the audit.
         gaps: what was missing, in sentences.
-        checks: the rules that the logs were held against (`violations` has what breaks them); none by Spark.
+        checks: the rules that the logs were held against; `Audit.answers` has what each says.
+        settings: of the cluster, each with where it comes from.
     """
 
     kind: str = "read"
@@ -94,6 +128,7 @@ class Coverage(Row, frozen=True, kw_only=True):
     complete: bool = False
     gaps: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 class Audit(Row, frozen=True, kw_only=True):
@@ -104,3 +139,4 @@ class Audit(Row, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     violations: tuple[Violation, ...] = ()
     damage: tuple[Damage, ...] = ()
+    answers: tuple[CheckAnswer, ...] = ()

@@ -34,11 +34,13 @@ __all__ = ["audit", "from_kafka_message", "local_session", "register", "to_kafka
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data sources of this package known to a session: `kafka_segment`, `kafka_index`. Lets Spark push filters
+    """Make the data sources of this package known to a session: `kafka_segment`, `kafka_pcap`,
+    `kafka_index`. Lets Spark push filters
     down to data sources in Python, which they need."""
+    from kafkawire.spark.captures import KafkaPcap
     from kafkawire.spark.indexes import KafkaIndex
     from kafkawire.spark.segments import KafkaSegment
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    for source in (KafkaSegment, KafkaIndex):
+    for source in (KafkaSegment, KafkaPcap, KafkaIndex):
         spark.dataSource.register(source)

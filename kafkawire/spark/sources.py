@@ -68,13 +68,13 @@ class Options:
         """An option that is true or false, false by default."""
         return self.choice(name, ("false", "true")) == "true"
 
-    def number(self, name: str, default: int) -> int:
-        """An option that is a positive number."""
+    def number(self, name: str, default: int, *, least: int = 1) -> int:
+        """An option that is a whole number, at least 1."""
         text = self._given.get(name.lower())
         if text is None:
             return default
-        if not (text.isascii() and text.isdigit() and int(text)):
-            raise ValueError(f"{name} is a positive number, not {text}")
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            raise ValueError(f"{name} is a {'positive' if least else 'whole'} number, not {text}")
         return int(text)
 
 

@@ -15,12 +15,13 @@ request), `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
 from kafkawire.transactions.appends import Append, append_of
 from kafkawire.transactions.assembly import Settings, choose_replicas, conclude
 from kafkawire.transactions.checking import check
-from kafkawire.transactions.checks import Answer, Breach, LogChecks
+from kafkawire.transactions.checks import Answer, Breach
 from kafkawire.transactions.committed import outcome_of, read_committed
 from kafkawire.transactions.coordinator import IdLog, registration, standing
 from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
-from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Registration, Segment
+from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Placed, Registration, Segment
 from kafkawire.transactions.local import audit
+from kafkawire.transactions.log_checks import LogChecks
 from kafkawire.transactions.model import state_name
 from kafkawire.transactions.producers import Producer
 from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
@@ -41,6 +42,7 @@ __all__ = [
     "Owner",
     "Partition",
     "Place",
+    "Placed",
     "Producer",
     "Registration",
     "Replay",

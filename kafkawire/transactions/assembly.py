@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.transactions.answers import summed, violations
 from kafkawire.transactions.clusters import by_cluster, joined
 from kafkawire.transactions.coordinator import pick_owner
 from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
@@ -77,11 +78,14 @@ def _conclude(facts: Facts, settings: Settings, cluster: str | None) -> rows.Aud
         )
         for open_ in opens
     ]
+    answers = summed(facts.answers)
     damage = (*(d for partition in facts.partitions for d in partition.damage), *facts.damage)
     return rows.Audit(
         as_of=as_of,
-        read=_coverage(facts, log, clock),
+        read=replace(_coverage(facts, log, clock), checks=tuple(answer.check for answer in answers)),
         findings=tuple(findings),
+        violations=tuple(violations(facts.answers)),
+        answers=answers,
         damage=tuple(sorted(damage, key=lambda d: (d.file or "", d.position or 0))),
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.transactions.agreement import IndexCheck, SnapshotCheck
 from kafkawire.transactions.appends import Append
-from kafkawire.transactions.checks import MAX_BREACHES, Answer, Breach, LogChecks
+from kafkawire.transactions.checks import LOG_CHECKS, Answer
 from kafkawire.transactions.facts import Segment
+from kafkawire.transactions.log_checks import LogChecks
 from kafkawire.transactions.reading import read_segment
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 
@@ -21,7 +21,6 @@ class PartitionChecks:
 
     def __init__(self, partition: Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
         self.replay = Replay()
-        self._partition = partition
         self._log = LogChecks(expiration_ms)
         self._index = IndexCheck(partition.txn_indexes)
         self._snapshots = SnapshotCheck(partition.snapshots)
@@ -48,19 +47,9 @@ class PartitionChecks:
             self._snapshots.finish()
 
     def answers(self) -> list[Answer]:
-        """What each check says, once the last segment has ended."""
-        return [*self._log.answers(), self._index.tally.answer(), self._snapshots.tally.answer()]
-
-    def violations(self) -> list[rows.Violation]:
-        """The rows of what is violated."""
-        found: list[rows.Violation] = []
-        for answer in self.answers():
-            found += (_row(self._partition, breach) for breach in answer.breaches)
-            more = answer.violated - len(answer.breaches)
-            if more:
-                what = f"{more} more, after the first {MAX_BREACHES}"
-                found.append(_row(self._partition, Breach(answer.check, answer.breaches[-1].offset, -1, what)))
-        return found
+        """What each of `LOG_CHECKS` says, in that order, once the last segment has ended."""
+        answers = [*self._log.answers(), self._index.tally.answer(), self._snapshots.tally.answer()]
+        return sorted(answers, key=lambda answer: LOG_CHECKS.index(answer.check))
 
 
 def check(partition: Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> list[Answer]:
@@ -83,16 +72,3 @@ def check(partition: Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_M
         assert segment is not None
         checks.end_segment(segment, last=i + 1 == len(partition.segments))
     return checks.answers()
-
-
-def _row(partition: Partition, breach: Breach) -> rows.Violation:
-    return rows.Violation(
-        check=breach.check,
-        place=f"{partition.topic}-{partition.partition}, offset {breach.offset}",
-        what=breach.what,
-        file=breach.file or partition.path,
-        topic=partition.topic,
-        partition=partition.partition,
-        offset=breach.offset,
-        producer_id=None if breach.producer_id < 0 else breach.producer_id,
-    )

@@ -1,29 +1,39 @@
-"""The rules of producers and transactions that a partition's log is held against, batch by batch (KIP-98, KIP-360,
-KIP-890; what Kafka's `ProducerAppendInfo` refuses).
+"""The checks that logs are held against (KIP-98, KIP-360, KIP-890): their names, and the form of their answers.
 
 A rule broken is data, never an exception. Each check answers *violated*, *holds* or *not_checkable*: a broker forgets
-legally, and compaction removes, so that a step from one batch of a producer to its next is only judged where nothing
-can have been between them.
+legally, compaction removes, and copies are of different moments, so that a step is only judged where nothing can have
+been between. The rules themselves: `log_checks` and `agreement` (one replica of a partition).
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from kafkawire.records.control import EMPTY, MALFORMED
-from kafkawire.transactions.appends import Append
-from kafkawire.transactions.producers import Producer
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-
 SEQUENCE_CONTIGUOUS = "sequence_contiguous"
 NEW_EPOCH_FROM_ZERO = "new_epoch_from_zero"
 DUPLICATE_BATCH = "duplicate_batch"
 EPOCH_NOT_BACKWARDS = "epoch_not_backwards"
+MARKER_EPOCH = "marker_epoch"
 COORDINATOR_EPOCH_MONOTONIC = "coordinator_epoch_monotonic"
 MARKER_SHAPE = "marker_shape"
+MARKER_WITHOUT_DATA = "marker_without_data"
 MIXED_BATCHES = "mixed_batches"
+OPEN_TRANSACTION = "open_transaction"
+TRANSACTION_UNKNOWN_TO_COORDINATOR = "transaction_unknown_to_coordinator"
+LATE_TRANSACTION = "late_transaction"
+LSO = "lso"
 TXNINDEX_EQUALS_LOG = "txnindex_equals_log"
 SNAPSHOT_EQUALS_REPLAY = "snapshot_equals_replay"
+SNAPSHOT_GHOST = "snapshot_ghost"
+PREPARE_COMPLETED = "prepare_completed"
+ONE_OUTCOME = "one_outcome"
+LEGAL_TRANSITION = "legal_transition"
+TRANSITION_FIELDS = "transition_fields"
+EPOCH_STEP = "epoch_step"
+PREVIOUS_PRODUCER_ID = "previous_producer_id"
+PRODUCER_ID_UNIQUE = "producer_id_unique"
+ID_IN_ITS_PARTITION = "id_in_its_partition"
+REPLICAS_AGREE = "replicas_agree"
 
 #: All of them, in the order of their answers.
 CHECKS = (
@@ -31,8 +41,38 @@ CHECKS = (
     NEW_EPOCH_FROM_ZERO,
     DUPLICATE_BATCH,
     EPOCH_NOT_BACKWARDS,
+    MARKER_EPOCH,
     COORDINATOR_EPOCH_MONOTONIC,
     MARKER_SHAPE,
+    MARKER_WITHOUT_DATA,
+    MIXED_BATCHES,
+    OPEN_TRANSACTION,
+    TRANSACTION_UNKNOWN_TO_COORDINATOR,
+    LATE_TRANSACTION,
+    LSO,
+    TXNINDEX_EQUALS_LOG,
+    SNAPSHOT_EQUALS_REPLAY,
+    SNAPSHOT_GHOST,
+    PREPARE_COMPLETED,
+    ONE_OUTCOME,
+    LEGAL_TRANSITION,
+    TRANSITION_FIELDS,
+    EPOCH_STEP,
+    PREVIOUS_PRODUCER_ID,
+    PRODUCER_ID_UNIQUE,
+    ID_IN_ITS_PARTITION,
+    REPLICAS_AGREE,
+)
+
+#: Those that the files of one replica of a partition answer by themselves; in the same order.
+LOG_CHECKS = (
+    SEQUENCE_CONTIGUOUS,
+    NEW_EPOCH_FROM_ZERO,
+    DUPLICATE_BATCH,
+    EPOCH_NOT_BACKWARDS,
+    COORDINATOR_EPOCH_MONOTONIC,
+    MARKER_SHAPE,
+    MARKER_WITHOUT_DATA,
     MIXED_BATCHES,
     TXNINDEX_EQUALS_LOG,
     SNAPSHOT_EQUALS_REPLAY,
@@ -43,15 +83,13 @@ VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
 #: So many breaches of one rule in one partition are kept, the others counted.
 MAX_BREACHES = 100
 
-_GAP = "offsets are missing since the producer's batch before"
-_EXPIRED = "the producer's state may have expired since its batch before"
-
 
 class Breach(msgspec.Struct, frozen=True):
     """A rule broken: where, and what was found.
 
     Attributes:
         file: path of the file that disagrees, where it is not the log itself.
+        transactional_id: whose record it is, or whose transaction, where that is known.
     """
 
     check: str
@@ -59,6 +97,7 @@ class Breach(msgspec.Struct, frozen=True):
     producer_id: int
     what: str
     file: str | None = None
+    transactional_id: str | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,45 +105,54 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         held, violated, not_checkable: how many steps, or entries, were judged so.
+        noted: how many were found that are worth knowing and break no rule.
         breaches: the first of the violated ones.
-        lacked: why something could not be judged; None where all was.
+        lacked: why something could not be judged, each reason once; empty where all was.
     """
 
     check: str
     held: int = 0
     violated: int = 0
     not_checkable: int = 0
+    noted: int = 0
     breaches: tuple[Breach, ...] = ()
-    lacked: str | None = None
+    lacked: tuple[str, ...] = ()
 
     @property
     def answer(self) -> str:
         """violated, holds (also where there was nothing to judge) or not_checkable (nothing could be judged)."""
-        if self.violated:
-            return VIOLATED
-        return NOT_CHECKABLE if self.not_checkable and not self.held else HOLDS
+        return word(self.held, self.violated, self.not_checkable)
+
+
+def word(held: int, violated: int, not_checkable: int) -> str:
+    """The answer that counts make: one violation is enough; *not_checkable* where nothing at all could be judged."""
+    if violated:
+        return VIOLATED
+    return NOT_CHECKABLE if not_checkable and not held else HOLDS
 
 
 class Tally:
     """Counts the judgements of one check."""
 
-    __slots__ = ("breaches", "check", "held", "lacked", "not_checkable", "violated")
+    __slots__ = ("breaches", "check", "held", "lacked", "not_checkable", "noted", "violated")
 
     def __init__(self, check: str) -> None:
         self.check = check
-        self.held = self.violated = self.not_checkable = 0
+        self.held = self.violated = self.not_checkable = self.noted = 0
         self.breaches: list[Breach] = []
-        self.lacked: str | None = None
+        self.lacked: dict[str, None] = {}
 
-    def breach(self, offset: int, producer_id: int, what: str, file: str | None = None) -> None:
+    def breach(
+        self, offset: int, producer_id: int, what: str, file: str | None = None, transactional_id: str | None = None
+    ) -> None:
         self.violated += 1
         if len(self.breaches) < MAX_BREACHES:
-            self.breaches.append(Breach(self.check, offset, producer_id, what, file))
+            self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id))
 
     def lack(self, why: str, count: int = 1) -> None:
         if count:
             self.not_checkable += count
-            self.lacked = self.lacked or why
+            self.lacked[why] = None
 
     def answer(self) -> Answer:
         return Answer(
@@ -112,129 +160,7 @@ class Tally:
             held=self.held,
             violated=self.violated,
             not_checkable=self.not_checkable,
+            noted=self.noted,
             breaches=tuple(self.breaches),
-            lacked=self.lacked,
+            lacked=tuple(self.lacked),
         )
-
-
-class LogChecks:
-    """The checks that need nothing but the log; `see` takes each batch before the replay does.
-
-    Args:
-        expiration_ms: producer.id.expiration.ms of the broker. The clock is the newest timestamp so far: a producer
-            that was idle for so long by it may have been forgotten, and may begin anew.
-    """
-
-    def __init__(self, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
-        self._expiration_ms = expiration_ms
-        self._clock = -1
-        self.sequence = Tally(SEQUENCE_CONTIGUOUS)
-        self.from_zero = Tally(NEW_EPOCH_FROM_ZERO)
-        self.duplicate = Tally(DUPLICATE_BATCH)
-        self.epoch = Tally(EPOCH_NOT_BACKWARDS)
-        self.coordinator_epoch = Tally(COORDINATOR_EPOCH_MONOTONIC)
-        self.shape = Tally(MARKER_SHAPE)
-        self.mixed = Tally(MIXED_BATCHES)
-
-    def answers(self) -> list[Answer]:
-        """One for each check."""
-        tallies = (
-            self.sequence, self.from_zero, self.duplicate, self.epoch, self.coordinator_epoch, self.shape, self.mixed,
-        )  # fmt: skip
-        return [tally.answer() for tally in tallies]
-
-    def see(self, producer: Producer | None, append: Append) -> None:
-        """Judge the step to a batch.
-
-        Args:
-            producer: the state before it; None for a producer that was not seen yet.
-        """
-        control = append.control
-        if control is not None:
-            if append.problem is None:
-                self.shape.held += 1
-            else:
-                self.shape.breach(append.base_offset, append.producer_id, append.problem)
-        if append.timestamp > self._clock:
-            self._clock = append.timestamp
-        if producer is None or producer.epoch < 0 or control in (MALFORMED, EMPTY):
-            return
-        if producer.first_offset < 0 and self._clock - producer.timestamp >= self._expiration_ms:
-            self._forgotten(append)
-            return
-        if append.producer_epoch < producer.epoch:
-            what = f"epoch {append.producer_epoch} after epoch {producer.epoch}"
-            self.epoch.breach(append.base_offset, append.producer_id, what)
-        else:
-            self.epoch.held += 1
-        if control is not None:
-            self._marker(producer, append)
-        else:
-            self._data(producer, append)
-
-    def _marker(self, producer: Producer, append: Append) -> None:
-        if append.coordinator_epoch is None or producer.coordinator_epoch < 0:
-            return
-        if append.coordinator_epoch < producer.coordinator_epoch:
-            what = f"a marker of coordinator epoch {append.coordinator_epoch} after one of {producer.coordinator_epoch}"
-            self.coordinator_epoch.breach(append.base_offset, append.producer_id, what)
-        else:
-            self.coordinator_epoch.held += 1
-
-    def _data(self, producer: Producer, append: Append) -> None:
-        if producer.first_offset >= 0:
-            if append.transactional:
-                self.mixed.held += 1
-            elif producer.last_append < append.intact_from:
-                self.mixed.lack(_GAP)
-            else:
-                what = f"a batch outside of transactions while the one from offset {producer.first_offset} on is open"
-                self.mixed.breach(append.base_offset, append.producer_id, what)
-        if append.base_sequence < 0 or append.producer_epoch < producer.epoch:
-            return
-        if append.producer_epoch > producer.epoch:
-            if producer.last_append < append.intact_from:
-                self.from_zero.lack(_GAP)
-            else:
-                self._first(append)
-        elif producer.data_known_from < append.intact_from:
-            self.sequence.lack(_GAP)
-            self.duplicate.lack(_GAP)
-        elif producer.batches:
-            self._next(producer, append)
-        else:
-            self._first(append)
-
-    def _first(self, append: Append) -> None:
-        """The first batch of an epoch."""
-        if append.base_sequence:
-            what = f"epoch {append.producer_epoch} begins with sequence number {append.base_sequence}"
-            self.from_zero.breach(append.base_offset, append.producer_id, what)
-        else:
-            self.from_zero.held += 1
-
-    def _next(self, producer: Producer, append: Append) -> None:
-        """A further batch of the epoch."""
-        sequence = append.base_sequence
-        if producer.follows(sequence):
-            self.sequence.held += 1
-            self.duplicate.held += 1
-        elif (first := producer.duplicate(append)) is not None:
-            what = (
-                f"sequence numbers {sequence} to {append.last_sequence} again, "
-                f"after offsets {first.last_offset - first.offset_delta} to {first.last_offset}"
-            )
-            self.duplicate.breach(append.base_offset, append.producer_id, what)
-        else:
-            self.duplicate.held += 1
-            what = f"sequence number {sequence} after {producer.last_sequence}"
-            self.sequence.breach(append.base_offset, append.producer_id, what)
-
-    def _forgotten(self, append: Append) -> None:
-        """The step from a state that the broker may have dropped."""
-        self.epoch.lack(_EXPIRED)
-        if append.control is not None:
-            self.coordinator_epoch.lack(_EXPIRED)
-        elif append.base_sequence >= 0:
-            for tally in (self.sequence, self.duplicate, self.from_zero):
-                tally.lack(_EXPIRED)

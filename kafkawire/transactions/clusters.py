@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.transactions.answers import merged
 from kafkawire.transactions.facts import Facts
 from kafkawire.transactions.wording import when
 
@@ -30,6 +31,7 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
             facts,
             partitions=[partition for partition in facts.partitions if partition.place.copy in own],
             opens=[open_ for open_ in facts.opens if open_.place.copy in own],
+            answers=[placed for placed in facts.answers if placed.place.copy in own],
             owners=[owner for owner in facts.owners if owner.newest.place.copy in own],
             unreadable_ids=frozenset(place for place in facts.unreadable_ids if place.copy in own),
             transaction_state_partitions={
@@ -64,10 +66,17 @@ def joined(audits: Sequence[tuple[str | None, rows.Audit]]) -> rows.Audit:
             clock="; ".join(f"{_name(cluster)}: {when(audit.as_of)}, {audit.read.clock}" for cluster, audit in audits),
             complete=all(read.complete for read in reads),
             gaps=tuple(f"{_name(cluster)}: {gap}" for cluster, audit in audits for gap in audit.read.gaps),
+            checks=tuple(dict.fromkeys(check for read in reads for check in read.checks)),
+            settings=tuple(
+                replace(setting, source=f"{_name(cluster)}: {setting.source}")
+                for cluster, audit in audits
+                for setting in audit.read.settings
+            ),
         ),
         findings=tuple(finding for _, audit in audits for finding in audit.findings),
         violations=tuple(violation for _, audit in audits for violation in audit.violations),
         damage=tuple(damage for _, audit in audits for damage in audit.damage),
+        answers=merged(audit.answers for _, audit in audits),
     )
 
 

@@ -16,6 +16,7 @@ from kafkawire.records import Batch
 from kafkawire.records.batch import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.appends import Append, append_of
+from kafkawire.transactions.checks import Answer
 
 TRANSACTION_STATE = "__transaction_state"
 CLUSTER_METADATA = "__cluster_metadata"
@@ -283,6 +284,18 @@ def is_torn_end(damage: rows.Damage) -> bool:
     return damage.reason == TORN and damage.resumed_at is None
 
 
+class Placed(msgspec.Struct, frozen=True):
+    """The answer of a check on one replica of a partition; of a check that joins several, on the one that is blamed.
+
+    Attributes:
+        path: of the partition's directory.
+    """
+
+    place: Place
+    answer: Answer
+    path: str | None = None
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All that an engine has read.
 
@@ -292,6 +305,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         transaction_state_partitions: as the `__cluster_metadata` of a log directory says, by directory.
         clusters: the cluster's id, by log directory; without those that do not say it.
         damage: of other files than segments. `gaps`: sentences on what could not be looked at.
+        answers: of the checks that the engine has made.
     """
 
     paths: tuple[str, ...]
@@ -304,3 +318,4 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clusters: dict[str, str] = {}
     damage: tuple[rows.Damage, ...] = ()
     gaps: tuple[str, ...] = ()
+    answers: Sequence[Placed] = ()

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from msgspec.structs import replace
-
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.assembly import Settings, conclude
 from kafkawire.transactions.checking import PartitionChecks
-from kafkawire.transactions.checks import CHECKS
 from kafkawire.transactions.coordinator import IdLog, Unreadable, registration
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
@@ -23,6 +20,7 @@ from kafkawire.transactions.facts import (
     Open,
     Partition,
     Place,
+    Placed,
     Segment,
     partition_of,
 )
@@ -52,7 +50,7 @@ def audit(
     audited = replicas(directory)
     partitions: list[Partition] = []
     opens: list[Open] = []
-    violations: list[rows.Violation] = []
+    answers: list[Placed] = []
     id_logs: dict[Place, IdLog] = {}
     damage: list[rows.Damage] = []
     for partition in audited:
@@ -80,7 +78,7 @@ def audit(
                 progress(segments[-1].bytes)
         partitions.append(partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark))
         opens += open_transactions(place, replay)
-        violations += checks.violations()
+        answers += (Placed(place, answer, partition.path) for answer in checks.answers())
     producer_ids = sorted({open_.producer_id for open_ in opens})
     owners = (log.owner(producer_id) for log in id_logs.values() for producer_id in producer_ids)
     facts = Facts(
@@ -94,9 +92,9 @@ def audit(
         clusters=cluster_ids(directory),
         damage=tuple(damage),
         gaps=unlisted(directory),
+        answers=answers,
     )
-    concluded = conclude(facts, settings)
-    return replace(concluded, read=replace(concluded.read, checks=CHECKS), violations=tuple(violations))
+    return conclude(facts, settings)
 
 
 def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:

@@ -31,6 +31,7 @@ from kafkawire.transactions.model import (
 
 NONE = 0
 UNKNOWN_SERVER_ERROR = -1
+INVALID_REQUEST = 42
 INVALID_TXN_STATE = 48
 INVALID_PRODUCER_ID_MAPPING = 49
 INVALID_TRANSACTION_TIMEOUT = 50
@@ -137,6 +138,8 @@ def init_producer_id(
         expected: the producer id and epoch that it believes to have (KIP-360); None: none, which always fences.
         version: transaction version of the cluster, for a transaction that has to be aborted first.
     """
+    if expected is not None and -1 in expected:
+        return Step(before, INVALID_REQUEST)  # half of it is missing (`KafkaApis`)
     if expected is not None and not _is_own(before, *expected):
         return Step(before, PRODUCER_FENCED)
     if before.state in PREPARED:

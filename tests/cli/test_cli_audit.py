@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkawire import rows
+from kafkawire.transactions.checks import LOG_CHECKS
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
@@ -112,7 +113,7 @@ def test_wrong_options_are_2(run: Run, logs: LogDirectory, wrong: tuple[str, str
 
 def test_json_is_one_object(run: Run, logs: LogDirectory) -> None:
     audit = json.loads(run(*arguments(hanging(logs), "--format", "json")).out)
-    assert list(audit) == ["as_of", "read", "findings", "violations", "damage"]
+    assert list(audit) == ["as_of", "read", "findings", "violations", "damage", "answers"]
     assert audit["as_of"] == NOON
     (finding,) = audit["findings"]
     assert list(finding) == list(rows.field_names(rows.Finding))
@@ -123,7 +124,7 @@ def test_jsonl_has_a_kind_on_each_line(run: Run, logs: LogDirectory) -> None:
     path = Path(hanging(logs).write()) / "orders-0" / f"{0:020}.log"
     path.write_bytes(path.read_bytes() + b"torn")
     lines = [json.loads(line) for line in run("audit", logs.root, "--txn-partitions", 3).out.splitlines()]
-    assert [line["kind"] for line in lines] == ["read", "finding", "damage"]
+    assert [line["kind"] for line in lines] == ["read", "finding", "damage", *["answer"] * len(LOG_CHECKS)]
     assert lines[0]["as_of"] == NOON
 
 
@@ -223,7 +224,8 @@ def test_spark_answers_alike(run: Run) -> None:
     assert (spark.code, spark.err) == (local.code, local.err)
     answer, expected = json.loads(spark.out), json.loads(local.out)
     assert not answer["read"].pop("checks")  # the rules of the log are checked on one machine only
-    assert expected["read"].pop("checks")
+    assert expected["read"].pop("checks") == [row["check"] for row in expected.pop("answers")]
+    assert answer.pop("answers") == []
     assert answer == expected
 
 

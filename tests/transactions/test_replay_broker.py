@@ -14,7 +14,7 @@ from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.messages.describe_producers_response import ProducerState
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions import Replay, check
-from kafkawire.transactions.checks import CHECKS, VIOLATED
+from kafkawire.transactions.checks import LOG_CHECKS, VIOLATED
 from tests.broker_fixture import StartCluster
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
 from tools.broker import Cluster
@@ -162,7 +162,7 @@ def _as_the_broker_wrote(
 
 
 def _no_false_alarm(directory: Path) -> None:
-    held = dict.fromkeys(CHECKS, 0)
+    held = dict.fromkeys(LOG_CHECKS, 0)
     for partition in logdir.open(directory).partitions:
         for answer in check(partition):
             assert answer.answer != VIOLATED, (partition, answer.breaches)

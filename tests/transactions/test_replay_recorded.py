@@ -13,7 +13,7 @@ from kafkawire import logdir, transactions
 from kafkawire.logdir import Partition
 from kafkawire.records import Batch
 from kafkawire.transactions import Replay, append_of
-from kafkawire.transactions.checks import CHECKS, VIOLATED
+from kafkawire.transactions.checks import LOG_CHECKS, VIOLATED
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
 
 DATA = Path(__file__).parent / "data"
@@ -102,7 +102,7 @@ def test_a_replay_may_stop_anywhere_and_go_on_from_its_snapshot(directory: Path)
 
 @pytest.mark.parametrize("directory", [d for d in DIRECTORIES if d.name != "recovered"], ids=lambda path: path.name)
 def test_no_check_raises_a_false_alarm(directory: Path) -> None:
-    held = dict.fromkeys(CHECKS, 0)
+    held = dict.fromkeys(LOG_CHECKS, 0)
     for partition in partitions(directory):
         for answer in transactions.check(partition):
             assert answer.answer != VIOLATED, (partition, answer.breaches)
@@ -114,7 +114,7 @@ def test_the_audit_of_real_logs_has_no_violations() -> None:
     for root in (EXAMPLES, DATA / "stopped"):
         audit = transactions.audit(logdir.open(root))
         assert audit.violations == ()
-        assert audit.read.checks == CHECKS
+        assert audit.read.checks == LOG_CHECKS
 
 
 def test_made_up_logs_break_rules_and_their_snapshots_agree_all_the_same() -> None:

@@ -263,6 +263,7 @@ BASE = TransactionMetadata(
         (BASE, (7, 4), 5, 4, 0),
         (BASE, (7, 3), 5, 4, 90),
         (BASE, (7, 6), 5, 4, 90),
+        (BASE, (7, -1), 5, 4, 42),
         # a producer id that is not the id's: of an id that has expired, and after a rotation
         (BASE, (6, 5), 5, 4, 90),
         (BASE, (9, 0), 5, 4, 90),

@@ -24,13 +24,12 @@ from tools.broker import cluster
 from . import clients, truth
 from .clients import Service, order
 from .errors import ExamplesError
-from .logs import CONFIG, HOUR, MINUTE
+from .logs import CONFIG, HOUR, INVALID_TXN_STATE, MINUTE
 from .sniff import recorded
 from .wire import Producer, Wire
 
 PORT = 9092  # where Wireshark looks for Kafka
 TOPICS = {"orders": 2, "payments": 1}
-_INVALID_TXN_STATE = 48
 _TRANSACTIONAL_ID_NOT_FOUND = 105
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 
@@ -97,7 +96,7 @@ def _hang(wire: Wire, transactional_id: str, topic: str, partition: int, timesta
     producer = wire.init_producer(transactional_id)
     start = wire.produce(topic, partition, [order(n) for n in range(900, 903)], producer, timestamp=timestamp)
     code = wire.end(producer, committed=True)
-    if code != _INVALID_TXN_STATE:
+    if code != INVALID_TXN_STATE:
         raise ExamplesError(f"EndTxn of a transaction that the coordinator does not know answers {code}")
     return producer, start
 

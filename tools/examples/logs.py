@@ -24,6 +24,8 @@ HOUR = 60 * MINUTE
 SEGMENT_MS = 4_000
 SETTLE_S = 2.0  # followers learn the high watermark with their next fetch
 
+INVALID_TXN_STATE = 48
+
 # What lets transactions hang as they did before Kafka 3.6.
 CONFIG: Mapping[str, object] = {"transaction.partition.verification.enable": False}
 
@@ -69,6 +71,8 @@ class Scene:
     wire: Wire
     now: int = field(default_factory=lambda: int(time.time() * 1000))
     cases: list[Case] = field(default_factory=list)
+    # Producers whose decided transactions never complete, although nothing of them is open.
+    unfinished: set[int] = field(default_factory=set)
     # Clients whose transactions stay open: they must not be collected before the brokers have stopped.
     left_open: list[Service] = field(default_factory=list)
 
@@ -82,8 +86,8 @@ class Scene:
 
     def nobodys(self, topic: str, partition: int, *, hours: float, reason: str = "no_transactional_id") -> None:
         producer = self.wire.init_producer(None)
-        start = self.wire.produce(topic, partition, _orders(900, 3), producer, timestamp=self.hours_ago(hours))
-        verdict = "not_hanging" if reason == "young" else "hanging"
+        start = self.wire.produce(topic, partition, some_orders(900, 3), producer, timestamp=self.hours_ago(hours))
+        verdict = "hanging" if reason == "no_transactional_id" else "not_hanging"
         story = "a transactional batch of a producer id that was given out without a transactional id"
         self.cases.append(Case(story, verdict, reason, topic, partition, producer.producer_id, start))
 
@@ -91,26 +95,33 @@ class Scene:
         producer = self.wire.init_producer(transactional_id)
         then = self.hours_ago(hours)
         self.wire.add_partitions(producer, {topic: [partition]})
-        self.wire.produce(topic, partition, _orders(910, 2), producer, timestamp=then)
-        _expect(self.wire.end(producer, committed=True), 0, "EndTxn")
-        self._wait_until_ended(topic, partition, producer)
+        self.wire.produce(topic, partition, some_orders(910, 2), producer, timestamp=then)
+        expect(self.wire.end(producer, committed=True), 0, "EndTxn")
+        self.wait_until_ended(topic, partition, producer)
         start = self.wire.produce(
-            topic, partition, _orders(912, 2), producer, sequence=2, version=11, timestamp=then + MINUTE
+            topic, partition, some_orders(912, 2), producer, sequence=2, version=11, timestamp=then + MINUTE
         )
         story = "a batch of the same producer epoch that arrived after its transaction had been committed (KAFKA-14402)"
         self.cases.append(Case(story, "hanging", "transaction_ended", topic, partition, producer.producer_id, start))
 
-    def never_added(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+    def never_added(self, topic: str, partition: int, transactional_id: str, *, hours: float, version: int = 9) -> None:
         producer = self.wire.init_producer(transactional_id)
-        start = self.wire.produce(topic, partition, _orders(920, 3), producer, timestamp=self.hours_ago(hours))
-        story = "a batch without AddPartitionsToTxn: the coordinator knows the id and no transaction of it"
+        start = self.wire.produce(
+            topic, partition, some_orders(920, 3), producer, timestamp=self.hours_ago(hours), version=version
+        )
+        # The producer learns it from EndTxn, if from anything: there is nothing to end.
+        expect(self.wire.end(producer, committed=True), INVALID_TXN_STATE, "EndTxn")
+        story = (
+            f"a batch (Produce v{version}) without AddPartitionsToTxn: the coordinator knows the id and no transaction "
+            "of it"
+        )
         self.cases.append(
             Case(story, "hanging", "partition_not_in_transaction", topic, partition, producer.producer_id, start)
         )
 
     def bumped(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
         producer = self.wire.init_producer(transactional_id)
-        start = self.wire.produce(topic, partition, _orders(930, 1), producer, timestamp=self.hours_ago(hours))
+        start = self.wire.produce(topic, partition, some_orders(930, 1), producer, timestamp=self.hours_ago(hours))
         again = self.wire.init_producer(transactional_id)
         if (again.producer_id, again.epoch) <= (producer.producer_id, producer.epoch):
             raise ExamplesError(f"the epoch of {transactional_id} was not bumped: {again}")
@@ -123,8 +134,8 @@ class Scene:
         producer = self.wire.init_producer(transactional_id)
         then = self.hours_ago(hours)
         self.wire.add_partitions(producer, {added[0]: [added[1]]})
-        live = self.wire.produce(*added, _orders(940, 2), producer, timestamp=then)
-        lost = self.wire.produce(*other, _orders(942, 2), producer, timestamp=then + MINUTE)
+        live = self.wire.produce(*added, some_orders(940, 2), producer, timestamp=then)
+        lost = self.wire.produce(*other, some_orders(942, 2), producer, timestamp=then + MINUTE)
         story = "an ongoing transaction with old timestamps, of this partition only"
         self.cases.append(Case(story, "not_hanging", "live", *added, producer.producer_id, live))
         story = f"a batch of a producer whose ongoing transaction has {added[0]}-{added[1]} only"
@@ -144,12 +155,12 @@ class Scene:
         self.wire.add_partitions(producer, {topic: [partition]})
         # A marker of a coordinator epoch that no coordinator will reach: from now on the coordinator's own are fenced.
         self.wire.write_marker(topic, partition, producer, coordinator_epoch=1_000_000)
-        start = self.wire.produce(topic, partition, _orders(960, 2), producer, timestamp=self.hours_ago(hours))
-        _expect(self.wire.end(producer, committed=True), 0, "EndTxn")
+        start = self.wire.produce(topic, partition, some_orders(960, 2), producer, timestamp=self.hours_ago(hours))
+        expect(self.wire.end(producer, committed=True), 0, "EndTxn")
         story = "committed; the coordinator's marker is refused for ever: it stays PrepareCommit"
         self.cases.append(Case(story, "not_hanging", "stuck_prepare", topic, partition, producer.producer_id, start))
 
-    def _wait_until_ended(self, topic: str, partition: int, producer: Producer) -> None:
+    def wait_until_ended(self, topic: str, partition: int, producer: Producer) -> None:
         def ended(said: truth.Truth) -> bool:
             return not said.producer(topic, partition, producer.producer_id).open
 
@@ -165,7 +176,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A folder of examples/kafka-logs."""
+    """What to do to a cluster. `config`: properties of topics, `brokers`: of the brokers."""
 
     name: str
     nodes: int
@@ -173,6 +184,7 @@ class Recipe:
     act: Callable[[Scene], None]
     replicas: int = 1
     config: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    brokers: Mapping[str, object] = field(default_factory=lambda: CONFIG)
 
 
 def _one_node(scene: Scene) -> None:
@@ -214,7 +226,7 @@ RECIPES = (
 
 def make(recipe: Recipe, target: Path, *, cache: Path | None = None) -> dict[str, Any]:
     """Runs a recipe, copies the log directories to `target/broker-<node id>`; the truth about them, as JSON values."""
-    with cluster(recipe.nodes, config=CONFIG, cache=cache) as running, Wire(running.bootstrap) as wire:
+    with cluster(recipe.nodes, config=recipe.brokers, cache=cache) as running, Wire(running.bootstrap) as wire:
         scene = Scene(running, wire)
         clients.create_topics(running.bootstrap, recipe.topics, replicas=recipe.replicas, config=recipe.config)
         recipe.act(scene)
@@ -278,7 +290,7 @@ def _after_the_hang(scene: Scene, hours: float) -> None:
 def _settled(scene: Scene, topics: Mapping[str, int]) -> truth.Truth:
     """The brokers' words once the markers of all transactions that ended have arrived."""
     made = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
-    stuck = {case.producer_id for case in scene.cases if case.reason == "stuck_prepare"}
+    stuck = {case.producer_id for case in scene.cases if case.reason == "stuck_prepare"} | scene.unfinished
 
     def settled(said: truth.Truth) -> bool:
         return all(not state.open or state.place in made for state in said.producers) and all(
@@ -287,6 +299,11 @@ def _settled(scene: Scene, topics: Mapping[str, int]) -> truth.Truth:
         )
 
     return truth.ask_until(scene.wire, topics, settled)
+
+
+#: Reasons of transactions that no coordinator knows, and of those that one holds.
+_NOBODYS = frozenset({"no_transactional_id", "young", "ghost"})
+_HELD = frozenset({"live", "two_phase_commit", "stuck_prepare"})
 
 
 def _compare(scene: Scene, said: truth.Truth) -> list[Open]:
@@ -299,17 +316,16 @@ def _compare(scene: Scene, said: truth.Truth) -> list[Open]:
             raise ExamplesError(f"{place}: expected to be open at {case.start_offset}, the broker says {state}")
         transaction = said.transaction(case.producer_id)
         listed = transaction is not None and (case.topic, case.partition) in transaction.partitions
-        if (transaction is None) != (case.reason in ("no_transactional_id", "young")):
+        if (transaction is None) != (case.reason in _NOBODYS):
             raise ExamplesError(f"{place}: {case.reason}, and the coordinators say {transaction}")
-        if listed != (case.reason in ("live", "stuck_prepare")):
+        if listed != (case.reason in _HELD):
             raise ExamplesError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
         opened.append(
             Open(
                 story=case.story,
                 verdict=case.verdict,
                 reason=case.reason,
-                blocked=said.offsets_of(case.topic, case.partition).last_stable_offset
-                == state.current_txn_start_offset,
+                blocked=_blocks(said.offsets_of(case.topic, case.partition), state.current_txn_start_offset),
                 topic=case.topic,
                 partition=case.partition,
                 producer_id=case.producer_id,
@@ -328,10 +344,16 @@ def _compare(scene: Scene, said: truth.Truth) -> list[Open]:
     return sorted(opened, key=lambda o: (o.topic, o.partition, o.start_offset))
 
 
-def _orders(first: int, count: int) -> list[bytes]:
+def _blocks(offsets: truth.Offsets, start: int) -> bool:
+    """Whether a transaction from `start` on is the one that holds the last stable offset back."""
+    stable = offsets.last_stable_offset
+    return stable == max(start, offsets.log_start_offset) and stable < offsets.high_watermark
+
+
+def some_orders(first: int, count: int) -> list[bytes]:
     return [order(number) for number in range(first, first + count)]
 
 
-def _expect(code: int, wanted: int, what: str) -> None:
+def expect(code: int, wanted: int, what: str) -> None:
     if code != wanted:
         raise ExamplesError(f"{what} answers error {code}, not {wanted}")

@@ -31,6 +31,7 @@ from kafkawire.messages import (
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafkawire.messages.produce_response import PartitionProduceResponse
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.wire.message import Message
 
@@ -209,13 +210,20 @@ class Wire:
 
         return _until(found, f"a coordinator of {transactional_id}")
 
-    def init_producer(self, transactional_id: str | None, *, timeout_ms: int = 900_000) -> Producer:
-        """A producer id: for a transactional id from its coordinator, for none from any broker."""
+    def init_producer(
+        self, transactional_id: str | None, *, timeout_ms: int = 900_000, two_phase: bool = False
+    ) -> Producer:
+        """A producer id: for a transactional id from its coordinator, for none from any broker.
+
+        `two_phase`: its transactions never time out (KIP-939); the brokers must allow that.
+        """
 
         def given() -> Producer | None:
             node = -1 if transactional_id is None else self.coordinator(transactional_id)
-            request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
-            answer = self.connection(node).ask(request, 4, InitProducerIdResponse)
+            request = InitProducerIdRequest(
+                transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, enable2_pc=two_phase
+            )
+            answer = self.connection(node).ask(request, 6 if two_phase else 4, InitProducerIdResponse)
             if answer.error_code in TRANSIENT:
                 return None
             _checked(answer, answer.error_code, "InitProducerId")
@@ -261,13 +269,46 @@ class Wire:
         sequence: int = 0,
         version: int = 9,
         codec: str = "none",
+        passing: frozenset[int] = TRANSIENT,
     ) -> int:
         """Writes one transactional batch, whether or not its partition is part of a transaction; the base offset.
 
         `timestamp`: CreateTime of the first record in epoch milliseconds; each further one is a second later.
+        `passing`: errors after which it is tried again.
         Produce before version 12 does not add the partition to the transaction: that is AddPartitionsToTxn's task, and
         where it was not asked the records are in no transaction that anyone would end.
         """
+
+        def written() -> int | None:
+            result = self._produce(topic, partition, values, producer, timestamp, sequence, version, codec)
+            if result.error_code in passing:
+                return None
+            return _checked(result.base_offset, result.error_code, f"Produce to {topic}-{partition}")
+
+        return _until(written, f"{topic}-{partition}")
+
+    def refused(
+        self, topic: str, partition: int, values: Sequence[bytes], producer: Producer, *, timestamp: int, version: int
+    ) -> int:
+        """The error that answers such a batch; 0 where it was written."""
+
+        def answered() -> int | None:
+            result = self._produce(topic, partition, values, producer, timestamp, 0, version, "none")
+            return None if result.error_code in TRANSIENT else result.error_code
+
+        return _until(answered, f"{topic}-{partition}")
+
+    def _produce(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        producer: Producer,
+        timestamp: int,
+        sequence: int,
+        version: int,
+        codec: str,
+    ) -> PartitionProduceResponse:
         batch = records.build(
             (
                 records.Record(key=b"%d" % (sequence + i), value=value, timestamp=timestamp + 1000 * i)
@@ -286,16 +327,8 @@ class Wire:
             timeout_ms=10_000,
             topic_data=(data,),
         )
-
-        def written() -> int | None:
-            node = self.leaders([topic])[topic, partition]
-            answer = self.connection(node).ask(request, version, ProduceResponse)
-            result = answer.responses[0].partition_responses[0]
-            if result.error_code in TRANSIENT:
-                return None
-            return _checked(result.base_offset, result.error_code, f"Produce to {topic}-{partition}")
-
-        return _until(written, f"{topic}-{partition}")
+        node = self.leaders([topic])[topic, partition]
+        return self.connection(node).ask(request, version, ProduceResponse).responses[0].partition_responses[0]
 
     def end(self, producer: Producer, *, committed: bool, version: int = 3) -> int:
         """EndTxn; the error code. With version 3 the epoch stays (version 5, of transaction version 2, bumps it)."""

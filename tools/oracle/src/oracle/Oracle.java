@@ -77,6 +77,8 @@ public final class Oracle {
             case "headers" -> Headers.write(out);
             case "batches.write", "batches.control", "batches.read", "compress", "decompress" ->
                 Batches.answer(op, question, out);
+            case "transactions.states", "transactions.partition", "transactions.step" ->
+                Transactions.answer(op, question, out);
             default -> {
                 Message message = release.messages.get(question.get("name").asText());
                 int version = question.path("version").asInt();

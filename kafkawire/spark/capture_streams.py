@@ -1,0 +1,95 @@
+"""`kafka_pcap` as a stream: a folder that new captures come into.
+
+    spark.readStream.format("kafka_pcap").load("captures/")
+
+A capture is read as a whole, once it is closed: TCP's connections end where it does. Closed is what has not been
+written to for `settleSeconds` (10 by default; "0" where captures are moved into the folder when they are whole). A
+stream's offset says which captures have been read: {path: [bytes, checksum of the first of them]}. So another capture
+under a name that was there before (a ring of files, as `tcpdump -W` writes it) is read as well; one that grew after it
+had been read is a row with a `problem`.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kafkawire.logdir.files import LogFile, log_file
+from kafkawire.spark.captures import CaptureReader, Part, captures, parts_of, share_out_parts
+from kafkawire.spark.sources import Options
+
+#: path -> bytes, and the checksum of the first of them
+Offset = dict[str, list[int]]
+
+_SETTLE_SECONDS = 10
+#: A capture is told from others by so many bytes at its beginning: its header and the times of the first packets.
+_HEAD_BYTES = 4096
+
+
+class CaptureStream(DataSourceStreamReader):
+    """See the module."""
+
+    def __init__(self, schema: StructType, options: Options) -> None:
+        self.reader = CaptureReader(schema, options)
+        self.settle_seconds = options.number("settleSeconds", _SETTLE_SECONDS, least=0)
+        self._ends: Offset = {}
+
+    def initialOffset(self) -> Offset:
+        return {}
+
+    def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:
+        # PySpark 4.1 tells no start: then what this reader said last, which is lost with a restart.
+        before, self._ends = self._ends if start is None else start, {}
+        for file in captures(self.reader.options.paths):
+            found = self._closed(file, before.get(file.path))
+            if found is not None:
+                self._ends[file.path] = found
+        return dict(self._ends)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        there = {file.path: file for file in captures(self.reader.options.paths)}
+        return share_out_parts(
+            part
+            for path, known in end.items()
+            if known != start.get(path)
+            for part in self._parts(there.get(path), path, start.get(path), known)
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self.reader.read(partition)
+
+    def _closed(self, file: LogFile, before: list[int] | None) -> list[int] | None:
+        """What an offset says of a file that is closed; while it is written to, what was said before."""
+        try:
+            if time.time() - file.modified < self.settle_seconds:
+                return before
+            size = file.size
+            return [size, _checksum(file, size)]
+        except OSError:
+            return before  # gone since it was listed; if it was never read, there is nothing to tell
+
+    def _parts(self, file: LogFile | None, path: str, start: list[int] | None, known: list[int]) -> Iterator[Part]:
+        size, checksum = known
+        if file is None:
+            yield Part(log_file(path), problem="the file is gone before it was read")
+            return
+        try:
+            if file.size < size or _checksum(file, size) != checksum:
+                yield Part(file, problem="another file stands where a capture was, before that was read")
+            elif start is not None and start[0] < size and _checksum(file, start[0]) == start[1]:
+                grown = size - start[0]
+                yield Part(file, problem=f"the file grew by {grown} bytes after it had been read; they are not read")
+            else:
+                yield from parts_of(file, self.reader.part_bytes, size)
+        except OSError as error:
+            yield Part(file, problem=error.strerror or str(error))
+
+
+def _checksum(file: LogFile, size: int) -> int:
+    with file.opened() as opened:
+        return zlib.crc32(opened.read(min(size, _HEAD_BYTES)))

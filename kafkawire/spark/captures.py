@@ -1,0 +1,324 @@
+"""The data source `kafka_pcap`: captures as tables, batch or streaming.
+
+    register(spark)
+    spark.read.format("kafka_pcap").load("captures/*.pcapng").where("api = 'Produce' AND latency_ms > 500")
+
+A row an exchange (`rows`: "exchanges", the default), as `kafkawire capture` prints them, or a frame ("frames").
+`request` and `response` are decoded only where they are asked for; so it is with `data`, a frame's bytes. Rows are in
+no order that Spark would promise: `file` and `packet` tell it.
+
+Paths are captures (pcap or pcapng, compressed or not), folders of them, globs of these, or URIs of a store. In a
+folder, names that begin with "." or "_" are passed over. What is no capture, cannot be read any further or has no
+connection of Kafka is a row with a `problem`.
+
+Options, case-insensitive:
+
+- `rows`: exchanges or frames
+- `mode`: PERMISSIVE, the default; or FAILFAST: a file that is no capture, or is damaged, fails the job
+- `maxPartBytes`: larger files are read by several tasks (32 MiB by default), each of which walks over all packets and
+  owns a share of the connections, by their ends: TCP has no other borders. One connection is one task, and so is a
+  compressed file.
+- `records`: "true" decodes record batches in bodies; `noPayloads`: "true" leaves them out; `showSecrets`: "true" shows
+  passwords and tokens in bodies and frames
+
+Filters on api, connection and time_ns choose exchanges before they are rows.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kafkawire import rows
+from kafkawire.capture import Matched, Selection, read
+from kafkawire.capture.bodies import frame_may_hold_secrets
+from kafkawire.capture.files import is_compressed
+from kafkawire.capture.matcher import iso_time
+from kafkawire.capture.reader import Ends
+from kafkawire.errors import CaptureError
+from kafkawire.logdir.files import LogFile, log_file
+from kafkawire.logdir.names import is_uri
+from kafkawire.logdir.remote import remote_files
+from kafkawire.rows import arrow
+from kafkawire.spark.filters import wanted_range, wanted_values
+from kafkawire.spark.shares import file_size, share_out
+from kafkawire.spark.sources import PART_BYTES, Options, SourceError
+
+ROWS = ("exchanges", "frames")
+EXCHANGES = arrow.schema([rows.Exchange])
+_HEADER = ("api", "api_key", "version", "correlation_id", "client_id")
+#: A row a frame; `frame` is request or response, `data` its bytes without the size. `errors` are a response's.
+FRAMES = pa.schema(
+    [
+        ("frame", pa.string()),
+        *(EXCHANGES.field(name) for name in ("time", "time_ns", "file", "connection", "client", "broker")),
+        *(EXCHANGES.field(name) for name in _HEADER),
+        ("bytes", pa.int64()),
+        *(EXCHANGES.field(name) for name in ("packet", "errors", "problem")),
+        ("data", pa.binary()),
+    ]
+)
+#: Its fields are those of the table.
+_Frame: Any = msgspec.defstruct("_Frame", [(field.name, Any) for field in FRAMES], frozen=True, kw_only=True)
+#: More tasks for one file would walk over its packets more often than that is worth.
+MOST_SHARES = 16
+_BUFFER_BYTES = 1 << 20
+_MILLISECOND = 1_000_000
+
+
+class Part(NamedTuple):
+    """The connections of a capture that belong to one of so many shares; of its first `size` bytes, or of all. Or a
+    `problem`, which is all that there is to tell."""
+
+    file: LogFile
+    share: int = 0
+    shares: int = 1
+    size: int | None = None
+    problem: str | None = None
+
+
+class Parts(InputPartition):
+    """One task: what it reads."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        super().__init__(None)
+        self.parts = parts
+
+
+class KafkaPcap(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_pcap"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(EXCHANGES if Options(self.options).choice("rows", ROWS) == "exchanges" else FRAMES)
+
+    def reader(self, schema: StructType) -> CaptureReader:
+        return CaptureReader(schema, Options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from kafkawire.spark.capture_streams import CaptureStream
+
+        return CaptureStream(schema, Options(self.options))
+
+
+class CaptureReader(DataSourceReader):
+    """Reads the columns of `schema`, which may be fewer than there are."""
+
+    def __init__(self, schema: StructType, options: Options) -> None:
+        self.schema = schema
+        self.options = options
+        self.rows = options.choice("rows", ROWS)
+        self.part_bytes = options.number("maxPartBytes", PART_BYTES)
+        self.selection = Selection()
+        self.shown = {
+            "records": options.flag("records"),
+            "payloads": not options.flag("noPayloads"),
+            "show_secrets": options.flag("showSecrets"),
+        }
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        # What chooses exchanges by a request's time cannot choose frames, of which each has a time of its own.
+        times = wanted_range(filters, "time_ns") if self.rows == "exchanges" else None
+        self.selection = Selection(
+            apis=_chosen(wanted_values(filters, "api"), str),
+            connections=_chosen(wanted_values(filters, "connection"), int),
+            times=None if times is None else _in_milliseconds(*times),
+        )
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self.tasks(captures(self.options.paths))
+
+    def tasks(self, files: Iterable[LogFile]) -> Sequence[InputPartition]:
+        """Tasks that read all of some files."""
+        return share_out_parts(part for file in files for part in parts_of(file, self.part_bytes))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, Parts):  # Spark makes one partition of nothing out of none
+            schema = to_arrow_schema(self.schema, timezone="UTC")
+            for part in partition.parts:
+                yield from self._part(part, schema)
+
+    def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        asked = frozenset(schema.names)
+        found = self._exchanges(part, asked)
+        if self.rows == "exchanges":
+            yield from arrow.batches((_as_text(matched.row) for matched in found), schema)
+        else:
+            show_secrets = self.shown["show_secrets"]
+            yield from arrow.batches((frame for matched in found for frame in _frames(matched, show_secrets)), schema)
+
+    def _exchanges(self, part: Part, asked: frozenset[str]) -> Iterator[Matched]:
+        """What a part holds, and last what is wrong with the file, told by the first of its parts."""
+        path = part.file.path
+        if part.problem is not None:
+            yield self._wrong(path, part.problem)
+            return
+        try:
+            with _open(part.file, part.size) as file:
+                found = read(
+                    file,
+                    body=bool(asked & {"request", "response"}),
+                    text=True,
+                    keep="data" in asked,
+                    selection=self.selection,
+                    owns=_owner(part.share, part.shares),
+                    **self.shown,
+                )
+                for matched in found.matched():
+                    if matched.row.connection is not None:
+                        yield matched
+                    elif not part.share:
+                        yield self._wrong(path, matched.row.problem or "")
+        except (OSError, CaptureError) as error:
+            if not part.share:
+                yield self._wrong(path, (isinstance(error, OSError) and error.strerror) or str(error))
+            return
+        if not part.share and found.summary.packets and not found.summary.connections["kafka"]:
+            yield Matched(row=rows.Exchange(file=path, problem=found.summary.no_kafka))
+
+    def _wrong(self, path: str, problem: str) -> Matched:
+        if self.options.fail_fast:
+            raise SourceError(f"{path}: {problem}")
+        return Matched(row=rows.Exchange(file=path, problem=problem))
+
+
+# Files to parts ------------------------------------------------------------------------------------------------------
+
+
+def captures(paths: Iterable[str]) -> Iterator[LogFile]:
+    """The files at paths and URIs, and those in folders.
+
+    Raises:
+        OSError: a path names nothing.
+    """
+    for path in paths:
+        if is_uri(path):
+            yield from (file for file in remote_files(path) if not _hidden(file.path))
+        elif os.path.isdir(path):
+            for folder, below, names in os.walk(path):
+                below[:] = sorted(name for name in below if not _hidden(name))
+                yield from (log_file(os.path.join(folder, name)) for name in sorted(names) if not _hidden(name))
+        else:
+            os.stat(path)
+            yield log_file(path)
+
+
+def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterator[Part]:
+    """A file's parts, as many as its bytes are worth; or those of its first `size` bytes."""
+    shares = 1
+    try:
+        wanted = min(-(-(file.size if size is None else size) // part_bytes), MOST_SHARES)
+        if wanted > 1:
+            with _open(file) as opened:
+                shares = 1 if is_compressed(opened.read(4)) else wanted
+    except OSError:
+        pass  # whoever reads it says what is wrong
+    for share in range(shares):
+        yield Part(file, share, shares, size)
+
+
+def share_out_parts(parts: Iterable[Part]) -> Sequence[InputPartition]:
+    """Tasks of parts, with a like number of bytes each."""
+    return [Parts(share) for share in share_out(list(parts), lambda part: file_size(part.file) // part.shares)]
+
+
+def _hidden(path: str) -> bool:
+    return os.path.basename(path)[:1] in (".", "_")
+
+
+def _owner(share: int, shares: int) -> Callable[[Ends], bool] | None:
+    """Whose a connection is: told by its ends, on all machines alike."""
+    if shares == 1:
+        return None
+    return lambda ends: zlib.crc32(b"".join(b"%b:%d;" % end for end in ends)) % shares == share
+
+
+class _Beginning(io.RawIOBase):
+    """The first bytes of a file, or all; says how the file is named."""
+
+    def __init__(self, file: LogFile, size: int | None) -> None:
+        self.name = file.path
+        self._file = file.opened()
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = len(buffer) if self._left is None else min(len(buffer), self._left)
+        data = self._file.read(wanted)
+        buffer[: len(data)] = data
+        if self._left is not None:
+            self._left -= len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _open(file: LogFile, size: int | None = None) -> io.BufferedReader:
+    return io.BufferedReader(_Beginning(file, size), _BUFFER_BYTES)
+
+
+# Filters -------------------------------------------------------------------------------------------------------------
+
+
+def _chosen(values: frozenset[Any] | None, kind: type) -> tuple[Any, ...]:
+    """Values of a filter; none where it leaves all, or nothing (then Spark does not ask us)."""
+    return tuple(sorted(value for value in values or () if isinstance(value, kind)))
+
+
+def _in_milliseconds(low: int | None, high: int | None) -> tuple[int | None, int | None]:
+    """A range of nanoseconds in whole milliseconds, rather more than less."""
+    return None if low is None else low // _MILLISECOND, None if high is None else -(-high // _MILLISECOND)
+
+
+# Exchanges to rows ---------------------------------------------------------------------------------------------------
+
+
+def _as_text(row: rows.Exchange) -> rows.Exchange:
+    """Bodies as JSON text, whose size tells when a batch of rows is full."""
+    bodies: dict[str, Any] = {"request": row.request, "response": row.response}
+    texts = {
+        name: msgspec.Raw(arrow.json_text(body))
+        for name, body in bodies.items()
+        if body not in (None, msgspec.UNSET) and not isinstance(body, msgspec.Raw)
+    }
+    return msgspec.structs.replace(row, **texts) if texts else row
+
+
+def _frames(matched: Matched, show_secrets: bool) -> Iterator[msgspec.Struct]:
+    """The rows of an exchange's frames; of a problem that is no frame's, one."""
+    row = matched.row
+    said = {name: getattr(row, name) for name in ("file", "connection", "client", "broker", *_HEADER, "problem")}
+    if row.request_bytes is not None:
+        data = _shown(row.api, "Request", matched.request_frame, show_secrets)
+        yield _Frame(**said, frame="request", time=row.time, time_ns=row.time_ns, bytes=row.request_bytes,
+                     packet=row.packet, errors={}, data=data)  # fmt: skip
+    if row.response_bytes is not None:
+        at = row.response_time_ns
+        data = _shown(row.api, "Response", matched.response_frame, show_secrets)
+        yield _Frame(**said, frame="response", time=None if at is None else iso_time(at), time_ns=at,
+                     bytes=row.response_bytes, packet=row.response_packet, errors=row.errors, data=data)  # fmt: skip
+    if row.request_bytes is None and row.response_bytes is None:
+        yield _Frame(**said, frame=None, time=row.time, time_ns=row.time_ns, bytes=None, packet=row.packet, errors={},
+                     data=None)  # fmt: skip
+
+
+def _shown(api: str | None, kind: str, frame: bytes | None, show_secrets: bool) -> bytes | None:
+    return None if not show_secrets and frame_may_hold_secrets(api, kind) else frame

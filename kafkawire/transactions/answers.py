@@ -1,0 +1,95 @@
+"""What all checks say of all that was read: answers of single partitions, added up, and as rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from kafkawire import rows
+from kafkawire.transactions.checks import CHECKS, MAX_BREACHES, Answer, Breach, word
+from kafkawire.transactions.facts import Placed
+
+#: So many reasons why a check could not be answered are told; there are few, and each is told once.
+MAX_REASONS = 20
+
+
+def summed(answers: Iterable[Placed]) -> tuple[rows.CheckAnswer, ...]:
+    """One row for each check that was asked, in the order of `CHECKS`."""
+    by_check: dict[str, list[Answer]] = defaultdict(list)
+    for placed in answers:
+        by_check[placed.answer.check].append(placed.answer)
+    return tuple(_summed(check, by_check[check]) for check in CHECKS if check in by_check)
+
+
+def _summed(check: str, answers: list[Answer]) -> rows.CheckAnswer:
+    held = sum(answer.held for answer in answers)
+    violated = sum(answer.violated for answer in answers)
+    not_checkable = sum(answer.not_checkable for answer in answers)
+    reasons = dict.fromkeys(reason for answer in answers for reason in answer.lacked)
+    return rows.CheckAnswer(
+        check=check,
+        answer=word(held, violated, not_checkable),
+        held=held,
+        violated=violated,
+        not_checkable=not_checkable,
+        noted=sum(answer.noted for answer in answers),
+        lacked=tuple(sorted(reasons)[:MAX_REASONS]),
+    )
+
+
+def violations(answers: Iterable[Placed]) -> list[rows.Violation]:
+    """The rows of what is violated: by place, then in the order of `CHECKS`, then by offset."""
+    order = {check: number for number, check in enumerate(CHECKS)}
+    found: list[rows.Violation] = []
+    for placed in sorted(answers, key=lambda placed: (placed.place, order[placed.answer.check])):
+        found += _rows(placed)
+    return found
+
+
+def _rows(placed: Placed) -> Iterator[rows.Violation]:
+    answer = placed.answer
+    for breach in sorted(answer.breaches, key=lambda breach: (breach.offset, breach.producer_id)):
+        yield _row(placed, breach)
+    more = answer.violated - len(answer.breaches)
+    if more:
+        what = f"{more} more, after the first {MAX_BREACHES}"
+        yield _row(placed, Breach(answer.check, answer.breaches[-1].offset, -1, what))
+
+
+def _row(placed: Placed, breach: Breach) -> rows.Violation:
+    place = placed.place
+    return rows.Violation(
+        check=breach.check,
+        place=f"{place}, offset {breach.offset}",
+        what=breach.what,
+        file=breach.file or placed.path,
+        topic=place.topic,
+        partition=place.partition,
+        offset=breach.offset,
+        producer_id=None if breach.producer_id < 0 else breach.producer_id,
+        transactional_id=breach.transactional_id,
+    )
+
+
+def merged(audits: Iterable[tuple[rows.CheckAnswer, ...]]) -> tuple[rows.CheckAnswer, ...]:
+    """The answers of several clusters as one."""
+    by_check: dict[str, list[rows.CheckAnswer]] = defaultdict(list)
+    for answers in audits:
+        for answer in answers:
+            by_check[answer.check].append(answer)
+    return tuple(_merged(check, by_check[check]) for check in CHECKS if check in by_check)
+
+
+def _merged(check: str, answers: list[rows.CheckAnswer]) -> rows.CheckAnswer:
+    placed = [
+        Answer(
+            check=check,
+            held=answer.held,
+            violated=answer.violated,
+            not_checkable=answer.not_checkable,
+            noted=answer.noted,
+            lacked=answer.lacked,
+        )
+        for answer in answers
+    ]
+    return _summed(check, placed)

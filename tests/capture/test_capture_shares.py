@@ -1,0 +1,104 @@
+"""Several readers of one capture, of which each owns a share of the connections: together they give what one gives."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from wiretap import Talk, ask, ethernet, pcap, tcp
+
+from kafkawire import capture
+from kafkawire.capture.reader import Ends
+from kafkawire.rows import Exchange
+
+PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
+
+
+def share(number: int, shares: int) -> Callable[[Ends], bool]:
+    return lambda ends: (ends[0][1] * 31 + ends[1][1]) // 7 % shares == number
+
+
+def alike(data: bytes, shares: int) -> list[int]:
+    """Reads at once and in shares; how many exchanges each share had."""
+    whole = capture.read(BytesIO(data), body=True)
+    expected = list(whole)
+    owner: dict[int | None, int] = {}
+    counts = []
+    for number in range(shares):
+        found = capture.read(BytesIO(data), body=True, owns=share(number, shares))
+        rows = [row for row in found if row.connection is not None]
+        mine = {row.connection for row in rows}
+        assert all(owner.setdefault(connection, number) == number for connection in mine)
+        assert rows == [row for row in expected if row.connection in mine]
+        assert found.summary.connections == whole.summary.connections
+        assert (found.summary.packets, found.summary.damage) == (whole.summary.packets, whole.summary.damage)
+        counts.append(len(rows))
+    assert set(owner) == {row.connection for row in expected} - {None}
+    return counts
+
+
+@pytest.mark.parametrize("shares", [1, 2, 3, 7])
+def test_shares_of_real_clients(shares: int) -> None:
+    counts = alike(PCAP.read_bytes(), shares)
+    assert sum(counts) == sum(1 for _ in capture.read(PCAP))
+    assert max(counts) < sum(counts) or shares == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_of_a_capture_with_faults(seed: int) -> None:
+    """Lost, doubled, swapped, cut and changed packets; clients that come again from the same port."""
+    numbers = random.Random(seed)
+    packets = []
+    for _ in range(3):
+        talks = [Talk(("10.0.0.1", port), mss=numbers.choice((60, 1448))) for port in range(4000, 4006)]
+        for number in range(1, 9):
+            for talk in numbers.sample(talks, 4):
+                ask(talk, number)
+        said = [iter((talk if numbers.randrange(3) else talk.close()).packets) for talk in talks]
+        while said:
+            one = numbers.choice(said)
+            packet = next(one, None)
+            if packet is None:
+                said.remove(one)
+                continue
+            packets.append(packet)
+    made: list[bytes] = []
+    for packet in map(ethernet, packets):
+        kind = numbers.randrange(40)
+        data = bytearray(packet)
+        if kind == 0:
+            continue
+        if kind == 1:
+            data[numbers.randrange(14, len(data))] ^= 1 << numbers.randrange(8)
+        elif kind == 2:
+            del data[numbers.randrange(14, len(data)) :]
+        made.append(bytes(data))
+        if kind == 3:
+            made.append(packet)
+        elif kind == 4 and len(made) > 1:
+            made[-1], made[-2] = made[-2], made[-1]
+    data = bytearray(pcap(made))
+    if seed % 4 == 0:
+        struct.pack_into("<I", data, len(data) // 2, 0xFFFFFFFF)
+    for shares in (2, 3):
+        alike(bytes(data), shares)
+
+
+def test_whose_a_connection_is_depends_on_its_ends_alone() -> None:
+    asked: list[Ends] = []
+
+    def owns(ends: Ends) -> bool:
+        asked.append(ends)
+        return False
+
+    talk = Talk(("10.0.0.9", 50000), ("10.0.0.2", 9092))
+    ask(talk, 1)
+    stray = tcp(("10.0.0.2", 9092), ("10.0.0.9", 50001), 1, 1, 16, b"\0\0")
+    found: list[Exchange] = list(capture.read(BytesIO(pcap(map(ethernet, [*talk.packets, stray]))), owns=owns))
+    assert found == []
+    broker, client = (b"\x0a\0\0\x02", 9092), (b"\x0a\0\0\x09", 50000)
+    assert asked == [(broker, client), (broker, (b"\x0a\0\0\x09", 50001))]

@@ -1,0 +1,168 @@
+"""`kafka_pcap` as a stream: each capture once, whatever is restarted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire.spark import register
+from kafkawire.spark.capture_streams import CaptureStream
+from kafkawire.spark.captures import EXCHANGES
+from kafkawire.spark.sources import Options
+from tests.capture.wiretap import Talk, ask, ethernet, pcap
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def bytes_of(number: int, exchanges: int = 2) -> bytes:
+    """A capture whose client has a port of its own."""
+    talk = Talk(("10.0.0.1", 10_000 + number))
+    for one in range(1, exchanges + 1):
+        ask(talk, one)
+    return pcap(map(ethernet, talk.close().packets))
+
+
+def write(folder: Path, number: int, name: str | None = None) -> Path:
+    """A capture that is moved there when it is whole."""
+    path = folder / (name or f"{number:03}.pcap")
+    part = folder / "_part"
+    part.write_bytes(bytes_of(number))
+    part.rename(path)
+    return path
+
+
+def stream(folder: Path, **options: str) -> CaptureStream:
+    given = Options({"settleSeconds": "0", **options, "path": str(folder)})
+    return CaptureStream(from_arrow_schema(EXCHANGES), given)
+
+
+def rows(found: CaptureStream, start: Any, end: Any) -> list[dict[str, Any]]:
+    tasks = found.partitions(start, end)
+    return [row for task in tasks for batch in found.read(task) for row in batch.to_pylist()]
+
+
+def clients(found: list[dict[str, Any]]) -> list[int]:
+    """The number of the capture of each exchange."""
+    return sorted(int(row["client"].rpartition(":")[2]) - 10_000 for row in found if row["problem"] is None)
+
+
+def problems(found: list[dict[str, Any]]) -> list[str]:
+    return [row["problem"] for row in found if row["problem"] is not None]
+
+
+def test_each_capture_once(tmp_path: Path) -> None:
+    read: list[dict[str, Any]] = []
+    before: Any = stream(tmp_path).initialOffset()
+    written = 0
+    for step in range(5):
+        for _ in range(step):
+            write(tmp_path, written)
+            written += 1
+        found = stream(tmp_path, maxPartBytes="300")  # each time another, as after a restart
+        end = found.latestOffset()
+        part = rows(found, before, end)
+        assert sorted(rows(stream(tmp_path), before, end), key=str) == sorted(part, key=str)
+        read += part
+        before = end
+    assert clients(read) == sorted([*range(written)] * 2)
+    assert problems(read) == []
+    assert rows(stream(tmp_path), before, before) == []
+
+
+def test_a_capture_that_is_written_to_is_not_read_yet(tmp_path: Path) -> None:
+    path = write(tmp_path, 1)
+    found = stream(tmp_path, settleSeconds="3600")
+    assert found.latestOffset() == {}
+    long_ago = path.stat().st_mtime - 7200
+    os.utime(path, (long_ago, long_ago))
+    end = found.latestOffset()
+    assert clients(rows(found, {}, end)) == [1, 1]
+    with path.open("ab") as file:
+        file.write(b"\0")
+    assert found.latestOffset() == end
+    restarted = stream(tmp_path, settleSeconds="3600")
+    assert restarted.latestOffset(end, None) == end
+
+
+def test_a_capture_that_grew_after_it_had_been_read(tmp_path: Path) -> None:
+    path = write(tmp_path, 1)
+    found = stream(tmp_path)
+    first = found.latestOffset()
+    with path.open("ab") as file:
+        file.write(bytes_of(2)[24:])
+    # As it was when it was listed, though more is there.
+    assert clients(rows(found, {}, first)) == [1, 1]
+    second = found.latestOffset()
+    (problem,) = problems(rows(found, first, second))
+    assert problem == f"the file grew by {len(bytes_of(2)) - 24} bytes after it had been read; they are not read"
+    assert rows(found, second, found.latestOffset()) == []
+
+
+def test_a_ring_of_files(tmp_path: Path) -> None:
+    write(tmp_path, 1, "ring0")
+    write(tmp_path, 2, "ring1")
+    found = stream(tmp_path)
+    first = found.latestOffset()
+    write(tmp_path, 3, "ring0")
+    second = found.latestOffset()
+    assert clients(rows(found, first, second)) == [3, 3]
+    # A task that comes too late for one tells it.
+    assert problems(rows(found, {}, first)) == ["another file stands where a capture was, before that was read"]
+
+
+def test_a_capture_that_is_gone(tmp_path: Path) -> None:
+    path = write(tmp_path, 1)
+    found = stream(tmp_path)
+    end = found.latestOffset()
+    path.unlink()
+    (row,) = rows(stream(tmp_path), {}, end)
+    assert (row["file"], row["problem"]) == (str(path), "the file is gone before it was read")
+    assert rows(found, end, found.latestOffset()) == []
+
+
+def test_a_query_that_is_restarted(spark: SparkSession, tmp_path: Path) -> None:
+    register(spark)
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    written = 0
+
+    def add(count: int) -> None:
+        nonlocal written
+        for _ in range(count):
+            write(folder, written)
+            written += 1
+
+    def run() -> None:
+        query = (
+            spark.readStream.format("kafka_pcap")
+            .option("settleSeconds", "0")
+            .load(str(folder))
+            .select("client", "api", "problem")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .start(str(tmp_path / "out"))
+        )
+        try:
+            query.processAllAvailable()
+            add(2)
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    add(3)
+    run()
+    add(2)
+    run()
+    found = [row.asDict() for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+    assert clients(found) == sorted([*range(written)] * 2)
+    assert problems(found) == []

@@ -1,0 +1,223 @@
+"""The data source `kafka_pcap`."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire import capture, errors
+from kafkawire.rows import arrow
+from kafkawire.spark import captures, register
+from kafkawire.spark.captures import CaptureReader, Parts
+from kafkawire.spark.sources import Options, SourceError
+from tests.capture.wiretap import Talk, ask, ethernet, pcap
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
+BODIES = ("request", "response")
+Row = dict[str, Any]
+
+
+def reader(path: object, *columns: str, **options: str) -> CaptureReader:
+    given = Options({**options, "path": str(path)})
+    schema = captures.EXCHANGES if given.choice("rows", captures.ROWS) == "exchanges" else captures.FRAMES
+    chosen = [field for field in schema if not columns or field.name in columns]
+    return CaptureReader(from_arrow_schema(captures.pa.schema(chosen)), given)
+
+
+def taken(reader: CaptureReader) -> list[Row]:
+    return [row for task in reader.partitions() for batch in reader.read(task) for row in batch.to_pylist()]
+
+
+def read(path: object, *columns: str, **options: str) -> list[Row]:
+    return taken(reader(path, *columns, **options))
+
+
+def in_order(found: list[Row]) -> list[Row]:
+    return sorted(found, key=lambda row: (row["packet"] or row["response_packet"], str(row)))
+
+
+def expected(path: Path = PCAP, **options: Any) -> list[Row]:
+    found = capture.read(path, body=True, text=True, **options)
+    return [row for batch in arrow.batches(found, captures.EXCHANGES) for row in batch.to_pylist()]
+
+
+def test_rows_are_those_of_capture() -> None:
+    assert read(PCAP) == expected()
+
+
+@pytest.mark.parametrize("part_bytes", [20_000, 33_333, 59_407, 120_001])
+def test_odd_shares_give_the_same_rows(part_bytes: int) -> None:
+    options = {"maxPartBytes": str(part_bytes)}
+    tasks = reader(PCAP, **options).partitions()
+    shares = min(-(-PCAP.stat().st_size // part_bytes), captures.MOST_SHARES)
+    assert sum(len(task.parts) for task in tasks if isinstance(task, Parts)) == shares
+    assert in_order(read(PCAP, **options)) == in_order(expected())
+
+
+def test_bodies_are_decoded_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    plain = captures.read
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        asked.append((options["body"], options["keep"]))
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(captures, "read", noted)
+    found = read(PCAP, "api", "latency_ms")
+    assert found == [{name: row[name] for name in ("api", "latency_ms")} for row in expected()]
+    read(PCAP, "api", "response")
+    read(PCAP, "data", "frame", rows="frames")
+    assert asked == [(False, False), (True, False), (False, True)]
+
+
+def test_frames() -> None:
+    found = {(row["frame"], row["packet"], row["data"]) for row in read(PCAP, rows="frames", showSecrets="true")}
+    kept = list(capture.read(PCAP, keep=True).matched())
+    requests = {("request", one.row.packet, one.request_frame) for one in kept if one.request_frame is not None}
+    responses = {
+        ("response", one.row.response_packet, one.response_frame) for one in kept if one.response_frame is not None
+    }
+    assert found == requests | responses
+    one = next(row for row in read(PCAP, rows="frames") if row["frame"] == "response")
+    of = next(row for row in expected() if row["response_packet"] == one["packet"])
+    assert (one["time_ns"], one["bytes"], one["correlation_id"], one["data"] is not None) == (
+        of["response_time_ns"], of["response_bytes"], of["correlation_id"], True,
+    )  # fmt: skip
+
+
+def test_frames_with_secrets_are_withheld(tmp_path: Path) -> None:
+    from kafkawire.messages import SaslAuthenticateRequest
+
+    talk = Talk()
+    ask(talk, 1)
+    talk.request(SaslAuthenticateRequest(auth_bytes=b"\0me\0hunter2"), version=2, correlation_id=2)
+    path = tmp_path / "sasl.pcap"
+    path.write_bytes(pcap(map(ethernet, talk.packets)))
+    hidden = [row["data"] for row in read(path, rows="frames") if row["api"] == "SaslAuthenticate"]
+    shown = [row["data"] for row in read(path, rows="frames", showSecrets="true") if row["api"] == "SaslAuthenticate"]
+    assert hidden == [None]
+    assert b"hunter2" in shown[0]
+
+
+def test_filters_choose_before_there_are_rows() -> None:
+    all_rows = expected()
+    times = sorted(row["time_ns"] for row in all_rows)
+    low, high = times[20], times[40]
+    found = reader(PCAP)
+    filters = [GreaterThanOrEqual(("time_ns",), low), LessThan(("time_ns",), high)]
+    assert list(found.pushFilters(list(filters))) == filters
+    chosen = taken(found)
+    within = [row for row in all_rows if low <= row["time_ns"] < high]
+    assert [row for row in chosen if low <= row["time_ns"] < high] == within
+    assert len(chosen) < len(all_rows) / 2
+    found = reader(PCAP)
+    found.pushFilters([In(("api",), ("Produce", "EndTxn")), EqualTo(("connection",), 3)])
+    assert taken(found) == [row for row in all_rows if row["api"] in ("Produce", "EndTxn") and row["connection"] == 3]
+    found = reader(PCAP, rows="frames")
+    found.pushFilters([GreaterThanOrEqual(("time_ns",), low)])
+    assert taken(found) == read(PCAP, rows="frames")
+
+
+def test_compressed_files_are_one_task(tmp_path: Path) -> None:
+    path = tmp_path / "t.pcap.gz"
+    path.write_bytes(gzip.compress(PCAP.read_bytes()))
+    found = reader(path, maxPartBytes="1000")
+    assert [[part.shares for part in task.parts] for task in found.partitions() if isinstance(task, Parts)] == [[1]]
+    assert [row | {"file": str(PCAP)} for row in taken(found)] == expected()
+
+
+def folder_with_all_kinds(folder: Path) -> dict[str, str]:
+    """What stands in it: name -> beginning of the problem."""
+    shutil.copy(PCAP, folder / "good.pcap")
+    (folder / "cut.pcap").write_bytes(PCAP.read_bytes()[:-10])
+    (folder / "README.md").write_text("not a capture")
+    (folder / "empty.pcap").touch()
+    (folder / "_SUCCESS").touch()
+    (folder / "below").mkdir()
+    talk = Talk().send(0, b"GET / HTTP/1.1\r\n\r\n" * 4)
+    (folder / "below" / "web.pcap").write_bytes(pcap(map(ethernet, talk.packets)))
+    return {
+        "cut.pcap": "the file is damaged after packet",
+        "README.md": "expected a pcap or pcapng file, found a file that begins with",
+        "empty.pcap": "expected a pcap or pcapng file, found an empty file",
+        "web.pcap": "no Kafka was recognised in",
+    }
+
+
+def test_foreign_and_damaged_files_are_rows(tmp_path: Path) -> None:
+    said = folder_with_all_kinds(tmp_path)
+    for part_bytes in ("33554432", "30000"):
+        found = read(tmp_path, maxPartBytes=part_bytes)
+        problems = {Path(row["file"]).name: row["problem"] for row in found if row["connection"] is None}
+        assert set(problems) == set(said)
+        assert all(said[name] in problem for name, problem in problems.items()), problems
+        assert len([row for row in found if row["connection"] is None]) == len(said)
+        assert {Path(row["file"]).name for row in found if row["connection"]} == {"good.pcap", "cut.pcap"}
+
+
+@pytest.mark.parametrize("name", ["cut.pcap", "README.md"])
+def test_failfast(tmp_path: Path, name: str) -> None:
+    folder_with_all_kinds(tmp_path)
+    with pytest.raises(SourceError, match=name):
+        read(tmp_path / name, mode="failfast")
+    assert read(tmp_path / "good.pcap", mode="failfast")
+
+
+def test_a_file_that_vanishes_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.pcap"
+    shutil.copy(PCAP, path)
+    found = reader(path, maxPartBytes="60000")
+    tasks = found.partitions()
+    path.unlink()
+    gone = [row for task in tasks for batch in found.read(task) for row in batch.to_pylist()]
+    assert [(row["file"], row["problem"]) for row in gone] == [(str(path), "No such file or directory")]
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    assert read(tmp_path) == []
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "none.pcap")
+
+
+def test_large_bodies_are_in_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "BATCH_BYTES", 20_000)
+    found = reader(PCAP)
+    sizes = [batch.nbytes for task in found.partitions() for batch in found.read(task)]
+    assert len(sizes) > 3
+    assert sum(sizes) > 5 * max(sizes) or max(sizes) < 80_000
+
+
+def test_in_a_session(spark: SparkSession, tmp_path: Path) -> None:
+    register(spark)
+    shutil.copy(PCAP, tmp_path / "t.pcap")
+    table = spark.read.format("kafka_pcap").option("maxPartBytes", "40000").load(str(tmp_path))
+    assert table.rdd.getNumPartitions() > 1
+    assert table.count() == len(expected())
+    counts = {row.api: row["count"] for row in table.groupBy("api").count().collect()}
+    assert counts == {api: sum(row["api"] == api for row in expected()) for api in {row["api"] for row in expected()}}
+    produced = table.where("api = 'Produce' AND connection > 0").select("packet", "request", "errors").collect()
+    assert sorted((row.packet, row.request, dict(row.errors)) for row in produced) == sorted(
+        (row["packet"], row["request"], dict(row["errors"])) for row in expected() if row["api"] == "Produce"
+    )
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="rows is exchanges or frames, not packets"):
+        reader(PCAP, rows="packets")
+    with pytest.raises(ValueError, match="no path"):
+        CaptureReader(from_arrow_schema(captures.EXCHANGES), Options({})).partitions()
+    assert issubclass(SourceError, errors.KafkaWireError)

@@ -1,0 +1,148 @@
+"""The machine beside a real coordinator: random requests for one id, the same answers and the same description."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafkawire.messages import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
+from kafkawire.transactions import machine
+from kafkawire.transactions.machine import Step, TransactionMetadata
+from kafkawire.transactions.model import PREPARED
+from tools.broker import Cluster
+from tools.examples import clients
+from tools.examples.wire import Wire
+
+pytestmark = pytest.mark.broker
+
+TOPIC, PARTITIONS = "machine", 4
+STEPS = 150
+TIMEOUT_S = 30.0
+#: transaction.version of the cluster, which is what its own aborts have.
+VERSION = 2
+
+
+class Beside:
+    """An id of the broker, and of the machine. New producer ids are not known before: the broker's are taken over."""
+
+    def __init__(self, wire: Wire, name: str) -> None:
+        self.name = name
+        first = wire.init_producer(name, timeout_ms=60_000)
+        self._connection = wire.connection(wire.coordinator(name))
+        new = machine.create(first.producer_id, 1000, 0)
+        self.held = machine.init_producer_id(new, timeout_ms=60_000, now=0, new_producer_id=-1).after
+        assert (self.held.producer_id, self.held.epoch) == (first.producer_id, first.epoch)
+
+    def _asked(self, body: Any, version: int, kind: Any) -> Any:
+        return self._connection.ask(body, version, kind)
+
+    def _init(self, expected: tuple[int, int] | None) -> InitProducerIdRequest:
+        producer_id, epoch = expected or (-1, -1)
+        return InitProducerIdRequest(
+            transactional_id=self.name, transaction_timeout_ms=60_000, producer_id=producer_id, producer_epoch=epoch
+        )
+
+    def init(self, expected: tuple[int, int] | None) -> None:
+        answer = self._asked(self._init(expected), 4, InitProducerIdResponse)
+        step = machine.init_producer_id(
+            self.held, timeout_ms=60_000, now=0, new_producer_id=-1, expected=expected, version=VERSION
+        )
+        self._take(step, answer.error_code, f"InitProducerId {expected}")
+        if not step.error:
+            assert (answer.producer_id, answer.producer_epoch) == (self.held.producer_id, self.held.epoch)
+
+    def add(self, own: tuple[int, int], partition: int) -> None:
+        topic = AddPartitionsToTxnTopic(name=TOPIC, partitions=(partition,))
+        body = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=own[0],
+            v3_and_below_producer_epoch=own[1],
+            v3_and_below_topics=(topic,),
+        )
+        answer = self._asked(body, 3, AddPartitionsToTxnResponse)
+        ((result,),) = (topic.results_by_partition for topic in answer.results_by_topic_v3_and_below)
+        step = machine.add_partitions(self.held, *own, {(TOPIC, partition)}, now=0)
+        self._take(step, result.partition_error_code, f"AddPartitionsToTxn {own}")
+
+    def end(self, own: tuple[int, int], committed: bool, request_version: int) -> None:
+        body = EndTxnRequest(transactional_id=self.name, producer_id=own[0], producer_epoch=own[1], committed=committed)
+        answer = self._asked(body, request_version, EndTxnResponse)
+        version = VERSION if request_version >= 5 else 0
+        step = machine.end(self.held, *own, committed=committed, now=0, version=version)
+        self._take(step, answer.error_code, f"EndTxn v{request_version} {own} {committed}")
+        if version == VERSION and not step.error:
+            assert (answer.producer_id, answer.producer_epoch) == (self.held.producer_id, self.held.epoch)
+
+    def _take(self, step: Step, error: int, what: str) -> None:
+        assert step.error == error, (what, self.held)
+        self.held = step.after
+        if self.held.state in PREPARED:
+            self.held = machine.complete(self.held, now=0)
+        self._compare(what)
+
+    def _compare(self, what: str) -> None:
+        """The coordinator's description, as soon as its markers are written."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            body = DescribeTransactionsRequest(transactional_ids=(self.name,))
+            (said,) = self._asked(body, 0, DescribeTransactionsResponse).transaction_states
+            if said.transaction_state not in PREPARED:
+                break
+            assert time.monotonic() < deadline, said
+        held = self.held
+        assert (said.transaction_state, said.producer_id, said.producer_epoch, said.transaction_timeout_ms) == (
+            held.state,
+            held.producer_id,
+            held.epoch,
+            held.timeout_ms,
+        ), what
+        assert {(topic.topic, one) for topic in said.topics for one in topic.partitions} == held.partitions, what
+
+
+@pytest.fixture(scope="module")
+def wire(broker: Cluster) -> Any:
+    pytest.importorskip("confluent_kafka")
+    clients.create_topics(broker.bootstrap, {TOPIC: PARTITIONS}, replicas=1, config={})
+    with Wire(broker.bootstrap) as wire:
+        yield wire
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_requests(wire: Wire, seed: int) -> None:
+    choose = random.Random(seed)
+    both = Beside(wire, f"machine-{seed}")
+
+    def own() -> tuple[int, int]:
+        held: TransactionMetadata = both.held
+        return choose.choice(
+            [(held.producer_id, held.epoch)] * 6
+            + [(held.producer_id, held.epoch - 1), (held.producer_id, held.epoch + 1), (held.producer_id + 999, 0)]
+        )
+
+    def expected() -> tuple[int, int] | None:
+        held = both.held
+        return choose.choice([None, own(), (held.producer_id, max(held.last_epoch, 0))])
+
+    requests: list[Callable[[], None]] = [
+        lambda: both.init(expected()),
+        lambda: both.add(own(), choose.randrange(PARTITIONS)),
+        lambda: both.add(own(), choose.randrange(PARTITIONS)),
+        lambda: both.end(own(), choose.random() < 0.5, choose.choice([3, 5])),
+    ]
+    for _ in range(STEPS):
+        choose.choice(requests)()
+    assert both.held.epoch > 0

@@ -1,0 +1,98 @@
+"""The zoo: all ways in which transactions hang or only seem to, by real brokers, against a written truth table.
+
+`python -m tools.examples.zoo` made it, and refuses to where the brokers' own word is another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire import logdir, rows, transactions
+from kafkawire.transactions import Settings
+from tools.examples import zoo
+
+ZOO = Path(__file__).parent / "data" / "zoo"
+TRUTH: dict[str, Any] = json.loads((ZOO / "truth.json").read_text("utf-8"))
+CLOCKS = ("as_of", "later")
+
+#: What the brokers named as well as we do. Kafka's -1 for "no marker yet" is None here.
+FIELDS = (
+    "blocked", "topic", "partition", "producer_id", "producer_epoch", "start_offset", "last_timestamp",
+    "coordinator_epoch", "transactional_id", "coordinator_state",
+)  # fmt: skip
+
+
+@cache
+def audit(clock: str) -> rows.Audit:
+    return transactions.audit(logdir.open(str(ZOO)), Settings(as_of=TRUTH[clock]))
+
+
+def verdict_of(row: dict[str, Any], clock: str) -> tuple[str, str]:
+    told = row["later"] if clock == "later" else row
+    return told["verdict"], told["reason"]
+
+
+def said_by(finding: rows.Finding) -> Callable[[str], Any]:
+    def value(name: str) -> Any:
+        found = getattr(finding, name)
+        return -1 if name == "coordinator_epoch" and found is None else found
+
+    return value
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(clock: str) -> None:
+    found = {(finding.verdict, finding.reason, *map(said_by(finding), FIELDS)) for finding in audit(clock).findings}
+    expected = {(*verdict_of(row, clock), *(row[name] for name in FIELDS)) for row in TRUTH["open"]}
+    assert found == expected
+    assert audit(clock).read.complete
+    assert audit(clock).damage == ()
+
+
+def test_nothing_is_open_where_it_only_might_look_so() -> None:
+    places = {f"{finding.topic}-{finding.partition}" for finding in audit("later").findings}
+    assert not places & set(TRUTH["quiet"])
+    known = {f"{topic}-{number}" for topic, count in zoo.TOPICS.items() for number in range(count)}
+    assert set(TRUTH["quiet"]) < known
+    assert set(TRUTH["quiet"]) == set(zoo.QUIET)
+
+
+def test_offsets_are_those_that_the_brokers_named() -> None:
+    truth = {(row["topic"], row["partition"]): row for row in TRUTH["offsets"]}
+    for finding in audit("as_of").findings:
+        row = truth[finding.topic, finding.partition]
+        assert finding.last_stable_offset == row["last_stable_offset"]
+        assert finding.high_watermark == row["high_watermark"]
+        assert finding.log_start_offset == row["log_start_offset"]
+
+
+def test_every_reason_is_in_the_zoo() -> None:
+    reasons = {verdict_of(row, clock)[1] for row in TRUTH["open"] for clock in CLOCKS}
+    assert reasons == {
+        "no_transactional_id", "transaction_ended", "epoch_bumped", "partition_not_in_transaction", "live", "late",
+        "stuck_prepare", "two_phase_commit", "ghost", "young",
+    }  # fmt: skip
+
+
+def test_what_was_left_out_makes_verdicts_unknown_never_hanging() -> None:
+    """Without one partition of the coordinators' log, an id could be there: only what is known otherwise is said."""
+    paths = [
+        str(path)
+        for broker in sorted(ZOO.glob("broker-*"))
+        for path in sorted(broker.iterdir())
+        if path.is_dir() and path.name != "__transaction_state-0"
+    ]
+    left_out = transactions.audit(logdir.open(*paths), Settings(as_of=TRUTH["later"], transaction_state_partitions=3))
+    complete = {(f.topic, f.partition, f.start_offset): f for f in audit("later").findings}
+    assert len(left_out.findings) == len(complete)
+    for finding in left_out.findings:
+        whole = complete[finding.topic, finding.partition, finding.start_offset]
+        assert (finding.verdict, finding.reason) in {("unknown", "coverage_incomplete"), (whole.verdict, whole.reason)}
+        if finding.verdict == "hanging":
+            assert finding.transactional_id is not None
