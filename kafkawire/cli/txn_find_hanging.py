@@ -23,6 +23,7 @@ from kafkawire.cli.txn_options import (
     Row,
     TimeoutOption,
     TopicOption,
+    make_search,
     with_admin,
 )
 
@@ -93,28 +94,27 @@ def find_hanging(
 
     Exit code 3: a hanging or stuck one was found; 4: none was found, but not all could be read or judged.
     """
-    from kafkawire.client import Search
     from kafkawire.client.groups import find_blocking
 
     if partition and not topic:
         raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
     if group is not None and topic:
         raise typer.BadParameter("--group and --topic each say where to look: give one of them")
-    search = Search(
+    search = make_search(
+        bootstrap,
+        command_config,
+        max_transaction_timeout,
+        confirm_after,
         topics=tuple(topic) if topic else None,
         partitions=tuple(partition) if partition else None,
         broker_id=broker_id,
-        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
-        confirm_after_s=confirm_after,
-        session_s=max(Search().session_s, confirm_after),
-        address=bootstrap,
     )
 
     async def ask(admin: Admin) -> rows.Audit:
-        with _progress() as progress:
+        with progress() as told:
             if group is not None:
-                return await find_blocking(admin, group, search, progress)
-            return await admin.find_hanging_transactions(search, progress)
+                return await find_blocking(admin, group, search, told)
+            return await admin.find_hanging_transactions(search, told)
 
     found = with_admin(bootstrap, command_config, timeout, ask)
     shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
@@ -127,7 +127,7 @@ def find_hanging(
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
+def progress() -> Iterator[Callable[[int, int], None] | None]:
     """A progress bar on standard error, on a terminal only."""
     if not sys.stderr.isatty():
         yield None

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from kafkawire.cli import output
 
 if TYPE_CHECKING:
-    from kafkawire.client import Admin
+    from kafkawire.client import Admin, Search
 
 T = TypeVar("T")
+
+MINUTE_MS = 60_000
 
 BootstrapOption = Annotated[
     str, typer.Option("--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of the cluster.")
@@ -48,7 +50,6 @@ ConfirmOption = Annotated[
         help="Before a suspect is read again; longer where a broker is missing.",
     ),
 ]
-MINUTE_MS = 60_000
 
 
 class Row(output.Row, frozen=True, kw_only=True, rename="pascal"):
@@ -70,6 +71,22 @@ def with_admin(
             return await action(admin)
 
     return asyncio.run(run())
+
+
+def make_search(
+    bootstrap: str, command_config: str | None, max_transaction_timeout: int, confirm_after: float, **where: Any
+) -> Search:
+    """What the options say; `where` as `Search` has it."""
+    from kafkawire.client import Search
+
+    return Search(
+        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
+        confirm_after_s=confirm_after,
+        session_s=max(Search().session_s, confirm_after),
+        address=bootstrap,
+        command_config=command_config,
+        **where,
+    )
 
 
 def now_ms() -> int:

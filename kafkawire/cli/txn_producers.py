@@ -10,12 +10,10 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.outcome import Outcome
-from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
+from kafkawire.cli.txn_options import MINUTE_MS, BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, ProducerState, TopicPartition
-
-_MINUTE_MS = 60_000
 
 
 class Producer(
@@ -170,5 +168,5 @@ def _row(asked: Asked, state: ProducerState, now: int) -> Producer:
         last_sequence=-1 if state.last_sequence is None else state.last_sequence,
         last_timestamp=-1 if last is None else last,
         current_transaction_start_offset=start,
-        duration_min=None if start is None or last is None else (now - last) // _MINUTE_MS,
+        duration_min=None if start is None or last is None else (now - last) // MINUTE_MS,
     )

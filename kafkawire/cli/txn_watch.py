@@ -15,13 +15,13 @@ from kafkawire.cli import findings, output
 from kafkawire.cli.output import Format
 from kafkawire.cli.text import printable
 from kafkawire.cli.txn_options import (
-    MINUTE_MS,
     BootstrapOption,
     ConfigOption,
     ConfirmOption,
     MaxTimeoutOption,
     TimeoutOption,
     TopicOption,
+    make_search,
     with_admin,
 )
 
@@ -72,18 +72,18 @@ def watch(
     A poll asks each broker for the producers of its partitions (500 in a request) and, while transactions are open, for
     their offsets and what it coordinates; over one connection a broker, which is kept.
     """
-    from kafkawire.client import Search, Watch
+    from kafkawire.client import Watch
 
     if once and listen is not None:
         raise typer.BadParameter("--once serves nothing: give --listen or --once", param_hint="--listen")
     address = None if listen is None else parse_address(listen)
-    search = Search(
+    search = make_search(
+        bootstrap,
+        command_config,
+        max_transaction_timeout,
+        confirm_after,
         topics=tuple(topic) if topic else None,
         broker_id=broker_id,
-        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
-        confirm_after_s=confirm_after,
-        session_s=max(Search().session_s, confirm_after),
-        address=bootstrap,
     )
 
     async def run(admin: Admin) -> Watch:

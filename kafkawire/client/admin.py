@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from kafkawire import rows
 from kafkawire.client import offsets
-from kafkawire.client.abort import write_abort
 from kafkawire.client.cluster import Cluster
 from kafkawire.client.config import Config
 from kafkawire.client.driver import drive, every
@@ -25,7 +24,9 @@ from kafkawire.client.errors import (
     ConfigError,
     NoSuchBrokerError,
 )
+from kafkawire.client.fencing import fence_request
 from kafkawire.client.hanging import Search, find_hanging
+from kafkawire.client.markers import write_abort
 from kafkawire.client.results import (
     Marked,
     Offsets,
@@ -41,10 +42,10 @@ from kafkawire.client.routing import coordinators, leaders, replicas_on
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
-    InitProducerIdRequest,
     ListTransactionsRequest,
 )
 from kafkawire.messages.describe_producers_request import TopicRequest
+from kafkawire.transactions.ending import Marker
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -153,10 +154,7 @@ class Admin:
         async def ask(broker: int, keys: Sequence[str]) -> dict[str, ProducerIdAndEpoch | ClientError]:
             found: dict[str, ProducerIdAndEpoch | ClientError] = {}
             for key in keys:
-                body = InitProducerIdRequest(
-                    transactional_id=key, transaction_timeout_ms=max(1, int(deadline.left() * 1000))
-                )
-                answer = await self.cluster.ask(broker, body, deadline)
+                answer = await self.cluster.ask(broker, fence_request(key, deadline), deadline)
                 found[key] = (
                     _id_error("InitProducerId", answer.error_code, key)
                     if answer.error_code
@@ -242,7 +240,14 @@ class Admin:
                 "a transaction is named by a start offset, or by producer id, producer epoch and coordinator epoch"
             )
         deadline = self.cluster.deadline(timeout_s)
-        return await write_abort(self.cluster, partition, producer_id, producer_epoch, coordinator_epoch, deadline)
+        marker = Marker(
+            topic=partition.topic,
+            partition=partition.partition,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+        return await write_abort(self.cluster, marker, deadline)
 
     async def find_hanging_transactions(
         self, search: Search = _EVERYTHING, progress: Callable[[int, int], None] | None = None

@@ -102,9 +102,9 @@ class Cluster:
                 if not error.retriable or not self.brokers or not await lost.sleep(next(waits)):
                     raise
 
-    async def highest(self, request: type[Message], deadline: Deadline) -> int:
-        """The highest version of a request that `ask_any` would send now."""
-        link = await self._link(_BOOTSTRAP, deadline)
+    async def highest(self, request: type[Message], deadline: Deadline, broker_id: int = _BOOTSTRAP) -> int:
+        """The highest version of a request that `ask` would send to a broker now; by default `ask_any`."""
+        link = await self._link(broker_id, deadline)
         return choose(request, link.connection.versions, address=link.connection.address)
 
     # Metadata ---------------------------------------------------------------------------------------------------------

@@ -66,6 +66,10 @@ class UnsupportedApiError(ClientError):
     """A broker is too old (or too new) for a request."""
 
 
+class OutcomeUnknownError(ClientError):
+    """A request that changes something was sent, and no answer came: it may have been carried out."""
+
+
 class NoSuchBrokerError(ClientError):
     """A broker id that the cluster's metadata does not name."""
 

@@ -7,6 +7,7 @@ coordinator moving in between, and with a proof that nothing was hidden. What ca
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,10 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
         max_timeout_ms: the brokers' transaction.max.timeout.ms.
         confirm_after_s: before a suspect is read again; `session_s` where a broker is missing or a coordinator moves.
+        confirm_young: read those again, too, that are only too young to be called hanging, and prove it.
         timeout_s: of each call; None as configured.
-        address: how the cluster is reached, for the commands that are proposed.
+        address: how the cluster is reached, for the commands that are proposed; `command_config` the file that they
+            name too.
     """
 
     topics: tuple[str, ...] | None = None
@@ -53,8 +56,15 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     max_timeout_ms: int = MAX_TIMEOUT_MS
     confirm_after_s: float = 1.0
     session_s: float = SESSION_S
+    confirm_young: bool = False
     timeout_s: float | None = None
     address: str = "HOST:PORT"
+    command_config: str | None = None
+
+    @property
+    def reach(self) -> str:
+        """How the cluster is reached, as words of a command line after `--bootstrap-server`."""
+        return self.address + (f" --command-config {shlex.quote(self.command_config)}" if self.command_config else "")
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -131,13 +141,13 @@ class _Finder:
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
         reading = await self._read(partitions, first=True)
-        self._gaps += _summary(reading.errors)
+        self._gaps += summary(reading.errors)
         if partitions and not reading.described:
             raise next(iter(reading.errors.values()))
         findings = await self._judge(reading, reading.opens, {}, thorough=False)
         known = {key: again for key, finding in findings.items() if (again := self._confirmed(key, finding))}
         findings |= known
-        suspects = {key for key, finding in findings.items() if _suspect(finding) and key not in known}
+        suspects = {key for key, finding in findings.items() if self._suspect(finding) and key not in known}
         if suspects:
             confirmed = await self._confirm(suspects, reading, findings, metadata)
             findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
@@ -268,13 +278,13 @@ class _Finder:
             word=words.get(producer_id),
             absence=absence,
             moved=moved,
-            address=self._search.address,
+            address=self._search.reach,
         )
 
     def _confirmed(self, key: Key, finding: rows.Finding) -> rows.Finding | None:
         """A finding that an earlier search has confirmed, and that is the same now."""
         old = self._earlier.get(key)
-        if old is None or not _suspect(finding) or finding.verdict == UNKNOWN or not _same(finding, old):
+        if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not _same(finding, old):
             return None
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
 
@@ -300,8 +310,8 @@ class _Finder:
             now = await self._judge(reading, open_, again if last else {}, thorough=True)
             suspects = set()
             for key, finding in now.items():
-                differs = _suspect(finding) and finding.verdict != UNKNOWN and not _same(finding, said.get(key))
-                if last or not (differs or (key in again and finding.verdict == HANGING)):
+                differs = self._suspect(finding) and finding.verdict != UNKNOWN and not _same(finding, said.get(key))
+                if last or not (differs or (key in again and self._abandoned(finding))):
                     final[key] = finding
                 else:
                     suspects.add(key)
@@ -319,6 +329,13 @@ class _Finder:
         gaps = [Gap(f"broker {n}", f"broker {n} did not say what it coordinates: {error}") for n, error in silent]
         return tuple(dict.fromkeys((*self._gaps, *gaps)))
 
+    def _suspect(self, finding: rows.Finding) -> bool:
+        return self._abandoned(finding) or finding.verdict == UNKNOWN or finding.reason == "stuck_prepare"
+
+    def _abandoned(self, finding: rows.Finding) -> bool:
+        """Whether it is said that no coordinator will end it."""
+        return finding.verdict == HANGING or (self._search.confirm_young and finding.reason == "young")
+
     def _coverage(self, metadata: Metadata, reading: Reading, gaps: tuple[Gap, ...]) -> rows.Coverage:
         return rows.Coverage(
             paths=(self._search.address,),
@@ -330,10 +347,6 @@ class _Finder:
             complete=not gaps,
             gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
         )
-
-
-def _suspect(finding: rows.Finding) -> bool:
-    return finding.verdict in (HANGING, UNKNOWN) or finding.reason == "stuck_prepare"
 
 
 def _same(finding: rows.Finding, before: rows.Finding | None) -> bool:
@@ -361,7 +374,7 @@ def _changed(before: Reading, after: Reading) -> str:
     return f"Coordinators moved while it was read (partitions {which} of __transaction_state)."
 
 
-def _summary(errors: dict[TopicPartition, ClientError]) -> list[Gap]:
+def summary(errors: dict[TopicPartition, ClientError]) -> list[Gap]:
     """Partitions that could not be described: one sentence a topic and reason."""
     grouped: dict[tuple[str, str], list[TopicPartition]] = {}
     for place, error in errors.items():

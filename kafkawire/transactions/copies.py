@@ -86,13 +86,13 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         return "That record is older than the data: the copy of the coordinator's log ends too early."
 
     @property
-    def tool(self) -> str:
+    def aborter(self) -> str:
         """Kafka's own: it ships with every broker from 3.0 on."""
-        return "kafka-transactions.sh --bootstrap-server HOST:PORT"
+        return "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
 
     @property
-    def force(self) -> str:
-        return "forceTerminateTransaction --transactionalId"
+    def terminator(self) -> str:
+        return "kafka-transactions.sh --bootstrap-server HOST:PORT forceTerminateTransaction --transactionalId"
 
     @property
     def certainty(self) -> str:

@@ -137,13 +137,13 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     @abstractmethod
-    def tool(self) -> str:
-        """The command that ends transactions, with its address."""
+    def aborter(self) -> str:
+        """The command that aborts a transaction in one partition, with its address."""
 
     @property
     @abstractmethod
-    def force(self) -> str:
-        """Its subcommand that ends an id's transaction through its coordinator."""
+    def terminator(self) -> str:
+        """The command that ends an id's transaction through its coordinator, up to the id."""
 
     @property
     @abstractmethod
@@ -271,7 +271,7 @@ def _held(case: Case, said: list[str]) -> _Decision:
     """The coordinator holds this transaction, with this partition: whatever its age, it is not hanging."""
     value = case.value
     assert value is not None
-    force = f"{case.tool} {case.force} {shlex.quote(case.transactional_id or '')}"
+    force = f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
     if state_name(value.transaction_status) != "Ongoing":
         return _prepared(case, said)
     if value.transaction_timeout_ms == NEVER:
@@ -324,7 +324,7 @@ def _unknown(case: Case, said: list[str], doubts: list[str]) -> _Decision:
 def _abort(case: Case) -> str:
     open_ = case.open
     return (
-        f"{case.tool} abort --topic {shlex.quote(open_.place.topic)} "
+        f"{case.aborter} --topic {shlex.quote(open_.place.topic)} "
         f"--partition {open_.place.partition} --start-offset {open_.start_offset}"
     )
 

@@ -186,7 +186,7 @@ def test_find_hanging_has_what_kafkas_tool_says(txn: Any, made: Made) -> None:
         assert name in head.split()
         if name not in ("LastTimestamp", "Duration(min)"):
             assert value in line.split()
-    assert f"=> kafka-transactions.sh --bootstrap-server {made.cluster.bootstrap} abort" in result.text
+    assert f"=> kafkawire txn abort --bootstrap-server {made.cluster.bootstrap} --topic" in result.text
     assert "1 transaction more live or too young" in result.text
 
 

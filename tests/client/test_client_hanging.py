@@ -114,12 +114,12 @@ def test_verdicts(hung: Secure) -> None:
     for partition in (NEVER_BEGUN, BESIDE, ENDED, INVENTED):
         finding = found[partition]
         assert finding.action == (
-            f"kafka-transactions.sh --bootstrap-server h:1 abort --topic hang --partition {partition} "
+            f"kafkawire txn abort --bootstrap-server h:1 --topic hang --partition {partition} "
             f"--start-offset {finding.start_offset}"
         )
     assert "all 4 partitions of __transaction_state were read" in found[INVENTED].evidence[1]
     assert "never abort it, COMMIT is decided" in (found[STUCK].action or "")
-    assert "forceTerminateTransaction --transactionalId hang-live" in (found[LIVE].action or "")
+    assert "txn force-terminate --bootstrap-server h:1 --transactional-id hang-live" in (found[LIVE].action or "")
 
 
 def test_young_ones_are_left_alone(hung: Secure) -> None:

@@ -7,57 +7,51 @@ from typing import TYPE_CHECKING
 
 from kafkawire.client.deadline import Deadline
 from kafkawire.client.driver import drive
-from kafkawire.client.errors import BrokerError, ClientError, ConnectError
+from kafkawire.client.errors import BrokerError, ClientError, ConnectError, OutcomeUnknownError
 from kafkawire.client.results import Marked, TopicPartition
 from kafkawire.client.rights import missing_right
 from kafkawire.client.routing import leaders
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from kafkawire.transactions.ending import Marker
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster
 
 
-def abort_request(
-    partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
-) -> WriteTxnMarkersRequest:
+def abort_request(marker: Marker) -> WriteTxnMarkersRequest:
     """The request. Transaction version 0: an administrator's marker carries the epoch that the producer has, and
     version 2 would have it be higher (KIP-1228)."""
+    topic = WritableTxnMarkerTopic(name=marker.topic, partition_indexes=(marker.partition,))
     return WriteTxnMarkersRequest(
         markers=(
             WritableTxnMarker(
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
                 transaction_result=False,
-                topics=(WritableTxnMarkerTopic(name=partition.topic, partition_indexes=(partition.partition,)),),
-                coordinator_epoch=coordinator_epoch,
+                topics=(topic,),
+                coordinator_epoch=marker.coordinator_epoch,
                 transaction_version=0,
             ),
         )
     )
 
 
-async def write_abort(
-    cluster: Cluster,
-    partition: TopicPartition,
-    producer_id: int,
-    producer_epoch: int,
-    coordinator_epoch: int,
-    deadline: Deadline,
-) -> Marked:
+async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> Marked:
     """Writes the marker.
 
     Raises:
-        ClientError: it was not written; or no answer came, and then the text says that the outcome is not known.
+        OutcomeUnknownError: no answer came: it may have been written. ClientError: it was not written.
     """
-    request = abort_request(partition, producer_id, producer_epoch, coordinator_epoch)
+    request = abort_request(marker)
+    partition = TopicPartition(marker.topic, marker.partition)
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, Marked | ClientError]:
         try:
             answer = await cluster.ask(broker, request, deadline)
         except ConnectError as error:
             unknown = "whether the marker was written is not known: look at the partition again"
-            raise ClientError(f"{partition}: {error}; {unknown}") from None
+            raise OutcomeUnknownError(f"{partition}: {error}; {unknown}") from None
         code = next((one.error_code for m in answer.markers for t in m.topics for one in t.partitions), -1)
         if code:
             right = missing_right("WriteTxnMarkers", code)
@@ -66,9 +60,9 @@ async def write_abort(
             partition: Marked(
                 topic_partition=partition,
                 broker_id=broker,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                coordinator_epoch=coordinator_epoch,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                coordinator_epoch=marker.coordinator_epoch,
             )
         }
 

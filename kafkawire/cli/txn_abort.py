@@ -1,0 +1,289 @@
+"""`kafkawire txn abort`: aborts hanging transactions, and nothing else; judged before, verified after, on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.cli import findings, output
+from kafkawire.cli.findings import say
+from kafkawire.cli.output import Format
+from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
+from kafkawire.cli.txn_ending import (
+    DRY_RUN,
+    DryRunOption,
+    Job,
+    NotDone,
+    YesOption,
+    ask_leave,
+    check_consent,
+    check_reason,
+    show_call,
+)
+from kafkawire.cli.txn_find_hanging import progress
+from kafkawire.cli.txn_options import (
+    BootstrapOption,
+    ConfigOption,
+    ConfirmOption,
+    MaxTimeoutOption,
+    Row,
+    TimeoutOption,
+    make_search,
+    with_admin,
+)
+from kafkawire.errors import KafkaWireError
+
+if TYPE_CHECKING:
+    from kafkawire.client.aborting import Aborted
+    from kafkawire.client.calls import Call
+    from kafkawire.transactions.ending import Named
+
+
+class Abort(Row, frozen=True, kw_only=True, rename="pascal"):
+    """What was done to one transaction.
+
+    Attributes:
+        coordinator_epoch: of the marker. `verdict`, `reason`: right before it was sent.
+        outcome: aborted; dry_run; not_written (the broker says so); not_verified (to be looked at).
+        marker_offset: of the marker. `last_stable_offset`, `high_watermark`: after it, or as they are in a dry run.
+        problem: what is not as it should be. `note`: who else holds the last stable offset.
+        request: the request: api, version, broker, decoded body, and its bytes in hex.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int | None
+    verdict: str
+    reason: str
+    outcome: str
+    marker_offset: int | None = None
+    last_stable_offset: int | None = None
+    high_watermark: int | None = None
+    problem: str | None = None
+    note: str | None = None
+    request: Any
+
+
+def abort(
+    bootstrap: BootstrapOption,
+    topic: Annotated[
+        list[str], typer.Option("--topic", metavar="NAME", help="The topic; repeatable with --all-hanging.")
+    ],
+    partition: Annotated[int | None, typer.Option("--partition", min=0, metavar="N", help="The partition.")] = None,
+    start_offset: Annotated[
+        int | None, typer.Option(min=0, metavar="OFFSET", help="Where the transaction begins in the partition.")
+    ] = None,
+    producer_id: Annotated[
+        int | None, typer.Option(min=0, metavar="ID", help="Instead of the start offset, with the two epochs.")
+    ] = None,
+    producer_epoch: Annotated[
+        int | None, typer.Option(min=0, max=32767, metavar="EPOCH", help="Of the producer in the partition.")
+    ] = None,
+    coordinator_epoch: Annotated[
+        int | None, typer.Option(min=-1, metavar="EPOCH", help="As find-hanging prints it; -1 where there is none.")
+    ] = None,
+    all_hanging: Annotated[
+        bool, typer.Option("--all-hanging", help="All that hang there, one by one, up to the first surprise.")
+    ] = False,
+    force: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Abort although the verdict is unknown or young; the reason is recorded."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    audit_log: AuditLogOption = None,
+    max_transaction_timeout: MaxTimeoutOption = 15,
+    confirm_after: ConfirmOption = 1.0,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.FormatOption = None,
+) -> None:
+    """Abort a hanging transaction: prove that it hangs, write its ABORT marker, and see that readers move on.
+
+    What a coordinator still holds is refused, with or without --force: see force-terminate. What is written cannot be
+    taken back; there is no way to commit.
+    """
+    named = _named(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, all_hanging)
+    if all_hanging and force is not None:
+        raise typer.BadParameter("--force is for one transaction, not for --all-hanging", param_hint="--force")
+    check_reason(force)
+    check_consent(yes=yes, dry_run=dry_run)
+    search = make_search(
+        bootstrap,
+        command_config,
+        max_transaction_timeout,
+        confirm_after,
+        topics=tuple(topic),
+        partitions=None if partition is None else (partition,),
+    )
+
+    action = partial(with_admin, bootstrap, command_config, timeout)
+    log = None if dry_run else AuditLog(audit_log, "abort", bootstrap, command_config, force)
+    try:
+        human = findings.chosen_format(format) is Format.table
+        job = Job(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
+        if named is None:
+            _abort_all(job, format)
+        else:
+            _abort_one(job, named, format)
+    finally:
+        if log is not None:
+            log.close()
+
+
+def _named(
+    topics: list[str],
+    partition: int | None,
+    start_offset: int | None,
+    producer_id: int | None,
+    producer_epoch: int | None,
+    coordinator_epoch: int | None,
+    all_hanging: bool,
+) -> Named | None:
+    """The transaction that is meant, None for all that hang; a usage error where that is not said, or said twice."""
+    from kafkawire.transactions.ending import Named
+
+    given = (producer_id, producer_epoch, coordinator_epoch)
+    some, every = any(one is not None for one in given), all(one is not None for one in given)
+    if all_hanging:
+        if start_offset is not None or some:
+            raise typer.BadParameter("--all-hanging names them all: no --start-offset, no producer", param_hint="abort")
+        return None
+    if len(topics) != 1 or partition is None:
+        raise typer.BadParameter("name one --topic and one --partition, or ask for --all-hanging")
+    if (start_offset is not None) == some or some != every:
+        raise typer.BadParameter(
+            "a transaction is named by --start-offset, or by --producer-id, --producer-epoch and --coordinator-epoch; "
+            "never by both"
+        )
+    return Named(
+        topic=topics[0],
+        partition=partition,
+        start_offset=start_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+    )
+
+
+# One, and all --------------------------------------------------------------------------------------------------------
+
+
+def _abort_one(job: Job, named: Named, format: Format | None) -> None:
+    from kafkawire.client.aborting import look_at
+    from kafkawire.transactions.ending import choose
+
+    finding = choose(job.action(lambda admin: look_at(admin, named, job.search)).findings, named)
+    _print([finding], job, format)
+
+
+def _abort_all(job: Job, format: Format | None) -> None:
+    """Ends as find-hanging does with what is left."""
+    from kafkawire.transactions.ending import all_hanging
+
+    with progress() as told:
+        audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, told))
+    hanging = all_hanging(audit.findings)
+    if job.human and not hanging:
+        say("No transaction hangs.")
+    _print(hanging, job, format)
+    findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))
+
+
+def _print(wanted: list[rows.Finding], job: Job, format: Format | None) -> None:
+    """Aborts one by one, printing each; raises what the first that is not as it should be ends with."""
+    failed: list[KafkaWireError] = []
+    ended: list[Abort] = []
+
+    def done() -> Iterator[Abort]:
+        for finding in wanted:
+            try:
+                row = _abort(finding, job)
+            except KafkaWireError as error:
+                failed.append(error)
+                return
+            yield row
+            if row.problem is not None:
+                failed.append(NotDone(f"{findings.place_of(finding)}: {row.outcome}: {row.problem}"))
+                return
+            ended.append(row)
+
+    try:
+        if job.human:
+            for row in done():
+                _say(row)
+        else:
+            output.print_rows(done(), [Abort], format=format, live=True)
+    finally:
+        if job.log is not None:
+            job.log.tell()
+    if failed and len(wanted) > 1:
+        verb = "were aborted" if job.log is not None else "would be aborted"
+        raise NotDone(f"{failed[0]} (stopped there: {len(ended)} of {len(wanted)} {verb})")
+    if failed:
+        raise failed[0]
+
+
+def _abort(finding: rows.Finding, job: Job) -> Abort:
+    from kafkawire.client.aborting import abort, plan_abort
+    from kafkawire.transactions.ending import permit
+
+    if job.human:
+        findings.explain_one(finding)
+        say("")
+    permit(finding, force=job.force)
+    log = job.log
+    if job.human or log is None:
+        call = job.action(lambda admin: plan_abort(admin, finding))
+        if job.human:
+            show_call(call)
+        if log is None:
+            return _row(finding, call, DRY_RUN)
+    ask_leave(f"Abort {findings.place_of(finding)} of producer id {finding.producer_id}?", yes=job.yes)
+    done = job.action(lambda admin: abort(admin, finding, job.search, record=log.write, force=job.force))
+    return _row(done.finding, done.call, done.outcome, done)
+
+
+# What is printed -----------------------------------------------------------------------------------------------------
+
+
+def _row(finding: rows.Finding, call: Call, outcome: str, done: Aborted | None = None) -> Abort:
+    marker = call.body["markers"][0]
+    return Abort(
+        topic=finding.topic,
+        partition=finding.partition,
+        producer_id=finding.producer_id,
+        producer_epoch=finding.producer_epoch,
+        coordinator_epoch=marker["coordinatorEpoch"],
+        start_offset=finding.start_offset,
+        verdict=finding.verdict,
+        reason=finding.reason,
+        outcome=outcome,
+        marker_offset=done.marker_offset if done else None,
+        last_stable_offset=done.last_stable_offset if done else finding.last_stable_offset,
+        high_watermark=done.high_watermark if done else finding.high_watermark,
+        problem=done.problem if done else None,
+        note=done.note or None if done else None,
+        request=call,
+    )
+
+
+def _say(row: Abort) -> None:
+    if row.outcome == DRY_RUN:
+        say("Dry run: nothing was sent.")
+    elif row.problem is None:
+        say(
+            f"Aborted: the ABORT marker is at offset {row.marker_offset} of {row.topic}-{row.partition}; the last "
+            f"stable offset is {row.last_stable_offset} now (high watermark {row.high_watermark})."
+        )
+        if row.note:
+            say(row.note)
+    say("")

@@ -1,0 +1,130 @@
+"""The audit log of `txn abort` and `txn force-terminate`: who changed what, why, and what came of it; a JSON line each.
+
+By default one file a user, `$XDG_STATE_HOME/kafkawire/txn-audit.jsonl` (`~/.local/state/...`): the place that the XDG
+specification has for logs that outlive a program, the same whatever folder the command was run in at night, and
+writable without rights on the machine. Only the user may read it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from kafkawire.cli.output import Row
+from kafkawire.cli.text import json_bytes, printable
+
+AuditLogOption = Annotated[
+    str | None,
+    typer.Option(
+        "--audit-log",
+        metavar="FILE",
+        help="Record there who did what, as JSON lines; by default ~/.local/state/kafkawire/txn-audit.jsonl.",
+    ),
+]
+
+
+class Entry(Row, frozen=True, kw_only=True):
+    """A line.
+
+    Attributes:
+        time: ISO 8601, UTC. `id`: the same before and after one request; `phase`: "before" or "after".
+        operation: "abort" or "force-terminate". `reason`: of `--force`.
+        target: what was known of the transaction. `request`: what is sent. `result`: None before.
+    """
+
+    time: str
+    id: str
+    phase: str
+    operation: str
+    user: str
+    host: str
+    version: str
+    bootstrap_server: str
+    command_config: str | None
+    reason: str | None
+    target: Any
+    request: Any
+    result: Any = None
+
+
+class AuditLog:
+    """Open for appending as long as the command runs. Raises OSError where it cannot be written.
+
+    Attributes:
+        lines: how many were written.
+    """
+
+    def __init__(
+        self, path: str | None, operation: str, bootstrap: str, command_config: str | None, reason: str | None
+    ):
+        self.path = Path(path) if path is not None else default_path()
+        if path is None:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file: IO[bytes] = open(self.path, "ab", buffering=0, opener=_private)  # noqa: SIM115
+        self._operation = operation
+        self._bootstrap = bootstrap
+        self._command_config = command_config
+        self._reason = reason
+        self._id = ""
+        self.lines = 0
+
+    def write(self, target: Any, request: Any, result: Any | None) -> None:
+        """A line; it is on the disk when this returns. Without a result it is the line before, and gets a new id."""
+        import kafkawire
+
+        if result is None:
+            self._id = uuid.uuid4().hex
+        entry = Entry(
+            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            id=self._id,
+            phase="before" if result is None else "after",
+            operation=self._operation,
+            user=_user(),
+            host=socket.gethostname(),
+            version=kafkawire.__version__,
+            bootstrap_server=self._bootstrap,
+            command_config=self._command_config,
+            reason=self._reason,
+            target=target,
+            request=request,
+            result=result,
+        )
+        self._file.write(json_bytes(entry) + b"\n")
+        if self._file.seekable():  # not a pipe or terminal
+            os.fsync(self._file.fileno())
+        self.lines += 1
+
+    def tell(self) -> None:
+        """Says where it was recorded, if anything was."""
+        if self.lines:
+            typer.echo(f"note: recorded in {printable(str(self.path))}", err=True)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def default_path() -> Path:
+    """See the module."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    return home / "kafkawire" / "txn-audit.jsonl"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user id without a name, as in containers
+        return str(os.getuid()) if sys.platform != "win32" else "unknown"

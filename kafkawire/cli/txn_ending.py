@@ -1,0 +1,70 @@
+"""What `txn abort` and `txn force-terminate` have in common: they ask, show the exact request, and record it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from kafkawire.cli.findings import say
+from kafkawire.cli.text import json_bytes, printable
+from kafkawire.errors import KafkaWireError
+
+if TYPE_CHECKING:
+    from kafkawire.cli.txn_audit_log import AuditLog
+    from kafkawire.client import Admin, Search
+    from kafkawire.client.calls import Call
+
+DRY_RUN = "dry_run"
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where no terminal is.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print the request that would be sent, and send nothing.")
+]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """How a transaction is ended."""
+
+    action: Callable[[Callable[[Admin], Any]], Any]  # runs something with a client
+    search: Search
+    force: bool
+    yes: bool
+    log: AuditLog | None  # None: a dry run
+    human: bool
+
+
+class NotDone(KafkaWireError):
+    """It was not done, or not as it should be; the text says what to look at."""
+
+
+def check_consent(*, yes: bool, dry_run: bool) -> None:
+    """A usage error where nobody could be asked, so that nothing waits for an answer that never comes."""
+    if not (yes or dry_run or (sys.stdin.isatty() and sys.stderr.isatty())):
+        raise typer.BadParameter("nobody can be asked here: give --yes, or --dry-run to see what would be sent")
+
+
+def ask_leave(question: str, *, yes: bool) -> None:
+    """Asks on the terminal.
+
+    Raises:
+        NotDone: the answer was no.
+    """
+    if not yes and not typer.confirm(printable(question), err=True):
+        raise NotDone("not confirmed: nothing was sent")
+
+
+def show_call(call: Call) -> None:
+    """Prints a request: decoded, in hex, and to whom."""
+    say(f"{call.api} v{call.version} to broker {call.broker_id} ({call.address}):")
+    typer.echo(json_bytes(call.body, indent=2, ascii_only=True))
+    say(f"in hex: {call.hex}")
+
+
+def check_reason(force: str | None) -> None:
+    """`--force` wants to know why."""
+    if force is not None and not force.strip():
+        raise typer.BadParameter("say why: the reason is recorded", param_hint="--force")

@@ -1,0 +1,197 @@
+"""`kafkawire txn force-terminate`: ends an id's transaction through its coordinator, and locks its producer out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkawire import rows
+from kafkawire.cli import findings, output
+from kafkawire.cli.findings import say
+from kafkawire.cli.output import Format
+from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
+from kafkawire.cli.txn_ending import (
+    DRY_RUN,
+    DryRunOption,
+    Job,
+    NotDone,
+    YesOption,
+    ask_leave,
+    check_consent,
+    check_reason,
+    show_call,
+)
+from kafkawire.cli.txn_options import (
+    BootstrapOption,
+    ConfigOption,
+    ConfirmOption,
+    MaxTimeoutOption,
+    Row,
+    TimeoutOption,
+    make_search,
+    with_admin,
+)
+
+if TYPE_CHECKING:
+    from kafkawire.client import TransactionDescription
+    from kafkawire.client.calls import Call
+    from kafkawire.client.terminating import Terminated
+
+
+class Termination(Row, frozen=True, kw_only=True, rename="pascal"):
+    """What was done to a transactional id.
+
+    Attributes:
+        producer_id, producer_epoch, transaction_state, topic_partitions: as the coordinator described it before.
+        outcome: terminated; nothing_open (no request was needed); dry_run; not_ended (the coordinator says so);
+            not_verified (to be looked at).
+        new_producer_id, new_producer_epoch, new_transaction_state: afterwards.
+        still_open: transactions of the producer id that the coordinator does not know, "orders-0@17 hanging", ...
+        problem: what is not as it should be. `request`: the request; None where none was needed.
+    """
+
+    transactional_id: str
+    coordinator_id: int
+    producer_id: int
+    producer_epoch: int
+    transaction_state: str
+    topic_partitions: str
+    outcome: str
+    new_producer_id: int | None = None
+    new_producer_epoch: int | None = None
+    new_transaction_state: str | None = None
+    still_open: str = ""
+    problem: str | None = None
+    request: Any = None
+
+
+def force_terminate(
+    bootstrap: BootstrapOption,
+    transactional_id: Annotated[
+        str,
+        typer.Option("--transactional-id", "--transactionalId", metavar="ID", help="The id whose transaction ends."),
+    ],
+    force: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="End one of two-phase commit, too; the reason is recorded."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    audit_log: AuditLogOption = None,
+    max_transaction_timeout: MaxTimeoutOption = 15,
+    confirm_after: ConfirmOption = 1.0,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.FormatOption = None,
+) -> None:
+    """End the transaction of a transactional id: its coordinator aborts it, and its producer is locked out.
+
+    An id that does not exist is not created. Transactions that hang in partitions which the coordinator does not know
+    stay open; they are named, with what to do. Exit code 3: one of them hangs.
+    """
+    from kafkawire.client.terminating import NOTHING_OPEN, describe_one, left_open
+
+    check_reason(force)
+    check_consent(yes=yes, dry_run=dry_run)
+    search = make_search(bootstrap, command_config, max_transaction_timeout, confirm_after)
+
+    action = partial(with_admin, bootstrap, command_config, timeout)
+    log = None if dry_run else AuditLog(audit_log, "force-terminate", bootstrap, command_config, force)
+    human = findings.chosen_format(format) is Format.table
+    job = Job(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
+    try:
+        found, open_ = action(lambda admin: describe_one(admin, transactional_id, search, force=job.force))
+        if human:
+            _say_found(found)
+        outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
+    finally:
+        if log is not None:
+            log.close()
+    if human:
+        _say_done(outcome, found, done)
+    problem = done.problem if done else None
+    left: rows.Audit | None = None
+    if problem is None and outcome != DRY_RUN:
+        left = action(lambda admin: left_open(admin, found.producer_id, search))
+    if human:
+        for finding in left.findings if left else ():
+            say("")
+            findings.explain_one(finding)
+    else:
+        output.print_rows([_row(found, outcome, call, done, left)], [Termination], format=format)
+    if problem is not None:
+        raise NotDone(f"transactional id {transactional_id}: {outcome}: {problem}")
+    if left is not None:
+        findings.end(left)
+
+
+def _end(found: TransactionDescription, job: Job) -> tuple[str, Call, Terminated | None]:
+    """Ends a transaction, or says how it would be: the outcome, the request, and what came of it."""
+    from kafkawire.client.terminating import plan_end, terminate
+
+    call = job.action(lambda admin: plan_end(admin, found))
+    if job.human:
+        show_call(call)
+    log, name = job.log, found.transactional_id
+    if log is None:
+        return DRY_RUN, call, None
+    ask_leave(f"End the transaction of {name}, and lock its producer out?", yes=job.yes)
+    try:
+        done = job.action(lambda admin: terminate(admin, name, job.search, record=log.write, force=job.force))
+    finally:
+        log.tell()
+    return done.outcome, done.call or call, done
+
+
+def _row(
+    found: TransactionDescription, outcome: str, call: Any, done: Terminated | None, left: rows.Audit | None
+) -> Termination:
+    producer = done.producer if done else None
+    return Termination(
+        transactional_id=found.transactional_id,
+        coordinator_id=found.coordinator,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        transaction_state=found.state,
+        topic_partitions=",".join(map(str, found.partitions)),
+        outcome=outcome,
+        new_producer_id=producer.producer_id if producer else None,
+        new_producer_epoch=producer.producer_epoch if producer else None,
+        new_transaction_state=done.state if done else None,
+        still_open=",".join(f"{f.topic}-{f.partition}@{f.start_offset} {f.verdict}" for f in left.findings)
+        if left
+        else "",
+        problem=done.problem if done else None,
+        request=call,
+    )
+
+
+def _say_found(found: TransactionDescription) -> None:
+    from kafkawire.transactions.coordinator import NEVER
+    from kafkawire.transactions.wording import duration, when
+
+    never = found.timeout_ms == NEVER
+    timeout = "no timeout (two-phase commit)" if never else f"timeout {duration(found.timeout_ms)}"
+    since = f" since {when(found.start_time_ms)}" if found.start_time_ms is not None else ""
+    where = f", in {', '.join(map(str, found.partitions))}" if found.partitions else ""
+    say(
+        f"{found.transactional_id} is {found.state}{since}, producer id {found.producer_id}, epoch "
+        f"{found.producer_epoch}, {timeout}{where} (coordinator: broker {found.coordinator})"
+    )
+
+
+def _say_done(outcome: str, found: TransactionDescription, done: Terminated | None) -> None:
+    from kafkawire.client.terminating import NOTHING_OPEN
+
+    if outcome == DRY_RUN:
+        say("Dry run: nothing was sent.")
+    elif outcome == NOTHING_OPEN:
+        say("Its coordinator has nothing open: there is nothing to end, and nothing was sent.")
+    elif done is not None and done.producer is not None and done.problem is None:
+        given = done.producer
+        say(
+            f"Ended: {found.transactional_id} is {done.state}, its partitions have the transaction no longer, and its "
+            f"producer is locked out (producer id {given.producer_id} is at epoch {given.producer_epoch} now)."
+        )

@@ -1,0 +1,179 @@
+"""A hanging transaction is aborted in its partition: verified, then sent, then verified again.
+
+    plan = await plan_abort(admin, finding)                     # the exact request, and to whom
+    done = await abort(admin, finding, search, record=print)    # judged anew, sent once, looked for in the log
+
+Nobody can take an ABORT marker back. So the transaction is judged once more right before the marker is sent, and what
+came of it is read from the partition, not from the broker's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.client.calls import Call, prepared
+from kafkawire.client.deadline import Deadline, backoffs
+from kafkawire.client.errors import ClientError, OutcomeUnknownError
+from kafkawire.client.fetching import batches
+from kafkawire.client.hanging import Search
+from kafkawire.client.markers import abort_request, write_abort
+from kafkawire.client.results import TopicPartition
+from kafkawire.client.routing import leaders
+from kafkawire.transactions.ending import Marker, Named, Seen, marker_of, missing, permit, still_held, unchanged
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+
+ABORTED, NOT_WRITTEN, NOT_VERIFIED = "aborted", "not_written", "not_verified"
+
+
+class Aborted(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an abort.
+
+    Attributes:
+        outcome: aborted (the marker is in the log, the transaction gone, the last stable offset not held by it);
+            not_written (the broker says so); not_verified: look at it.
+        finding: the transaction, right before the marker was sent. `call`: the request.
+        marker_offset: of the marker. `last_stable_offset`, `high_watermark`: after it.
+        problem: what is not as it should be; `note`: what else is worth knowing.
+    """
+
+    outcome: str
+    finding: rows.Finding
+    call: Call
+    marker_offset: int | None = None
+    last_stable_offset: int | None = None
+    high_watermark: int | None = None
+    problem: str | None = None
+    note: str = ""
+
+
+#: Is told the finding and the request before it is sent, and again with what came of it.
+Record = Callable[[rows.Finding, Call, Aborted | None], None]
+
+
+async def look_at(admin: Admin, named: Named, search: Search) -> rows.Audit:
+    """Every open transaction of one partition with its verdict, as `find_hanging`."""
+    return await admin.find_hanging_transactions(
+        replace(
+            search,
+            topics=(named.topic,),
+            partitions=(named.partition,),
+            places=None,
+            broker_id=None,
+            confirm_young=True,
+        )
+    )
+
+
+async def plan_abort(admin: Admin, finding: rows.Finding, timeout_s: float | None = None) -> Call:
+    """The request that would abort a transaction, and the leader that it would go to. Nothing is sent to it."""
+    cluster = admin.cluster
+    deadline = cluster.deadline(timeout_s)
+    place = TopicPartition(finding.topic, finding.partition)
+    leader = (await leaders(cluster, deadline)([place]))[place]
+    if isinstance(leader, ClientError):
+        raise leader
+    return await prepared(cluster, leader, abort_request(marker_of(finding)), deadline)
+
+
+async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: Record, force: bool = False) -> Aborted:
+    """Aborts a transaction that was judged as `finding` says.
+
+    Args:
+        record: is called before the marker is sent, and where it raises nothing is sent; and again afterwards.
+        force: it may be *unknown* or young.
+
+    Raises:
+        Refused: it is not as it was, or may not be aborted. ClientError: it could not be read. Nothing was sent.
+    """
+    named = Named(topic=finding.topic, partition=finding.partition, start_offset=finding.start_offset)
+    again = replace(search, confirm_after_s=0.0)
+    now = unchanged(finding, (await look_at(admin, named, again)).findings)
+    permit(now, force=force)
+    call = await plan_abort(admin, now, search.timeout_s)
+    record(now, call, None)
+    done = await _send(admin, now, call, search.timeout_s)
+    record(now, call, done)
+    return done
+
+
+async def _send(admin: Admin, finding: rows.Finding, call: Call, timeout_s: float | None) -> Aborted:
+    marker = marker_of(finding)
+    doubt = ""
+    try:
+        await write_abort(admin.cluster, marker, admin.cluster.deadline(timeout_s))
+    except OutcomeUnknownError as error:
+        doubt = f"{error}; "
+    except ClientError as error:
+        return Aborted(outcome=NOT_WRITTEN, finding=finding, call=call, problem=str(error))
+    seen, problem = await _check(admin, finding, marker, timeout_s)
+    return Aborted(
+        outcome=NOT_VERIFIED if problem else ABORTED,
+        finding=finding,
+        call=call,
+        marker_offset=seen.marker_offset,
+        last_stable_offset=seen.last_stable_offset,
+        high_watermark=seen.high_watermark,
+        problem=doubt + problem if problem else None,
+        note=still_held(finding, seen),
+    )
+
+
+async def _check(admin: Admin, finding: rows.Finding, marker: Marker, timeout_s: float | None) -> tuple[Seen, str]:
+    """Looks until all is as it should be; the last look, and what is still missing."""
+    deadline = admin.cluster.deadline(timeout_s).within(admin.cluster.config.request_timeout_s)
+    waits = backoffs(admin.cluster.config)
+    start = finding.start_offset if finding.high_watermark is None else finding.high_watermark
+    assert start is not None  # of every open transaction
+    seen = Seen()
+    while True:
+        try:
+            seen = await _see(admin, marker, start, seen, deadline)
+        except ClientError as error:
+            return seen, f"the partition could not be read after it ({error})"
+        problems = missing(finding, seen)
+        if not problems:
+            return seen, ""
+        if not await deadline.sleep(next(waits)):
+            return seen, f"{'; '.join(problems)} ({deadline.seconds:.3g} s later)"
+
+
+async def _see(admin: Admin, marker: Marker, start: int, before: Seen, deadline: Deadline) -> Seen:
+    place = TopicPartition(marker.topic, marker.partition)
+    found = before.marker_offset
+    offsets = (await admin.offsets([place], timeout_s=deadline.left()))[place]
+    if found is None:
+        found = await _find_marker(admin, marker, max(start, offsets.log_start), offsets.high_watermark, deadline)
+    states = (await admin.describe_producers([place], timeout_s=deadline.left()))[place]
+    opens = {s.producer_id: s.transaction_start_offset for s in states if s.transaction_start_offset is not None}
+    return Seen(
+        start_offset=opens.get(marker.producer_id),
+        marker_offset=found,
+        first_open=min(opens.values(), default=None),
+        last_stable_offset=offsets.last_stable_offset,
+        high_watermark=offsets.high_watermark,
+    )
+
+
+async def _find_marker(admin: Admin, marker: Marker, start: int, end: int, deadline: Deadline) -> int | None:
+    """The offset of the marker in the partition's log, from `start` up to `end`."""
+    cluster = admin.cluster
+    place = TopicPartition(marker.topic, marker.partition)
+    leader = (await leaders(cluster, deadline)([place]))[place]
+    if isinstance(leader, ClientError):
+        raise leader
+    async with aclosing(batches(cluster, leader, place, start, end, deadline)) as found:
+        async for batch in found:
+            if (batch.producer_id, batch.producer_epoch) != (marker.producer_id, marker.producer_epoch):
+                continue
+            control = batch.control
+            if control is not None and (control.name, control.coordinator_epoch) == ("ABORT", marker.coordinator_epoch):
+                return batch.base_offset
+    return None
