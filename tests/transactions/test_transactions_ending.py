@@ -95,8 +95,8 @@ def test_how_one_is_named(by: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("by", "reason", "text"),
     [
-        ({"start_offset": 41}, "not_open", "orders-3: no transaction is open that began at offset 41; open ones began at "
-         "40 (producer id 7, epoch 2), at 50 (producer id 8, epoch 2)"),
+        ({"start_offset": 41}, "not_open", "orders-3: no transaction is open that began at offset 41; open ones began "
+         "at 40 (producer id 7, epoch 2), at 50 (producer id 8, epoch 2)"),
         (epochs() | {"producer_id": 9}, "not_open", "orders-3: no transaction is open of producer id 9; open ones"),
         (epochs(producer=1), "other", "orders-3, offset 40: producer id 7 has epoch 2 there, not 1"),
         (epochs(producer=3), "other", "has epoch 2 there, not 3"),

@@ -1,0 +1,214 @@
+"""A scripted broker that leads one partition with an open transaction, and writes the marker that ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from kafkawire.client import Search
+from kafkawire.messages import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
+from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from kafkawire.messages.write_txn_markers_response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+)
+from kafkawire.records import Record, build, build_marker
+from tests.client.answers import describing
+from tests.client.scripted import ScriptedBroker
+
+STATE = "__transaction_state"
+START, END = 40, 42
+_PRODUCER, _EPOCH = 7, 3
+
+
+class Log:
+    """A partition's log and what its leader says of it: a transaction of producer id 7, epoch 3, open since offset 40.
+
+    Attributes:
+        start: of the open transaction, -1 for none. `beside`: where one of another producer began, -1 for none.
+        end: of the log, and the high watermark. `stable`: the last stable offset, None as it follows.
+        coordinator_epoch, timestamp: as the producer state has them.
+        code: error of WriteTxnMarkers, `fetch_code` of Fetch. `marks`: whether WriteTxnMarkers writes its marker.
+    """
+
+    def __init__(self) -> None:
+        self.start = START
+        self.beside = -1
+        self.end = END
+        self.stable: int | None = None
+        self.coordinator_epoch = 5
+        self.timestamp = 1000
+        self.code = 0
+        self.fetch_code = 0
+        self.marks = True
+        batch = build(
+            (Record(value=b"x", timestamp=1000) for _ in range(END - START)),
+            producer_id=_PRODUCER,
+            producer_epoch=_EPOCH,
+            base_sequence=0,
+            transactional=True,
+            base_offset=START,
+        )
+        self._batches = [(START, batch)]
+
+    def producers(self) -> tuple[ProducerState, ...]:
+        mine = ProducerState(
+            producer_id=_PRODUCER,
+            producer_epoch=_EPOCH,
+            last_timestamp=self.timestamp,
+            coordinator_epoch=self.coordinator_epoch,
+            current_txn_start_offset=self.start,
+        )
+        other = ProducerState(producer_id=8, producer_epoch=0, current_txn_start_offset=self.beside)
+        return (mine, other)
+
+    @property
+    def last_stable(self) -> int:
+        opens = [one for one in (self.start, self.beside) if one >= 0]
+        return self.stable if self.stable is not None else min(opens, default=self.end)
+
+    def append_marker(self, marker: Any) -> None:
+        data = build_marker(
+            "ABORT",
+            offset=self.end,
+            timestamp=2000,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        self._batches.append((self.end, data))
+        self.end += 1
+        self.start = -1
+
+    def read(self, offset: int) -> bytes:
+        return b"".join(data for base, data in self._batches if base >= offset)
+
+
+class PartitionBroker(ScriptedBroker):
+    """Leads partitions of `orders`, coordinates, and names no id; its `__transaction_state` cannot be read.
+
+    Attributes:
+        logs: by partition.
+    """
+
+    def __init__(self, partitions: int = 1) -> None:
+        super().__init__({"orders": dict.fromkeys(range(partitions), 1), STATE: {0: 1}})
+        self.versions |= {1: (4, 17), 29: (1, 3)}
+        self.logs = {number: Log() for number in range(partitions)}
+        self.on |= {
+            DescribeAclsRequest: lambda _: DescribeAclsResponse(error_code=54),
+            DescribeProducersRequest: self.describe_producers,
+            ListTransactionsRequest: lambda _: ListTransactionsResponse(),
+            ListOffsetsRequest: self.list_offsets,
+            DescribeTransactionsRequest: describing(),
+            FetchRequest: self.fetch,
+            WriteTxnMarkersRequest: self.write_markers,
+        }
+
+    @property
+    def log(self) -> Log:
+        return self.logs[0]
+
+    def describe_producers(self, request: DescribeProducersRequest) -> DescribeProducersResponse:
+        return DescribeProducersResponse(
+            topics=tuple(
+                TopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        PartitionResponse(partition_index=p, active_producers=self.logs[p].producers())
+                        for p in topic.partition_indexes
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        def offset(asked: Any) -> int:
+            log = self.logs[asked.partition_index]
+            if asked.timestamp == -2:
+                return 0
+            return log.last_stable if request.isolation_level else log.end
+
+        return ListOffsetsResponse(
+            topics=tuple(
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        ListOffsetsPartitionResponse(partition_index=one.partition_index, offset=offset(one))
+                        if topic.name == "orders"
+                        else ListOffsetsPartitionResponse(partition_index=one.partition_index, error_code=29)
+                        for one in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        (topic,) = request.topics
+        (one,) = topic.partitions
+        log = self.logs[one.partition]
+        data = PartitionData(
+            partition_index=one.partition,
+            error_code=log.fetch_code,
+            high_watermark=log.end,
+            records=b"" if log.fetch_code else log.read(one.fetch_offset),
+        )
+        return FetchResponse(responses=(FetchableTopicResponse(topic=topic.topic, partitions=(data,)),))
+
+    def write_markers(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        (marker,) = request.markers
+        (topic,) = marker.topics
+        (number,) = topic.partition_indexes
+        log = self.logs[number]
+        if log.marks and not log.code:
+            log.append_marker(marker)
+        partition = WritableTxnMarkerPartitionResult(partition_index=number, error_code=log.code)
+        result = WritableTxnMarkerTopicResult(name=topic.name, partitions=(partition,))
+        return WriteTxnMarkersResponse(
+            markers=(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=(result,)),)
+        )
+
+
+SEARCH = Search(confirm_after_s=0.01, session_s=0.02, address="h:1")
+
+
+@contextlib.contextmanager
+def in_thread(broker: ScriptedBroker) -> Iterator[ScriptedBroker]:
+    """The broker answers in a thread of its own, so that a command line can be run against it."""
+    ready, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with broker.running():
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield broker
+    finally:
+        stop.set()
+        thread.join(10)

@@ -1,0 +1,334 @@
+"""Verify, send, verify: everything that can be otherwise than it was, before the marker and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkawire.client import ClientError
+from kafkawire.client.aborting import Aborted, abort, look_at, plan_abort
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    FetchRequest,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    WriteTxnMarkersRequest,
+)
+from kafkawire.messages.list_transactions_response import TransactionState
+from kafkawire.rows import Finding
+from kafkawire.transactions.ending import Named, Refused, choose
+from tests.client.answers import admin, describing, run, script
+from tests.client.partition_script import END, SEARCH, START, Log, PartitionBroker
+
+NAMED = Named(topic="orders", partition=0, start_offset=START)
+MINUTE_MS = 60_000
+
+
+class Told(list[tuple[Finding, Any, Aborted | None]]):
+    """What was recorded."""
+
+    def __call__(self, *what: Any) -> None:
+        self.append(what)
+
+
+def attempt(
+    broker: PartitionBroker,
+    *,
+    between: Callable[[Log], None] = lambda _: None,
+    told: Callable[..., None] | None = None,
+    force: bool = False,
+    search: Any = SEARCH,
+    **properties: str,
+) -> Aborted:
+    """Judges the transaction, lets something happen, aborts it."""
+    done: list[Aborted] = []
+
+    async def scenario() -> None:
+        async with broker.running(), admin(broker.address, **properties) as client:
+            finding = choose((await look_at(client, NAMED, search)).findings, NAMED)
+            between(broker.log)
+            done.append(await abort(client, finding, search, record=Told() if told is None else told, force=force))
+
+    run(scenario)
+    return done[0]
+
+
+def sent(broker: PartitionBroker) -> list[Any]:
+    return [body for body in broker.requests if isinstance(body, WriteTxnMarkersRequest)]
+
+
+def test_it_is_aborted_and_that_is_seen() -> None:
+    broker, told = PartitionBroker(), Told()
+    done = attempt(broker, told=told)
+    assert (done.outcome, done.problem, done.note) == ("aborted", None, "")
+    assert (done.marker_offset, done.last_stable_offset, done.high_watermark) == (END, END + 1, END + 1)
+    (request,) = sent(broker)
+    (marker,) = request.markers
+    assert (marker.producer_id, marker.producer_epoch, marker.coordinator_epoch) == (7, 3, 5)
+    assert (marker.transaction_result, marker.transaction_version) == (False, 0)
+    before, after = told
+    assert (before[0].verdict, before[2], after[2]) == ("hanging", None, done)
+    assert before[1] == after[1] == done.call
+
+
+def test_the_plan_is_what_is_sent() -> None:
+    """Decoded, in bytes and to whom; and making it sends nothing."""
+
+    async def scenario() -> None:
+        broker = PartitionBroker()
+        async with broker.running(), admin(broker.address) as client:
+            finding = choose((await look_at(client, NAMED, SEARCH)).findings, NAMED)
+            call = await plan_abort(client, finding)
+            assert not sent(broker)
+            await abort(client, finding, SEARCH, record=Told())
+        (request,) = sent(broker)
+        assert (call.api, call.api_key, call.version) == ("WriteTxnMarkers", 27, 2)
+        assert (call.broker_id, call.address) == (1, broker.address)
+        assert WriteTxnMarkersRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
+        assert call.body["markers"][0]["coordinatorEpoch"] == 5
+
+    run(scenario)
+
+
+# What is refused, and what has changed --------------------------------------------------------------------------------
+
+
+def test_readings_right_before_it_is_sent() -> None:
+    """Two to judge it, two more right before the marker, one to see what came of it; and none in between."""
+    broker = PartitionBroker()
+    attempt(broker)
+    kinds = [
+        type(body) for body in broker.requests if isinstance(body, DescribeProducersRequest | WriteTxnMarkersRequest)
+    ]
+    assert kinds == [DescribeProducersRequest] * 4 + [WriteTxnMarkersRequest, DescribeProducersRequest]
+
+
+def setting(**values: Any) -> Callable[[Log], None]:
+    def change(log: Log) -> None:
+        for name, value in values.items():
+            assert hasattr(log, name)
+            setattr(log, name, value)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("between", "text"),
+    [
+        (setting(start=-1), "it is not open any more"),
+        (setting(start=41), "start_offset was 40, and is 41 now"),
+        (setting(coordinator_epoch=6), "coordinator_epoch was 5, and is 6 now"),
+        (setting(timestamp=2000), "last_timestamp was 1000, and is 2000 now"),
+    ],
+)
+def test_what_has_changed_is_left_alone(between: Callable[[Log], None], text: str) -> None:
+    broker, told = PartitionBroker(), Told()
+    with pytest.raises(Refused, match=f"orders-0, offset 40: nothing was sent: {text}"):
+        attempt(broker, between=between, told=told)
+    assert not sent(broker)
+    assert not told
+
+
+def ongoing(_: ListTransactionsRequest) -> ListTransactionsResponse:
+    state = TransactionState(transactional_id="a", producer_id=7, transaction_state="Ongoing")
+    return ListTransactionsResponse(transaction_states=(state,))
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_coordinator_that_has_it_after_all(force: bool) -> None:
+    """Its id was in no list while it moved: no reason to abort it now, with or without force."""
+    broker = PartitionBroker()
+    nobody = ListTransactionsResponse()
+    broker.on[ListTransactionsRequest] = script(nobody, nobody, ongoing)
+    with pytest.raises(Refused, match="verdict was hanging, and is not_hanging now"):
+        attempt(broker, force=force)
+    assert not sent(broker)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_live_one_is_refused(force: bool) -> None:
+    broker = PartitionBroker()
+    broker.on[ListTransactionsRequest] = ongoing
+    with pytest.raises(Refused, match=r"not_hanging \(late\).*force-terminate --bootstrap-server h:1") as caught:
+        attempt(broker, force=force)
+    assert caught.value.reason == "late"
+    assert not sent(broker)
+
+
+def test_a_young_one_wants_force() -> None:
+    for force in (False, True):
+        broker, told = PartitionBroker(), Told()
+        broker.log.timestamp = 2**53  # a client's clock that is ahead
+        if force:
+            assert attempt(broker, force=True, told=told).outcome == "aborted"
+            assert told[0][0].reason == "young"
+        else:
+            with pytest.raises(Refused, match=r"not_hanging \(young\).*--force REASON overrides"):
+                attempt(broker)
+        assert len(sent(broker)) == force
+
+
+def test_a_young_one_is_proven_to_be_nobodys() -> None:
+    """One reading in which no coordinator names it is no evidence: a coordinator may just be moving."""
+    broker = PartitionBroker()
+    broker.log.timestamp = 2**53
+    broker.on[ListTransactionsRequest] = script(ListTransactionsResponse(), ongoing)
+    with pytest.raises(Refused, match=r"not_hanging \((live|late)\)"):
+        attempt(broker, force=True)
+    assert not sent(broker)
+
+
+def test_an_unknown_one_wants_force() -> None:
+    for force in (False, True):
+        broker = PartitionBroker()
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(error_code=41)  # does not pass
+        if force:
+            assert attempt(broker, force=True).outcome == "aborted"
+        else:
+            with pytest.raises(Refused, match=r"unknown \(coverage_incomplete\).*--force REASON overrides"):
+                attempt(broker)
+        assert len(sent(broker)) == force
+
+
+def test_an_unknown_one_that_is_decided_is_never_aborted() -> None:
+    broker = PartitionBroker()
+    broker.log.end = START  # its data is above the high watermark: nothing about it is certain
+    broker.on[ListTransactionsRequest] = ongoing
+    described = describing()
+
+    def prepared(request: Any) -> Any:
+        answer = described(request)
+        states = tuple(replace(one, transaction_state="PrepareCommit") for one in answer.transaction_states)
+        return replace(answer, transaction_states=states)
+
+    broker.on[DescribeTransactionsRequest] = prepared
+    with pytest.raises(Refused, match=r"unknown \(coverage_incomplete\).*its coordinator says PrepareCommit"):
+        attempt(broker, force=True)
+    assert not sent(broker)
+
+
+def test_what_cannot_be_recorded_is_not_sent() -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    broker = PartitionBroker()
+    with pytest.raises(OSError, match="No space left"):
+        attempt(broker, told=full)
+    assert not sent(broker)
+
+
+# What comes of it -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (31, "CLUSTER_AUTHORIZATION_FAILED: the principal needs Alter or ClusterAction on the cluster"),
+        (52, "TRANSACTION_COORDINATOR_FENCED"),
+        (47, "INVALID_PRODUCER_EPOCH"),
+        (6, "NOT_LEADER_OR_FOLLOWER"),
+        (999, "UNKNOWN_999"),
+    ],
+)
+def test_a_broker_that_refuses(code: int, text: str) -> None:
+    broker, told = PartitionBroker(), Told()
+    broker.log.code = code
+    done = attempt(broker, told=told)
+    assert done.outcome == "not_written"
+    assert done.problem is not None
+    assert text in done.problem
+    assert len(sent(broker)) == 1
+    assert told[-1][2] is done
+    assert not broker.count(FetchRequest)
+
+
+@pytest.mark.parametrize("answer", [None, ...])
+def test_no_answer_and_the_marker_is_there(answer: Any) -> None:
+    """The log is the truth."""
+    broker = PartitionBroker()
+
+    def write(request: Any) -> Any:
+        broker.write_markers(request)
+        return answer
+
+    broker.on[WriteTxnMarkersRequest] = write
+    done = attempt(broker)
+    assert (done.outcome, done.marker_offset, done.problem) == ("aborted", END, None)
+    assert len(sent(broker)) == 1
+
+
+def test_no_answer_and_no_marker() -> None:
+    broker = PartitionBroker()
+    broker.on[WriteTxnMarkersRequest] = lambda _: None
+    done = attempt(broker, request_timeout_ms="300")
+    assert done.outcome == "not_verified"
+    assert done.problem is not None
+    assert "whether the marker was written is not known" in done.problem
+    assert "the partition has the transaction open; its marker is not in the log" in done.problem
+    assert len(sent(broker)) == 1
+
+
+def test_a_broker_that_only_says_so() -> None:
+    broker = PartitionBroker()
+    broker.log.marks = False
+    done = attempt(broker, request_timeout_ms="300")
+    assert done.outcome == "not_verified"
+    assert done.problem == (
+        "the partition has the transaction open; its marker is not in the log; the last stable offset is 40 "
+        "(0.3 s later)"
+    )
+
+
+def test_a_last_stable_offset_that_does_not_move() -> None:
+    broker = PartitionBroker()
+    broker.log.stable = START
+    done = attempt(broker, request_timeout_ms="300")
+    assert (done.outcome, done.marker_offset) == ("not_verified", END)
+    assert done.problem == "the last stable offset is 40 (0.3 s later)"
+
+
+def test_it_takes_a_moment() -> None:
+    """Until followers have the marker, neither it nor the offsets behind it are seen."""
+    broker = PartitionBroker()
+    log, said = broker.log, broker.describe_producers
+    broker.log.marks = False
+    reads = iter(range(100))
+
+    def later(request: DescribeProducersRequest) -> Any:
+        if sent(broker) and next(reads) == 2:
+            log.append_marker(sent(broker)[0].markers[0])
+        return said(request)
+
+    broker.on[DescribeProducersRequest] = later
+    done = attempt(broker)
+    assert (done.outcome, done.marker_offset) == ("aborted", END)
+
+
+def test_the_marker_cannot_be_looked_for() -> None:
+    broker = PartitionBroker()
+    broker.log.fetch_code = 29
+    done = attempt(broker)
+    assert done.outcome == "not_verified"
+    assert done.problem is not None
+    assert "the partition could not be read after it" in done.problem
+    assert "the principal needs Read on topic orders" in done.problem
+
+
+def test_another_one_holds_it_still() -> None:
+    broker = PartitionBroker()
+    broker.log.beside = 30
+    done = attempt(broker)
+    assert (done.outcome, done.last_stable_offset) == ("aborted", 30)
+    assert done.note == "Another open transaction holds the last stable offset of orders-0, at 30."
+
+
+def test_a_partition_without_leader() -> None:
+    broker = PartitionBroker()
+    broker.topics["orders"][0] = -1
+    with pytest.raises(ClientError, match="LEADER_NOT_AVAILABLE"):
+        attempt(broker, socket_connection_setup_timeout_ms="100")
+    assert not sent(broker)
