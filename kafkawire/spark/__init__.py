@@ -26,11 +26,20 @@ except ImportError:
 from kafkawire.spark.functions import from_kafka_message, to_kafka_message
 from kafkawire.spark.job import audit
 from kafkawire.spark.session import local_session
+from kafkawire.spark.topics import read_topic, stream_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["audit", "from_kafka_message", "local_session", "register", "to_kafka_message"]
+__all__ = [
+    "audit",
+    "from_kafka_message",
+    "local_session",
+    "read_topic",
+    "register",
+    "stream_topic",
+    "to_kafka_message",
+]
 
 
 def register(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from .errors import BrokerUnavailableError
@@ -21,6 +22,13 @@ BROKER_VERSION = "4.4.0"
 TOOLS_VERSION = "4.3.1"
 MIN_JAVA = 17
 FETCH_TIMEOUT_S = 900
+
+_SPARK_KAFKA = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
 
 _HERE = Path(__file__).parent
 _LOG4J2_SINCE = 4
@@ -78,40 +86,60 @@ def tools_jars(version: str = TOOLS_VERSION, *, cache: Path | None = None) -> Pa
     return _fetch("tools", version, cache or cache_dir())
 
 
+def spark_kafka_jars(*, cache: Path | None = None) -> Path:
+    """The folder with Spark's Kafka source and what it needs, as `broker_jars`. Raises BrokerUnavailableError.
+
+    Each jar is asked for alone: the parents of Spark's POMs name repositories that need not be reachable.
+    """
+    digest = hashlib.sha256(" ".join(_SPARK_KAFKA).encode()).hexdigest()[:8]
+    return _filled(
+        (cache or cache_dir()) / "jars" / f"spark-kafka-{digest}",
+        "Spark's Kafka source",
+        lambda jars: [["dependency:copy", f"-Dartifact={jar}", f"-DoutputDirectory={jars}"] for jar in _SPARK_KAFKA],
+    )
+
+
 def _fetch(kind: str, version: str, cache: Path) -> Path:
     pom = _HERE / f"{kind}-pom.xml"
     digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:8]
-    folder = cache / "jars" / f"kafka-{kind}-{version}-{digest}"
+    return _filled(
+        cache / "jars" / f"kafka-{kind}-{version}-{digest}",
+        f"Kafka {version}",
+        lambda jars: [[f"-Dkafka.version={version}", f"-DoutputDirectory={jars}", "dependency:copy-dependencies"]],
+        pom,
+    )
+
+
+def _filled(folder: Path, what: str, goals: Callable[[Path], list[list[str]]], pom: Path | None = None) -> Path:
+    """The folder; if it is not there, Maven fills it by those goals."""
     if folder.is_dir():
         return folder
     mvn = shutil.which("mvn")
     if mvn is None:
-        raise BrokerUnavailableError(f"no mvn in PATH: Maven fetches the jars of Kafka {version} into {folder}")
+        raise BrokerUnavailableError(f"no mvn in PATH: Maven fetches the jars of {what} into {folder}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        # A POM of its own folder: Maven looks for settings and a parent beside the file it is given.
-        shutil.copy(pom, Path(scratch) / "pom.xml")
+        if pom is not None:
+            # A POM of its own folder: Maven looks for settings and a parent beside the file it is given.
+            shutil.copy(pom, Path(scratch) / "pom.xml")
         jars = Path(scratch) / "jars"
-        command = [
-            mvn,
-            "-q",
-            "-B",
-            f"-Dkafka.version={version}",
-            f"-DoutputDirectory={jars}",
-            "dependency:copy-dependencies",
-        ]
-        try:
-            done = subprocess.run(
-                command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise BrokerUnavailableError(f"Maven has not fetched Kafka {version} in {FETCH_TIMEOUT_S} s") from None
-        if done.returncode != 0 or not any(jars.glob("*.jar")):
-            lines = [line for line in done.stdout.splitlines() if "ERROR" in line] or done.stderr.splitlines()
-            raise BrokerUnavailableError(f"Maven cannot fetch Kafka {version}: " + " ".join(lines[:2]).strip()[:600])
+        for goal in goals(jars):
+            _run([mvn, "-q", "-B", *goal], scratch, what)
+        if not any(jars.glob("*.jar")):
+            raise BrokerUnavailableError(f"Maven cannot fetch {what}: it fetched nothing")
         try:
             jars.rename(folder)
         except OSError:
             if not folder.is_dir():  # another process was faster: its jars are as good
                 raise
     return folder
+
+
+def _run(command: list[str], folder: str, what: str) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise BrokerUnavailableError(f"Maven has not fetched {what} in {FETCH_TIMEOUT_S} s") from None
+    if done.returncode != 0:
+        lines = [line for line in done.stdout.splitlines() if "ERROR" in line] or done.stderr.splitlines()
+        raise BrokerUnavailableError(f"Maven cannot fetch {what}: " + " ".join(lines[:2]).strip()[:600])

@@ -1,0 +1,105 @@
+"""What stands in S3 is read as what stands on this machine: tables, streams, `dump` and `audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("moto.server", reason="moto[server] is not installed")
+
+import boto3
+from moto.server import ThreadedMotoServer
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire import logdir, transactions
+from kafkawire.spark import register
+from kafkawire.spark.capture_streams import CaptureStream
+from kafkawire.spark.captures import EXCHANGES
+from kafkawire.spark.segment_columns import BATCHES
+from kafkawire.spark.segments import SegmentReader
+from kafkawire.spark.sources import Options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LOGS = EXAMPLES / "kafka-logs" / "one-node"
+PCAP = EXAMPLES / "capture" / "transactions.pcap"
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Any]:
+    """A function from a path in the bucket to its URI; the examples stand in it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        client = boto3.client(
+            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="me", aws_secret_access_key="secret"
+        )
+        client.create_bucket(Bucket="fleet")
+        for path in sorted(LOGS.rglob("*")):
+            if path.is_file():
+                client.upload_file(str(path), "fleet", f"logs/{path.relative_to(LOGS)}")
+        client.upload_file(str(PCAP), "fleet", "captures/transactions.pcap")
+        query = f"region=us-east-1&scheme=http&endpoint_override={quote(endpoint.removeprefix('http://'))}"
+        yield lambda path: f"s3://me:secret@fleet/{path}?{query}"
+    finally:
+        server.stop()
+
+
+def stripped(row: Any) -> dict[str, Any]:
+    """A row without where it was read."""
+    found: dict[str, Any] = row.asDict(recursive=True)
+    for folder in ("s3://fleet/logs", str(LOGS), "s3://fleet/captures", str(PCAP.parent)):
+        found["file"] = found["file"].replace(folder, "")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "here", "options"),
+    [
+        ("kafka_segment", "logs", LOGS, {"maxPartBytes": "20001"}),
+        ("kafka_segment", "logs", LOGS, {"rows": "headers"}),
+        ("kafka_pcap", "captures", PCAP.parent / "transactions.pcap", {"maxPartBytes": "60000"}),
+        ("kafka_index", "logs", LOGS, {"kinds": "snapshot,index,txnindex"}),
+    ],
+)
+def test_tables(spark: SparkSession, bucket: Any, source: str, path: str, here: Path, options: dict[str, str]) -> None:
+    register(spark)
+    reader = spark.read.format(source).options(**options)
+    found = sorted(map(str, map(stripped, reader.load(bucket(path)).collect())))
+    assert found == sorted(map(str, map(stripped, reader.load(str(here)).collect())))
+    assert found
+
+
+def test_no_password_is_in_a_row(bucket: Any) -> None:
+    reader = SegmentReader(from_arrow_schema(BATCHES), Options({"rows": "batches", "path": bucket("logs")}))
+    (task, *_) = reader.partitions()
+    rows = [row for batch in reader.read(task) for row in batch.to_pylist()]
+    assert rows
+    assert not any("secret" in str(row) for row in rows)
+    assert all(row["file"].startswith("s3://fleet/logs/") for row in rows)
+
+
+def test_a_stream_of_captures(bucket: Any) -> None:
+    stream = CaptureStream(from_arrow_schema(EXCHANGES), Options({"settleSeconds": "0", "path": bucket("captures")}))
+    end = stream.latestOffset()
+    assert list(end) == ["s3://fleet/captures/transactions.pcap"]
+    rows = [row for task in stream.partitions({}, end) for batch in stream.read(task) for row in batch.to_pylist()]
+    assert len(rows) > 100
+    assert stream.partitions(end, stream.latestOffset(end)) == []
+
+
+def test_audit(bucket: Any) -> None:
+    there = transactions.audit(logdir.open(bucket("logs")))
+    assert there.findings == transactions.audit(logdir.open(str(LOGS))).findings
+    assert there.findings

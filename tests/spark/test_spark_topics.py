@@ -1,0 +1,110 @@
+"""Topics of a live cluster through Spark's Kafka source."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from kafkawire import logdir, records
+from kafkawire.messages import TransactionLogValue
+from kafkawire.spark import from_kafka_message, local_session, read_topic, stream_topic
+from kafkawire.spark.session import QUICK_START, SparkError
+from tests.spark.clusters import call
+from tools.broker import BrokerUnavailableError, Cluster
+from tools.broker.jars import spark_kafka_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+TOPIC = "__transaction_state"
+
+
+def connector() -> str:
+    try:
+        return ",".join(map(str, sorted(spark_kafka_jars().glob("*.jar"))))
+    except BrokerUnavailableError as error:
+        if os.environ.get("KAFKAWIRE_REQUIRE_BROKER"):
+            raise
+        pytest.skip(str(error))
+
+
+def transact(bootstrap: str) -> None:
+    confluent = pytest.importorskip("confluent_kafka")
+    for number in range(3):
+        producer = confluent.Producer({"bootstrap.servers": bootstrap, "transactional.id": f"spark-topics-{number}"})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        producer.produce("spark-topics", b"value")
+        producer.commit_transaction(60)
+
+
+def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
+    """In a driver of its own, since jars are given when a session starts."""
+    said: dict[str, Any] = {}
+    with local_session("local[2]", {**QUICK_START, "spark.jars": jars}) as spark:
+        state = read_topic(spark, bootstrap, TOPIC)
+        value = from_kafka_message("value", "TransactionLogValue", version="prefix").alias("v")
+        said["state"] = [
+            (row.partition, row.offset, None if row.v is None else row.v.transaction_status)
+            for row in state.select("partition", "offset", value).collect()
+        ]
+        said["orders"] = read_topic(spark, bootstrap, "spark-topics").count()
+        for topic in ("spark-topics-nothing", "a,b"):
+            try:
+                read_topic(spark, bootstrap, topic)
+            except (SparkError, ValueError) as error:
+                said[topic] = str(error)
+        said["allowed"] = read_topic(spark, bootstrap, "spark-topics-nothing", allow_empty=True).count()
+        query = (
+            stream_topic(spark, bootstrap, TOPIC)
+            .select("partition", "offset")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", f"{folder}/checkpoint")
+            .trigger(availableNow=True)
+            .start(f"{folder}/out")
+        )
+        query.awaitTermination(120)
+        said["streamed"] = sorted((row.partition, row.offset) for row in spark.read.parquet(f"{folder}/out").collect())
+    return said
+
+
+def in_the_log(broker: Cluster) -> list[tuple[int, int, int | None]]:
+    """(partition, offset, state) of each record of `__transaction_state`."""
+    found = []
+    for partition in logdir.open(*map(str, broker.log_dirs.values())).partitions:
+        if partition.topic == TOPIC:
+            for segment in partition.segments:
+                for batch in segment.batches():
+                    if isinstance(batch, records.Batch) and not batch.control:
+                        for record in batch.records:
+                            value = record.value and TransactionLogValue.decode_prefixed(record.value)[0]
+                            found.append((partition.partition, record.offset, value and value.transaction_status))
+    return found
+
+
+def test_an_internal_topic_is_not_silently_empty(broker: Cluster, tmp_path: Path) -> None:
+    jars = connector()
+    transact(broker.bootstrap)
+    before = set(in_the_log(broker))
+    said = call("tests.spark.test_spark_topics:what_is_read", broker.bootstrap, jars, str(tmp_path))
+    state = {tuple(row) for row in said["state"]}
+    # Transactions end a little after their producers are told so.
+    assert before <= state <= set(in_the_log(broker))
+    assert {status for _, _, status in before} >= {0, 1}
+    assert said["orders"] == 3
+    assert "spark-topics-nothing has no record at" in said["spark-topics-nothing"]
+    assert said["a,b"].startswith("one topic at a time")
+    assert said["allowed"] == 0
+    assert {tuple(row) for row in said["streamed"]} >= {row[:2] for row in state}
+
+
+def test_a_session_without_a_kafka_source(spark: SparkSession) -> None:
+    with pytest.raises(SparkError, match=r"no Kafka source: start it with spark\.jars\.packages=org\.apache\.spark:"):
+        read_topic(spark, "127.0.0.1:1", TOPIC)
