@@ -22,6 +22,7 @@ from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.visibility import hidden_topics
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.live import Absence, LiveCase, Word
+from kafkawire.transactions.model import PREPARED, state_name
 from kafkawire.transactions.verdicts import HANGING, MAX_TIMEOUT_MS, UNKNOWN, judge
 
 if TYPE_CHECKING:
@@ -231,9 +232,16 @@ class _Finder:
     # Verdicts ---------------------------------------------------------------------------------------------------------
 
     async def _judge(
-        self, reading: Reading, keys: Collection[Key], moved: dict[Key, tuple[str, ...]], *, thorough: bool
+        self,
+        reading: Reading,
+        keys: Collection[Key],
+        moved: dict[Key, tuple[str, ...]],
+        *,
+        thorough: bool,
+        before: Reading | None = None,
     ) -> dict[Key, rows.Finding]:
-        """`thorough`: with proofs of absence; without them the verdicts are good for finding suspects only."""
+        """`thorough`: with proofs of absence; without them the verdicts are good for finding suspects only.
+        `before`: an earlier reading, from which no coordinator has moved."""
         absence = Absence()
         words = dict(reading.words)
         nameless = {producer_id for _, producer_id in keys} & reading.nameless
@@ -241,7 +249,10 @@ class _Finder:
             absence, found = await self._prover.prove(reading, nameless)
             words.update(found)
         starts = reading.starts
-        return {key: judge(self._case(key, reading, starts, words, absence, moved.get(key, ()))) for key in keys}
+        cases = {key: self._case(key, reading, starts, words, absence, moved.get(key, ())) for key in keys}
+        if before is not None:
+            cases = {key: replace(case, lasting_ms=_lasting(key, before, reading)) for key, case in cases.items()}
+        return {key: judge(case) for key, case in cases.items()}
 
     def _case(
         self,
@@ -284,6 +295,10 @@ class _Finder:
     def _confirmed(self, key: Key, finding: rows.Finding) -> rows.Finding | None:
         """A finding that an earlier search has confirmed, and that is the same now."""
         old = self._earlier.get(key)
+        if old is not None and old.reason == "stuck_prepare" and _ending(finding):
+            same = (finding.start_offset, finding.coordinator_state) == (old.start_offset, old.coordinator_state)
+            # That it lasts is not seen at first sight.
+            finding = replace(finding, reason=old.reason, evidence=old.evidence, action=old.action) if same else finding
         if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not _same(finding, old):
             return None
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
@@ -307,11 +322,13 @@ class _Finder:
                 old = before.opens.get(key)
                 if old is None or old.transaction_start_offset != reading.opens[key].transaction_start_offset:
                     again[key] = ("A new transaction of the producer began between two readings.",)
-            now = await self._judge(reading, open_, again if last else {}, thorough=True)
+            now = await self._judge(
+                reading, open_, again if last else {}, thorough=True, before=None if changed else before
+            )
             suspects = set()
             for key, finding in now.items():
-                differs = self._suspect(finding) and finding.verdict != UNKNOWN and not _same(finding, said.get(key))
-                if last or not (differs or (key in again and self._abandoned(finding))):
+                differs = self._abandoned(finding) and not _same(finding, said.get(key))
+                if last or not (differs or (key in again and (self._abandoned(finding) or _ending(finding)))):
                     final[key] = finding
                 else:
                     suspects.add(key)
@@ -330,7 +347,7 @@ class _Finder:
         return tuple(dict.fromkeys((*self._gaps, *gaps)))
 
     def _suspect(self, finding: rows.Finding) -> bool:
-        return self._abandoned(finding) or finding.verdict == UNKNOWN or finding.reason == "stuck_prepare"
+        return self._abandoned(finding) or _ending(finding) or finding.verdict == UNKNOWN
 
     def _abandoned(self, finding: rows.Finding) -> bool:
         """Whether it is said that no coordinator will end it."""
@@ -347,6 +364,20 @@ class _Finder:
             complete=not gaps,
             gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
         )
+
+
+def _ending(finding: rows.Finding) -> bool:
+    """Whether its coordinator is ending it, which takes a moment or for ever."""
+    return finding.reason in ("live", "stuck_prepare") and finding.coordinator_state in PREPARED
+
+
+def _lasting(key: Key, before: Reading, after: Reading) -> int | None:
+    """For how long a coordinator has been preparing an open transaction, in milliseconds; None where it has not."""
+    state, word = after.opens[key], after.words.get(key[1])
+    then = before.opens.get(key), before.words.get(key[1])
+    if word is None or word.value is None or state_name(word.value.transaction_status) not in PREPARED:
+        return None
+    return after.at - before.at if then == (state, word) else None
 
 
 def _same(finding: rows.Finding, before: rows.Finding | None) -> bool:

@@ -62,6 +62,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         first_start: first offset of the earliest open transaction in the partition.
         as_of: the clock, epoch milliseconds. `max_timeout_ms`: transaction.max.timeout.ms.
         cluster_id: where it is known.
+        lasting_ms: between two readings that found it open and its coordinator preparing it; None: it was read once.
     """
 
     open: Open
@@ -69,6 +70,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     as_of: int | None = None
     max_timeout_ms: int = MAX_TIMEOUT_MS
     cluster_id: str | None = None
+    lasting_ms: int | None = None
 
     # What each kind of case knows in its own way ----------------------------------------------------------------------
 
@@ -305,6 +307,14 @@ def _prepared(case: Case, said: list[str]) -> _Decision:
         )
     elif waited is not None and waited > case.limit_ms:
         why = f"It decided {outcome} {duration(waited)} before the clock, and its marker has not arrived."
+    elif case.lasting_ms is not None:
+        # A coordinator writes markers at once, and leaders that answer take them at once.
+        why = f"So it was in two readings, {case.lasting_ms / 1000:.1f} s apart: its {outcome} marker does not arrive."
+        if fence is not None and writer < 0:
+            why += (
+                f" The partition has seen a marker of coordinator epoch {fence}: it refuses the coordinator's for ever "
+                "where that one's epoch is lower (Describe on topic __transaction_state would show it)."
+            )
     else:
         decided = f"It decided {outcome} {when(value.transaction_last_update_timestamp_ms)}: the marker is on its way."
         return _Decision(NOT_HANGING, "live", [*said, decided], "none: the coordinator is ending it")

@@ -138,6 +138,80 @@ async def test_an_id_that_was_in_no_list_for_a_moment() -> None:
     assert verdict[0] == "not_hanging"
 
 
+def preparing(state: str = "PrepareCommit") -> dict[type, Any]:
+    """The id of the open transaction is listed, and its coordinator says that it is being ended."""
+
+    def listed(_: Any) -> ListTransactionsResponse:
+        (first,) = listing("paying").transaction_states
+        return ListTransactionsResponse(transaction_states=(replace(first, producer_id=7),))
+
+    def described(request: DescribeTransactionsRequest) -> Any:
+        answer = describing()(request)
+        return replace(
+            answer,
+            transaction_states=tuple(replace(one, transaction_state=state) for one in answer.transaction_states),
+        )
+
+    return {ListTransactionsRequest: listed, DescribeTransactionsRequest: described}
+
+
+#: Its start, the epoch of 1970, is young with this limit: only what the readings say counts.
+PATIENT = replace(SEARCH, max_timeout_ms=1 << 50)
+
+
+@scenario
+async def test_a_marker_that_does_not_arrive() -> None:
+    """Seen twice, with a leader that answers: there is no need to wait until it is old."""
+    made = broker()
+    made.on |= preparing()
+    audit = await find(made, PATIENT)
+    assert verdicts(audit) == [("not_hanging", "stuck_prepare")]
+    assert made.count(DescribeTransactionsRequest) == 2
+    assert "its COMMIT marker does not arrive" in " ".join(audit.findings[0].evidence)
+    assert "never abort it, COMMIT is decided" in (audit.findings[0].action or "")
+
+
+@scenario
+async def test_a_marker_that_takes_a_moment() -> None:
+    made = broker()
+    made.on |= preparing()
+    made.on[DescribeProducersRequest] = script(producers(), ended)
+    assert verdicts(await find(made, PATIENT)) == []
+
+
+@scenario
+async def test_a_transaction_that_is_prepared_after_another() -> None:
+    """Two different ones: neither was seen twice."""
+    made = broker()
+    made.on |= preparing("PrepareAbort")
+    made.on[DescribeProducersRequest] = script(*(producers(start=start) for start in (40, 50, 60, 70, 80)))
+    assert verdicts(await find(made, PATIENT)) == [("not_hanging", "live")]
+
+
+@scenario
+async def test_a_marker_is_waited_for_while_coordinators_move() -> None:
+    """The new coordinator writes it once it has loaded: two readings without a move in between are needed."""
+    made = broker()
+    made.on |= preparing()
+    metadata = made.metadata
+    epochs = iter([1, 1, 2, 2])
+
+    def moving(request: Any) -> Any:
+        answer = metadata(request)
+        if [topic.name for topic in request.topics or ()] != [STATE]:
+            return answer
+        epoch = next(epochs, 2)
+        topics = (
+            replace(topic, partitions=tuple(replace(one, leader_epoch=epoch) for one in topic.partitions))
+            for topic in answer.topics
+        )
+        return replace(answer, topics=tuple(topics))
+
+    made.on[MetadataRequest] = moving
+    assert verdicts(await find(made, PATIENT)) == [("not_hanging", "stuck_prepare")]
+    assert made.count(DescribeTransactionsRequest) == 3
+
+
 @scenario
 async def test_coordinators_that_never_stop_moving() -> None:
     made = broker()
