@@ -15,14 +15,13 @@ import uuid
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
-from . import jars, probe
+from . import jars, orphans, probe
 from .errors import BrokerStartError
 from .node import HOST, Node, ZooKeeper
 from .process import JavaProcess
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
-DISCARD_TIMEOUT_S = 5.0
 # Below the range from which systems take the ports of outgoing connections: a stopped node finds its port free again.
 _PORTS = range(12_000, 32_000)
 
@@ -112,6 +111,12 @@ class Cluster:
             stopped = [node.wait_stopped(max(0.0, deadline - time.monotonic())) for node in self.nodes]
             return all(stopped)
 
+    def kill(self) -> None:
+        """Kills every node, and ZooKeeper."""
+        for process in (*self.nodes, self._zookeeper):
+            if process is not None:
+                process.kill()
+
     def wait_ready(self) -> None:
         """Returns when every running node answers ApiVersions and names every running node as registered.
 
@@ -159,9 +164,9 @@ class Cluster:
             self._fail(f"formatting takes longer than {self._ready_timeout:g} s")
         finally:
             for _, process in running:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
+                process.kill()
+                process.wait()
+                orphans.forget(process.pid)
 
     def _start(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
         if self._zookeeper:
@@ -236,9 +241,12 @@ def cluster(
         keep = True
         raise
     finally:
-        # A clean stop can take long with several nodes; it matters to those who read the folder afterwards.
+        # A clean stop takes seconds, with several nodes many; it matters to those who read the folder afterwards.
         try:
-            running.stop(timeout=STOP_TIMEOUT_S if keep else DISCARD_TIMEOUT_S)
+            if keep:
+                running.stop()
+            else:
+                running.kill()
         finally:
             if not keep:
                 shutil.rmtree(root, ignore_errors=True)

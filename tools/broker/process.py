@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import orphans
+
 HOST = "127.0.0.1"
 TAIL_LINES = 40
 
@@ -87,7 +89,7 @@ class JavaProcess:
         """Starts a Java program in this folder; what it prints goes to `log_file`."""
         with self.log_file.open("ab") as log:
             # A session of its own: Ctrl-C at a terminal reaches us, and we stop the brokers in good order.
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -95,6 +97,8 @@ class JavaProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        orphans.watch(process.pid)
+        return process
 
     def terminate(self) -> None:
         """Asks for a clean stop (SIGTERM) and does not wait for it."""
@@ -119,6 +123,7 @@ class JavaProcess:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+            orphans.forget(self.process.pid)
             self.process = None
 
     def log_tail(self, lines: int = TAIL_LINES) -> str:
