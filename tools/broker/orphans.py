@@ -1,7 +1,7 @@
 """Ends what a Python process has started when that process is gone, however it went (SIGKILL, too).
 
-A child of its own holds the other end of a pipe: its end of file is the end of the parent. `atexit` and `finally` do not
-run when a test run is killed, and a signal for the death of a parent comes on Linux when the parent's *thread* ends.
+A child of its own holds the other end of a pipe, whose end of file is the end of its parent. `atexit` and `finally` do
+not run when a test run is killed; and the signal for the death of a parent comes when the parent's *thread* ends.
 """
 
 from __future__ import annotations
