@@ -297,8 +297,9 @@ class _Finder:
         old = self._earlier.get(key)
         if old is not None and old.reason == "stuck_prepare" and _ending(finding):
             same = (finding.start_offset, finding.coordinator_state) == (old.start_offset, old.coordinator_state)
-            # That it lasts is not seen at first sight.
-            finding = replace(finding, reason=old.reason, evidence=old.evidence, action=old.action) if same else finding
+            if same:  # that it lasts is not seen at first sight
+                said = tuple(line for line in old.evidence if line != _CONFIRMED)
+                finding = replace(finding, reason=old.reason, evidence=said, action=old.action)
         if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not _same(finding, old):
             return None
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
