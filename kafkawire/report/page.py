@@ -1,7 +1,9 @@
 """`render`: an audit as one HTML document.
 
-Names and ids in it were written by strangers: Jinja escapes them, characters that do not print are spelled out, and the
-page's content policy allows no script and no request, and of styles only the one whose hash it names.
+Names and ids in it were written by strangers: Jinja escapes them, characters that do not print are spelled out, long
+ones are shortened, and of long lists the first are shown and the rest counted. The page's content policy allows no
+request, and of styles and scripts only the two whose hashes it names. Without its script (sorting, searching, copying)
+everything can be read.
 """
 
 from __future__ import annotations
@@ -13,69 +15,115 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from kafkawire.report.timeline import ROW, WIDTH, timelines
+import msgspec
+
+from kafkawire.report import tables
+from kafkawire.report.moments import Story, story
+from kafkawire.report.partitions import ROW, pictures
+from kafkawire.report.text import runnable, shortened, shown
+from kafkawire.report.words import (
+    TALLY,
+    TONES,
+    Reason,
+    headline,
+    incomplete,
+    label,
+    lede,
+    loudest,
+    loudness,
+    reason_of,
+    tone,
+    waiting,
+    what_to_do,
+)
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.wording import count, duration, numbers, when
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: Damage rows in the report; the rest is counted, and `--format json` has them all.
-MOST_DAMAGE = 200
+#: Findings with a section of their own, of these the ones on the first screen, and partitions with a picture; tables
+#: have more.
+MOST_CARDS = 30
+MOST_FIRST = 5
+MOST_PICTURES = 8
 
-#: See `tone`, the loudest first.
-_TONES = ("hanging", "stuck", "unknown", "fine")
+
+class Card(msgspec.Struct, frozen=True):
+    """A finding that somebody has to look at.
+
+    Attributes:
+        anchor: the id of its section. `command`: what to run, where something is; `advice`: what to know about it.
+        waiting: offsets that readers wait for behind it.
+    """
+
+    anchor: str
+    finding: Finding
+    tone: str
+    label: str
+    reason: Reason
+    waiting: int
+    command: str | None
+    advice: str
+    story: Story | None
 
 
 def render(audit: Audit) -> str:
     """The report, as text of an HTML document (UTF-8)."""
-    style = _template("report.css")
+    style, script = _template("report.css"), _template("report.js")
     tones = Counter(map(tone, audit.findings))
-    digest = b64encode(sha256(style.encode()).digest()).decode()
+    ordered = sorted(audit.findings, key=loudness)
+    loud = [finding for finding in ordered if tone(finding) != "fine"]
+    cards = [_card(position, finding, audit.as_of) for position, finding in enumerate(loud[:MOST_CARDS], 1)]
+    drawn = pictures(audit.findings)
     return (
         _environment()
         .get_template("report.html.jinja")
         .render(
             audit=audit,
             style=style,
-            style_hash=f"sha256-{digest}",
-            headline=headline(audit),
-            tally=[(word, tones[word]) for word in _TONES if tones[word]],
-            timelines=timelines(audit.findings),
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+            title=headline(audit),
+            tone=loudest(audit),
+            lede=lede(audit),
+            incomplete=incomplete(audit),
+            tally=[(word, TALLY[word], tones[word]) for word in TONES if tones[word]],
+            cards=cards,
+            more_cards=len(loud) - len(cards),
+            pictures=drawn[:MOST_PICTURES],
             row_height=ROW,
-            width=WIDTH,
-            most_damage=MOST_DAMAGE,
+            most_first=MOST_FIRST,
+            findings=tables.findings(audit, ordered, [card.anchor for card in cards]),
+            partitions=tables.partitions(audit, drawn),
+            answers=tables.answers(audit),
+            violations=tables.violations(audit),
+            damage=tables.damage(audit),
+            settings=tables.settings(audit),
         )
     )
 
 
-def headline(audit: Audit) -> str:
-    """The answer in one sentence."""
-    tones = Counter(map(tone, audit.findings))
-    if tones["hanging"]:
-        return f"{count(tones['hanging'], 'hanging transaction')} found"
-    if tones["stuck"]:
-        return f"No hanging transaction; {count(tones['stuck'], 'stuck one')}"
-    if tones["unknown"]:
-        return f"{count(tones['unknown'], 'open transaction')} could not be judged"
-    if not audit.read.complete or any(not damage.harmless for damage in audit.damage):
-        return "No hanging transaction found, but not all could be read"
-    return "No hanging transaction"
+def _card(position: int, finding: Finding, as_of: int | None) -> Card:
+    command, advice = what_to_do(finding)
+    if command is not None and not runnable(command):
+        command, advice = None, "The command holds names that cannot be shown as they are: --format json has it."
+    return Card(
+        anchor=f"finding-{position}",
+        finding=finding,
+        tone=tone(finding),
+        label=label(finding),
+        reason=reason_of(finding),
+        waiting=waiting(finding),
+        command=command,
+        advice=advice,
+        story=story(finding, as_of),
+    )
 
 
-def tone(finding: Finding) -> str:
-    """How loud a finding is: hanging, stuck, unknown or fine."""
-    if finding.verdict == "not_hanging":
-        return "stuck" if finding.reason == "stuck_prepare" else "fine"
-    return finding.verdict
-
-
-def shown(value: object) -> str:
-    """Text as it is, but for characters that do not print or that turn the direction of writing: those as escapes."""
-    text = "" if value is None else str(value)
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+def _hash(text: str) -> str:
+    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
 def _template(name: str) -> str:
@@ -94,11 +142,25 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_final,
     )
-    environment.filters.update(when=when, duration=duration, numbers=lambda values: numbers(list(values)))
-    environment.globals.update(tone=tone)
+    environment.filters.update(
+        when=when,
+        duration=duration,
+        count=count,
+        numbers=lambda values: numbers(list(values)),
+        grouped=lambda number: f"{number:,}",
+        as_is=_as_is,
+    )
+    environment.globals.update(tone_of=tone, reason_of=reason_of)
     return environment
 
 
 def _final(value: object) -> object:
     """What every `{{ }}` goes through before it is escaped. Text that is markup already stays what it is."""
-    return value if hasattr(value, "__html__") else shown(value)
+    return value if hasattr(value, "__html__") else shortened(shown(value))
+
+
+def _as_is(text: str) -> object:
+    """A command, which is escaped and never shortened."""
+    from markupsafe import escape
+
+    return escape(text)

@@ -186,7 +186,7 @@ def test_the_report_is_written_and_named(run: Run, logs: LogDirectory, tmp_path:
     path = tmp_path / "report.html"
     result = run(*arguments(hanging(logs), "--report", path, "--format", "table"))
     assert result.out.decode().endswith(f"\n\nReport: {path}\n")
-    assert "<h1>1 hanging transaction found</h1>" in path.read_text("utf-8")
+    assert "<h1>1 hanging transaction</h1>" in path.read_text("utf-8")
 
 
 def test_the_report_may_go_to_standard_output(run: Run, logs: LogDirectory) -> None:

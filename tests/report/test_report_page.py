@@ -1,4 +1,4 @@
-"""The HTML report: what it shows, and that hostile text stays text."""
+"""The HTML report: what it shows, that it stays small, and that hostile text stays text."""
 
 from __future__ import annotations
 
@@ -10,72 +10,29 @@ from html.parser import HTMLParser
 import pytest
 
 from kafkawire import report
-from kafkawire.report.timeline import MOST, WIDTH, timelines
-from kafkawire.rows import Audit, Coverage, Damage, Finding, Violation
+from kafkawire.report.page import MOST_CARDS
+from kafkawire.report.tables import MOST_ROWS
+from kafkawire.report.text import MOST_CHARACTERS
+from kafkawire.report.words import CHECKS, REASONS
+from kafkawire.rows import Audit, CheckAnswer, Coverage, Damage, Finding, Violation
+from kafkawire.transactions import checks
 from tests import golden
-
-HOSTILE = "<script>alert('x')</script>\"'&\x1b[31m\u202e\udcff\0{{ 7*7 }}"
-
-
-def finding(**changes: object) -> Finding:
-    fields: dict[str, object] = {
-        "verdict": "hanging",
-        "reason": "transaction_ended",
-        "blocked": True,
-        "topic": "orders",
-        "partition": 1,
-        "producer_id": 1000,
-        "producer_epoch": 4,
-        "start_offset": 10,
-        "last_offset": 12,
-        "last_timestamp": 1_750_064_400_000,
-        "age_ms": 10_800_000,
-        "coordinator_epoch": 6,
-        "transactional_id": "pay",
-        "coordinator_state": "CompleteCommit",
-        "last_stable_offset": 10,
-        "high_watermark": 90,
-        "evidence": ("One sentence.", "Another."),
-        "action": (
-            "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 1 --start-offset 10"
-        ),
-    }
-    return Finding(**{**fields, **changes})  # type: ignore[arg-type]
+from tests.report.audits import HOSTILE, NOON, READ, every_kind, far_too_many, finding, hostile
 
 
-READ = Coverage(paths=("logs",), brokers=(1,), partitions=3, segments=4, batches=50, bytes=6000, complete=True,
-                transaction_state=(0, 1, 2), clock="as given")  # fmt: skip
+def body(audit: Audit) -> str:
+    """A report without its style and its script, which are files of their own."""
+    html = re.sub(r"<(style|script)>.*?</\1>", r"<\1/>", report.render(audit), flags=re.DOTALL)
+    return re.sub(r"'sha256-[^']*'", "'sha256-...'", html)
 
 
 def test_a_report() -> None:
-    audit = Audit(
-        as_of=1_750_075_200_000,
-        read=READ,
-        findings=(
-            finding(),
-            finding(verdict="not_hanging", reason="stuck_prepare", topic="ledger", partition=0, action="none: never"),
-            finding(
-                verdict="unknown",
-                reason="coverage_incomplete",
-                start_offset=40,
-                last_offset=60,
-                blocked=False,
-                transactional_id=None,
-                coordinator_state=None,
-                age_ms=None,
-                action="none",
-            ),
-            finding(verdict="not_hanging", reason="live", topic="new", last_stable_offset=None, high_watermark=None),
-        ),
-        violations=(Violation(check="one_outcome", place="orders-1", what="COMMIT and ABORT"),),
-        damage=(Damage(file="logs/a.log", position=7, reason="crc_mismatch", detail="wrong", resumed_at=90),),
-    )
-    golden.check("report/report.html", report.render(audit))
+    golden.check("report/report.html", body(every_kind()))
 
 
 def test_a_report_of_nothing() -> None:
     read = Coverage(paths=("logs",), gaps=("no partition's log was found",))
-    golden.check("report/nothing.html", report.render(Audit(read=read)))
+    golden.check("report/nothing.html", body(Audit(read=read)))
 
 
 class Document(HTMLParser):
@@ -84,23 +41,23 @@ class Document(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.attributes: dict[str, set[str]] = {}
+        self.attributes: dict[str, list[str]] = {}
         self.text: list[str] = []
-        self.style = ""
-        self._in_style = False
+        self.sources = {"style": "", "script": ""}
+        self._in = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self._in_style = tag == "style"
+        self._in = tag if tag in self.sources else ""
         for name, value in attrs:
-            self.attributes.setdefault(name, set()).add(value or "")
+            self.attributes.setdefault(name, []).append(value or "")
 
     def handle_endtag(self, tag: str) -> None:
-        self._in_style = False
+        self._in = ""
 
     def handle_data(self, data: str) -> None:
-        if self._in_style:
-            self.style += data
+        if self._in:
+            self.sources[self._in] += data
         else:
             self.text.append(data)
 
@@ -111,67 +68,154 @@ def parse(html: str) -> Document:
     return document
 
 
-def hostile_audit() -> Audit:
-    return Audit(
-        as_of=0,
-        read=Coverage(paths=(HOSTILE,), gaps=(HOSTILE,), clock=HOSTILE),
-        findings=(finding(topic=HOSTILE, transactional_id=HOSTILE, coordinator_state=HOSTILE, evidence=(HOSTILE,),
-                          action=HOSTILE, reason=HOSTILE),),
-        violations=(Violation(check=HOSTILE, place=HOSTILE, what=HOSTILE),),
-        damage=(Damage(file=HOSTILE, position=0, reason=HOSTILE, detail=HOSTILE),),
-    )  # fmt: skip
+# Hostile text --------------------------------------------------------------------------------------------------------
 
 
 def test_hostile_text_stays_text() -> None:
-    html = report.render(hostile_audit())
+    html = report.render(hostile())
     html.encode()  # no lone surrogates
     document = parse(html)
-    assert not {"script", "img", "iframe", "object", "link", "a", "form", "base"} & set(document.tags)
-    assert not {"style", "src", "href", "xmlns"} & set(document.attributes)
+    assert document.tags.count("script") == 1
+    assert not {"img", "iframe", "object", "link", "form", "base", "input"} & set(document.tags)
+    assert not {"style", "src", "xmlns", "target", "action"} & set(document.attributes)
     assert not [name for name in document.attributes if name.startswith("on")]
     as_shown = HOSTILE.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\udcff", "\\udcff")
-    assert document.text.count(as_shown.replace("\0", "\\x00")) >= 9
+    text = "\n".join(document.text)
+    assert text.count(as_shown.replace("\0", "\\x00")) >= 30
+    assert text.count("alert('x')") == text.count(as_shown.replace("\0", "\\x00"))
     assert all(char.isprintable() or char == "\n" for char in html)
 
 
-def test_the_policy_allows_the_pages_own_style_and_nothing_else() -> None:
-    document = parse(report.render(hostile_audit()))
-    digest = b64encode(sha256(document.style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+def test_links_lead_to_places_of_the_page_and_nowhere_else() -> None:
+    for audit in (hostile(), every_kind(), far_too_many(100)):
+        document = parse(report.render(audit))
+        ids = document.attributes["id"]
+        assert len(ids) == len(set(ids))
+        assert {link.removeprefix("#") for link in document.attributes["href"]} <= set(ids)
+        assert all(re.fullmatch(r"#[a-z0-9-]+", link) for link in document.attributes["href"])
+
+
+def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> None:
+    html = report.render(hostile())
+    document = parse(html)
+    hashes = {name: b64encode(sha256(source.encode()).digest()).decode() for name, source in document.sources.items()}
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
     assert policy in document.attributes["content"]
     assert document.tags.index("meta") < document.tags.index("style")
-    assert not re.search(r"url\(|@import|https?:", document.style)
+    assert not re.search(r"url\(|@import|https?:", document.sources["style"])
+    forbidden = (
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function|fetch|XMLHttp|import|https?:|location"
+    )
+    assert not re.search(forbidden, document.sources["script"])
+
+
+def test_a_command_that_cannot_be_shown_as_it_is_is_not_offered() -> None:
+    fine = parse(report.render(Audit(as_of=NOON, read=READ, findings=(finding(),))))
+    assert "pre" in fine.tags
+    for action in ("kafkawire txn abort --topic 'a\u202eb'", "kafkawire txn abort --topic " + "a" * 5000):
+        html = report.render(Audit(as_of=NOON, read=READ, findings=(finding(action=action),)))
+        assert "pre" not in parse(html).tags
+        assert "--format json has it" in html
+    long = "kafkawire txn abort --topic " + "a" * (MOST_CHARACTERS + 100)
+    assert long in report.render(Audit(as_of=NOON, read=READ, findings=(finding(action=long),)))
+
+
+# Size ----------------------------------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_findings_make_a_page_of_bounded_size() -> None:
+    few, many = (report.render(far_too_many(number)) for number in (1000, 10_000))
+    assert len(many) < 1.02 * len(few) < 3_000_000
+    document = parse(many)
+    assert document.tags.count("article") == MOST_CARDS
+    assert document.tags.count("tr") < 4 * MOST_ROWS + 20
+    assert f"and {10_000 - MOST_ROWS:,} more" in many
+
+
+def test_very_long_names_make_a_page_of_bounded_size() -> None:
+    html = report.render(far_too_many(50, "n" * 100_000))
+    assert len(html) < 1_500_000
+    assert "(100000 characters)" in html
+
+
+# What it says --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("findings", "complete", "text"),
+    ("audit", "text", "tone"),
     [
-        ((finding(), finding()), True, "2 hanging transactions found"),
-        ((finding(verdict="not_hanging", reason="stuck_prepare"),), True, "No hanging transaction; 1 stuck one"),
-        ((finding(verdict="unknown", reason="coverage_incomplete"),), False, "1 open transaction could not be judged"),
-        ((finding(verdict="not_hanging", reason="live"),), True, "No hanging transaction"),
-        ((), False, "No hanging transaction found, but not all could be read"),
+        (Audit(read=READ, findings=(finding(), finding())), "2 hanging transactions", "hanging"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="stuck_prepare"),)),
+         "No hanging transaction, but 1 stuck one", "stuck"),
+        (Audit(read=READ, violations=(Violation(check="one_outcome", place="a-0", what="both"),)),
+         "No hanging transaction, but 1 broken rule", "stuck"),
+        (Audit(read=READ, findings=(finding(verdict="unknown", reason="coverage_incomplete"),)),
+         "1 open transaction could not be judged", "unknown"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="late"),)),
+         "No hanging transaction, but 1 to look at", "watch"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="ghost"),)),
+         "No hanging transaction, but 1 to look at", "watch"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="live"),)), "No hanging transaction", "fine"),
+        (Audit(read=Coverage()), "No hanging transaction found, but not all could be read", "unknown"),
+        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="crc_mismatch"),)),
+         "No hanging transaction found, but not all could be read", "unknown"),
+        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="preallocated", harmless=True),)),
+         "No hanging transaction", "fine"),
     ],
-)
-def test_the_headline_is_the_answer(findings: tuple[Finding, ...], complete: bool, text: str) -> None:
-    html = report.render(Audit(read=Coverage(complete=complete), findings=findings))
+)  # fmt: skip
+def test_the_headline_is_the_answer(audit: Audit, text: str, tone: str) -> None:
+    html = report.render(audit)
     assert f"<h1>{text}</h1>" in html
+    assert f'<header class="{tone}">' in html
 
 
-def test_a_timeline_lies_within_its_picture() -> None:
-    big = 2**62
-    (line,) = timelines([finding(start_offset=0, last_offset=0, last_stable_offset=0, high_watermark=big),
-                         finding(start_offset=big - 1, last_offset=big - 1, last_stable_offset=0,
-                                 high_watermark=big)])  # fmt: skip
-    for bar in line.bars:
-        assert bar.x >= 0
-        assert bar.width >= 2
-        assert bar.x + bar.width <= WIDTH
-    assert [mark.name for mark in line.lines] == ["LSO", "high watermark"]
-    assert [mark.end for mark in line.lines] == [False, True]
+def test_the_loudest_come_first_and_of_these_what_holds_back_most() -> None:
+    findings = (
+        finding(topic="fine", verdict="not_hanging", reason="live"),
+        finding(topic="small", high_watermark=11),
+        finding(topic="stuck", verdict="not_hanging", reason="stuck_prepare"),
+        finding(topic="large", high_watermark=5000),
+    )
+    html = report.render(Audit(as_of=NOON, read=READ, findings=findings))
+    cards = re.findall(r'<article class="card (\w+)".*?<code>([a-z]+)-1</code>', html, re.DOTALL)
+    assert cards == [("hanging", "large"), ("hanging", "small"), ("stuck", "stuck")]
 
 
-def test_bars_stand_in_the_order_of_their_offsets_and_as_many_as_fit() -> None:
-    (line,) = timelines(finding(start_offset=n, last_offset=n) for n in range(MOST + 5, 0, -1))
-    assert [bar.finding.start_offset for bar in line.bars] == list(range(1, MOST + 1))
-    assert line.hidden == 5
+def test_what_must_not_be_aborted_has_no_command() -> None:
+    for reason in ("stuck_prepare", "late", "live"):
+        html = report.render(
+            Audit(as_of=NOON, read=READ, findings=(finding(verdict="not_hanging", reason=reason, action="none: no"),))
+        )
+        assert "<pre" not in html
+
+
+def test_a_rule_without_a_sentence_is_shown_by_its_name() -> None:
+    answer = CheckAnswer(check="a_new_rule", answer="holds", held=7)
+    html = report.render(Audit(read=READ, answers=(answer,)))
+    assert "<code>a_new_rule</code>" in html
+    assert "a new rule" in html
+
+
+def test_every_rule_and_every_reason_has_words() -> None:
+    assert set(checks.CHECKS) == set(CHECKS)
+    reasons = {
+        "no_transactional_id", "transaction_ended", "epoch_bumped", "partition_not_in_transaction", "live", "late",
+        "stuck_prepare", "two_phase_commit", "ghost", "young", "coverage_incomplete",
+    }  # fmt: skip
+    assert reasons == set(REASONS)
+
+
+def test_a_reason_without_words_is_shown_by_its_name() -> None:
+    html = report.render(Audit(read=READ, findings=(finding(reason="of_next_year"),)))
+    assert "<b>Of next year.</b>" in html
+
+
+def test_tables_of_several_clusters_name_them() -> None:
+    read = Coverage(clusters=("a", "b"), complete=True)
+    found: tuple[Finding, ...] = (finding(cluster_id="a"), finding(cluster_id="b"))
+    html = report.render(Audit(as_of=NOON, read=read, findings=found))
+    assert "a: orders-1" in html
+    assert "b: orders-1" in html

@@ -1,0 +1,28 @@
+"""Text that strangers wrote, as it may stand in the page: printable, and of bounded length."""
+
+from __future__ import annotations
+
+#: Characters of a name or sentence that are shown; of a command, all or none.
+MOST_CHARACTERS = 400
+MOST_COMMAND = 2000
+
+
+def shown(value: object) -> str:
+    """Text as it is, but for characters that do not print or that turn the direction of writing: those as escapes."""
+    text = "" if value is None else str(value)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def shortened(text: str) -> str:
+    """A long text's beginning and end, and how long it is."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    end = MOST_CHARACTERS // 4
+    return f"{text[: MOST_CHARACTERS - end]} … {text[-end:]} ({len(text)} characters)"
+
+
+def runnable(command: str) -> bool:
+    """Whether a command can be shown as it is, so that what is copied is what is meant."""
+    return command.isprintable() and len(command) <= MOST_COMMAND
