@@ -43,25 +43,32 @@ class NotDone(KafkaWireError):
 
 def check_consent(*, yes: bool, dry_run: bool) -> None:
     """A usage error where nobody could be asked, so that nothing waits for an answer that never comes."""
-    if not (yes or dry_run or (sys.stdin.isatty() and sys.stderr.isatty())):
+    if not (yes or dry_run or _can_ask()):
         raise typer.BadParameter("nobody can be asked here: give --yes, or --dry-run to see what would be sent")
 
 
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def ask_leave(question: str, *, yes: bool) -> None:
-    """Asks on the terminal.
+    """Asks on the terminal; standard output gets nothing of it.
 
     Raises:
-        NotDone: the answer was no.
+        NotDone: the answer was not yes.
     """
-    if not yes and not typer.confirm(printable(question), err=True):
+    if yes:
+        return
+    typer.echo(f"{printable(question)} [y/N]: ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise NotDone("not confirmed: nothing was sent")
 
 
 def show_call(call: Call) -> None:
     """Prints a request: decoded, in hex, and to whom."""
     say(f"{call.api} v{call.version} to broker {call.broker_id} ({call.address}):")
-    typer.echo(json_bytes(call.body, indent=2, ascii_only=True))
-    say(f"in hex: {call.hex}")
+    say(f"  {json_bytes(call.body).decode()}")
+    say(f"  in hex {call.hex}")
 
 
 def check_reason(force: str | None) -> None:

@@ -1,4 +1,4 @@
-"""A scripted broker that leads one partition with an open transaction, and writes the marker that ends it."""
+"""Scripted brokers: one leads partitions with an open transaction each, one coordinates an id; both end transactions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     FetchRequest,
     FetchResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListTransactionsRequest,
@@ -25,8 +28,10 @@ from kafkawire.messages import (
     WriteTxnMarkersResponse,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
+from kafkawire.messages.describe_transactions_response import TopicData, TransactionState
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from kafkawire.messages.list_transactions_response import TransactionState as Listed
 from kafkawire.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -135,7 +140,10 @@ class PartitionBroker(ScriptedBroker):
                 TopicResponse(
                     name=topic.name,
                     partitions=tuple(
-                        PartitionResponse(partition_index=p, active_producers=self.logs[p].producers())
+                        PartitionResponse(
+                            partition_index=p,
+                            active_producers=self.logs[p].producers() if topic.name == "orders" else (),
+                        )
                         for p in topic.partition_indexes
                     ),
                 )
@@ -189,6 +197,59 @@ class PartitionBroker(ScriptedBroker):
         return WriteTxnMarkersResponse(
             markers=(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=(result,)),)
         )
+
+
+NAME = "orders-service"
+
+
+class Coordinator(PartitionBroker):
+    """Coordinates one id with the transaction in orders-0; ends it on InitProducerId.
+
+    Attributes:
+        states: the id's, one after the other; the last stays. `code`: of DescribeTransactions.
+        refusal: error code of InitProducerId. `ends`: whether InitProducerId ends the partition's transaction.
+    """
+
+    def __init__(self, *states: str, partitions: int = 1) -> None:
+        super().__init__(partitions)
+        self.states = list(states) or ["Ongoing"]
+        self.code = 0
+        self.refusal = 0
+        self.timeout_ms = 1000
+        self.ends = True
+        self.on |= {
+            DescribeTransactionsRequest: self.describe,
+            InitProducerIdRequest: self.init_producer,
+            ListTransactionsRequest: self.list_ids,
+        }
+
+    def list_ids(self, _: ListTransactionsRequest) -> ListTransactionsResponse:
+        listed = Listed(transactional_id=NAME, producer_id=7, transaction_state=self.states[0])
+        return ListTransactionsResponse(transaction_states=(listed,))
+
+    def describe(self, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        open_ = state in ("Ongoing", "PrepareCommit", "PrepareAbort")
+        (name,) = request.transactional_ids
+        described = TransactionState(
+            error_code=self.code,
+            transactional_id=name,
+            transaction_state=state,
+            producer_id=7,
+            producer_epoch=3,
+            transaction_timeout_ms=self.timeout_ms,
+            transaction_start_time_ms=5 if open_ else -1,
+            topics=(TopicData(topic="orders", partitions=(0,)),) if open_ else (),
+        )
+        return DescribeTransactionsResponse(transaction_states=(described,))
+
+    def init_producer(self, _: InitProducerIdRequest) -> InitProducerIdResponse:
+        if self.refusal:
+            return InitProducerIdResponse(error_code=self.refusal)
+        if self.ends:
+            self.log.start = -1
+        self.states = ["Empty"]
+        return InitProducerIdResponse(producer_id=7, producer_epoch=5)
 
 
 SEARCH = Search(confirm_after_s=0.01, session_s=0.02, address="h:1")

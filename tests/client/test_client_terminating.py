@@ -1,0 +1,249 @@
+"""An id's transaction is ended through its coordinator: which are not, and what else can happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafkawire.client import ClientError
+from kafkawire.client.terminating import Terminated, describe_one, left_open, plan_end, terminate
+from kafkawire.messages import (
+    DescribeTransactionsRequest,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kafkawire.transactions.coordinator import NEVER
+from kafkawire.transactions.ending import Refused
+from tests.client.answers import admin, run, script
+from tests.client.partition_script import NAME, SEARCH, Coordinator, PartitionBroker
+
+
+def attempt(
+    broker: Coordinator, told: list[Any] | None = None, *, force: bool = False, **properties: str
+) -> Terminated:
+    done: list[Terminated] = []
+
+    def record(*what: Any) -> None:
+        if told is not None:
+            told.append(what)
+
+    async def scenario() -> None:
+        async with broker.running(), admin(broker.address, **properties) as client:
+            done.append(await terminate(client, NAME, SEARCH, record=record, force=force))
+
+    run(scenario)
+    return done[0]
+
+
+def test_it_is_ended_and_that_is_seen() -> None:
+    broker, told = Coordinator(), list[Any]()
+    done = attempt(broker, told)
+    assert (done.outcome, done.state, done.problem) == ("terminated", "Empty", None)
+    assert done.producer is not None
+    assert (done.producer.producer_id, done.producer.producer_epoch) == (7, 5)
+    assert (done.before.state, done.before.producer_epoch) == ("Ongoing", 3)
+    assert [what[2] for what in told] == [None, done]
+    assert broker.count(InitProducerIdRequest) == 1
+
+
+def test_the_plan_is_what_is_sent() -> None:
+    async def scenario() -> None:
+        broker = Coordinator()
+        async with broker.running(), admin(broker.address) as client:
+            found, open_ = await describe_one(client, NAME, SEARCH)
+            assert open_
+            call = await plan_end(client, found)
+            assert not broker.count(InitProducerIdRequest)
+            await terminate(client, NAME, SEARCH, record=lambda *_: None)
+        (request,) = [body for body in broker.requests if isinstance(body, InitProducerIdRequest)]
+        assert (call.api, call.broker_id, call.address) == ("InitProducerId", 1, broker.address)
+        assert InitProducerIdRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
+        assert request.transactional_id == NAME
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "CompleteAbort"])
+def test_nothing_to_end(state: str) -> None:
+    """Its producer may be idle, and healthy: it is not locked out."""
+    broker, told = Coordinator(state), list[Any]()
+    done = attempt(broker, told)
+    assert (done.outcome, done.call, told) == ("nothing_open", None, [])
+    assert not broker.count(InitProducerIdRequest)
+
+
+def refused(broker: Coordinator, reason: str, text: str, *, force: bool = False) -> None:
+    told: list[Any] = []
+    with pytest.raises(Refused, match=text) as caught:
+        attempt(broker, told, force=force)
+    assert caught.value.reason == reason
+    assert not told
+    assert not broker.count(InitProducerIdRequest)
+
+
+def test_an_id_that_does_not_exist_is_not_created() -> None:
+    broker = Coordinator()
+    broker.code = 105
+    refused(broker, "no_such_id", "TRANSACTIONAL_ID_NOT_FOUND.*nothing was sent, for that would create it")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_stuck_one_is_explained(force: bool) -> None:
+    """The partition has seen a marker of coordinator epoch 5; the coordinator's is 0."""
+    broker = Coordinator("PrepareCommit")
+    refused(
+        broker,
+        "stuck_prepare",
+        "COMMIT is decided.*; orders-0: The partition has seen a marker of coordinator epoch 5.*refuses its COMMIT",
+        force=force,
+    )
+
+
+def test_one_that_is_just_being_ended() -> None:
+    done = attempt(Coordinator("PrepareAbort", "CompleteAbort"))
+    assert (done.outcome, done.before.state) == ("nothing_open", "CompleteAbort")
+
+
+@pytest.mark.parametrize("state", ["Dead", "PrepareEpochFence", "Tomorrow"])
+def test_other_states(state: str) -> None:
+    refused(Coordinator(state), "state", f"is {state}: nothing can be ended in that state")
+
+
+def test_two_phase_commit_wants_a_reason() -> None:
+    broker = Coordinator()
+    broker.timeout_ms = NEVER
+    refused(broker, "two_phase_commit", "its owner must commit or abort it.*--force REASON")
+    broker = Coordinator()
+    broker.timeout_ms = NEVER
+    assert attempt(broker, force=True).outcome == "terminated"
+
+
+def test_what_cannot_be_recorded_is_not_sent() -> None:
+    broker = Coordinator()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def scenario() -> None:
+        async with broker.running(), admin(broker.address) as client:
+            with pytest.raises(OSError, match="No space left"):
+                await terminate(client, NAME, SEARCH, record=full)
+
+    run(scenario)
+    assert not broker.count(InitProducerIdRequest)
+
+
+@pytest.mark.parametrize("code", [53, 50, 90])
+def test_a_coordinator_that_refuses(code: int) -> None:
+    broker = Coordinator()
+    broker.refusal = code
+    done = attempt(broker)
+    assert done.outcome == "not_ended"
+    assert ("the principal needs Write on transactional id orders-service" in str(done.problem)) == (code == 53)
+
+
+def test_a_coordinator_that_stays_busy() -> None:
+    """CONCURRENT_TRANSACTIONS up to the deadline: it may still be ended."""
+    broker = Coordinator()
+    broker.refusal = 51
+    done = attempt(broker, default_api_timeout_ms="300")
+    assert done.outcome == "not_verified"
+    assert "CONCURRENT_TRANSACTIONS" in str(done.problem)
+    assert "whether its transaction was ended is not known" in str(done.problem)
+
+
+def test_a_partition_that_keeps_it() -> None:
+    broker = Coordinator()
+    broker.ends = False
+    done = attempt(broker, request_timeout_ms="300")
+    assert (done.outcome, done.problem) == ("not_verified", "still open in orders-0 0.3 s later")
+
+
+def test_the_end_cannot_be_looked_at() -> None:
+    broker = Coordinator()
+    broker.on[InitProducerIdRequest] = lambda request: _denying(broker, request)
+    done = attempt(broker)
+    assert done.outcome == "not_verified"
+    assert "what came of it could not be read" in str(done.problem)
+
+
+def _denying(broker: Coordinator, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    broker.code = 53
+    return broker.init_producer(request)
+
+
+def test_a_missing_right_is_named() -> None:
+    broker = Coordinator()
+    broker.code = 53
+    with pytest.raises(ClientError, match="the principal needs Describe on transactional id orders-service"):
+        attempt(broker)
+
+
+# What stays open ------------------------------------------------------------------------------------------------------
+
+
+def look(broker: PartitionBroker, check: Callable[[Any], None]) -> None:
+    async def scenario() -> None:
+        async with broker.running(), admin(broker.address, socket_connection_setup_timeout_ms="100") as client:
+            check(await left_open(client, 7, SEARCH))
+
+    run(scenario)
+
+
+def test_what_the_coordinator_does_not_know_stays_open() -> None:
+    broker = Coordinator("Empty", partitions=3)
+    broker.logs[0].start = -1
+    broker.logs[1].beside = 10  # another producer's
+
+    def check(audit: Any) -> None:
+        found = [(one.partition, one.verdict, one.reason) for one in audit.findings]
+        assert found == [(1, "hanging", "partition_not_in_transaction"), (2, "hanging", "partition_not_in_transaction")]
+        assert {one.producer_id for one in audit.findings} == {7}
+
+    look(broker, check)
+
+
+def test_nothing_stays_open() -> None:
+    broker = Coordinator("Empty")
+    broker.log.start = -1
+    broker.log.beside = 10
+    look(broker, lambda audit: _is((), True, audit))
+
+
+def test_what_could_not_be_looked_at_is_said() -> None:
+    broker = Coordinator("Empty", partitions=2)
+    broker.log.start = -1
+    broker.topics["orders"][1] = -1
+
+    def check(audit: Any) -> None:
+        assert not audit.findings
+        assert not audit.read.complete
+        assert "LEADER_NOT_AVAILABLE" in audit.read.gaps[0]
+
+    look(broker, check)
+
+
+def _is(findings: tuple[Any, ...], complete: bool, audit: Any) -> None:
+    assert (audit.findings, audit.read.complete) == (findings, complete)
+
+
+def test_two_describes_a_second_apart() -> None:
+    """Only a state that passes is read twice."""
+    for states, reads in ((["Ongoing"], 1), (["PrepareCommit", "CompleteCommit"], 2)):
+        broker = Coordinator(*states)
+
+        async def scenario(broker: Coordinator = broker) -> None:
+            async with broker.running(), admin(broker.address) as client:
+                await describe_one(client, NAME, SEARCH)
+
+        run(scenario)
+        assert broker.count(DescribeTransactionsRequest) == reads
+
+
+def test_the_id_moves_to_another_coordinator() -> None:
+    broker = Coordinator()
+    done = broker.init_producer
+    broker.on[InitProducerIdRequest] = script(InitProducerIdResponse(error_code=16), done)
+    assert attempt(broker).outcome == "terminated"
