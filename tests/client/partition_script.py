@@ -1,4 +1,4 @@
-"""Scripted brokers: one leads partitions with an open transaction each, one coordinates an id; both end transactions."""
+"""Scripted brokers that end transactions: one leads partitions with an open one each, one coordinates an id too."""
 
 from __future__ import annotations
 
