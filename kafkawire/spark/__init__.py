@@ -25,6 +25,7 @@ except ImportError:
 
 from kafkawire.spark.functions import from_kafka_message, to_kafka_message
 from kafkawire.spark.job import audit
+from kafkawire.spark.messages import message_table
 from kafkawire.spark.session import local_session
 from kafkawire.spark.topics import read_topic, stream_topic
 
@@ -35,6 +36,7 @@ __all__ = [
     "audit",
     "from_kafka_message",
     "local_session",
+    "message_table",
     "read_topic",
     "register",
     "stream_topic",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from pyspark.sql.types import BinaryType, DataType
 from kafkawire._loading import load_schemas
 from kafkawire._lookup import lookup
 from kafkawire.errors import KafkaWireError, UnsupportedVersionError
-from kafkawire.spark.schema import arrow_type, message_maker, spark_schema
+from kafkawire.spark.schema import ERROR, messages_of, spark_schema
 from kafkawire.wire import columns
 from kafkawire.wire.columns.schema import SPARK
 
@@ -62,20 +63,20 @@ def from_kafka_message(
     Raises:
         LookupError: no such message. UnsupportedVersionError: it has no such version. ValueError: unknown options.
     """
-    chosen = _options(options)
-    message = _message(messageName, chosen.schema_directory)
-    _check(message, version)
+    chosen = read_options(options)
+    message = message_named(messageName, chosen.schema_directory)
+    check_version(message, version)
     returned = spark_schema(message.spec, errors=chosen.errors)
     if isinstance(version, (int, str)):
         fixed = version
 
         def decode(data: pa.Array) -> pa.Array:
-            return _decoded(messageName, chosen, data, fixed)
+            return decoded(messageName, chosen, data, fixed)
 
         return _udf(decode, returned)(data)
 
     def decode_each(data: pa.Array, version: pa.Array) -> pa.Array:
-        return _decoded(messageName, chosen, data, version)
+        return decoded(messageName, chosen, data, version)
 
     return _udf(decode_each, returned)(data, version)
 
@@ -96,21 +97,21 @@ def to_kafka_message(
     Raises:
         LookupError: no such message. UnsupportedVersionError: it has no such version. ValueError: unknown options.
     """
-    chosen = _options(options)
+    chosen = read_options(options)
     if chosen.errors:
         raise ValueError("to_kafka_message has no option 'errors': its column is binary")
-    message = _message(messageName, chosen.schema_directory)
-    _check(message, version)
+    message = message_named(messageName, chosen.schema_directory)
+    check_version(message, version)
     if isinstance(version, (int, str)):
         fixed = version
 
         def encode(struct: pa.Array) -> pa.Array:
-            return _encoded(messageName, chosen, struct, [fixed] * len(struct))
+            return _encoded(messageName, chosen, struct, fixed)
 
         return _udf(encode, BinaryType())(struct)
 
     def encode_each(struct: pa.Array, version: pa.Array) -> pa.Array:
-        return _encoded(messageName, chosen, struct, version.to_pylist())
+        return _encoded(messageName, chosen, struct, version)
 
     return _udf(encode_each, BinaryType())(struct, version)
 
@@ -124,32 +125,37 @@ def _udf(function: Callable[..., pa.Array], returned: DataType) -> Callable[...,
 # On the workers ------------------------------------------------------------------------------------------------------
 
 
-def _decoded(name: str, options: Options, data: pa.Array, version: int | str | pa.Array) -> pa.Array:
-    message = _message(name, options.schema_directory)
-    asked = columns.shape(message, unknown_tags=False)
-    decoded = columns.decode_structs(message, data, version, asked=asked, style=SPARK)
-    if decoded.errors and options.mode == FAILFAST:
-        raise decoded.errors[min(decoded.errors)]
+def decoded(
+    name: str, options: Options, data: pa.Array, version: int | str | pa.Array, fields: list[str] | None = None
+) -> pa.StructArray:
+    """Messages as structs, of all fields or of some; with `options.errors`, the last one tells what is wrong.
+
+    Raises:
+        KafkaWireError: malformed data, in mode FAILFAST.
+    """
+    message = message_named(name, options.schema_directory)
+    chosen = None if fields is None else [field for field in fields if field != ERROR]
+    asked = columns.shape(message, chosen, unknown_tags=False)
+    found = columns.decode_structs(message, data, version, asked=asked, style=SPARK)
+    if found.errors and options.mode == FAILFAST:
+        raise found.errors[min(found.errors)]
     if not options.errors:
-        return decoded.array
+        return found.array
     # A row with an error is not null: it holds what is wrong.
-    fields = [*decoded.array.flatten(), decoded.problems()]
-    return pa.StructArray.from_arrays(
-        fields, fields=list(arrow_type(message.spec, errors=True)), mask=data.is_null() if data.null_count else None
-    )
+    values = [*found.array.flatten(), found.problems()]
+    types = [*found.array.type, pa.field(ERROR, pa.string())]
+    return pa.StructArray.from_arrays(values, fields=types, mask=data.is_null() if data.null_count else None)
 
 
-def _encoded(name: str, options: Options, struct: pa.Array, versions: list[int | str | None]) -> pa.Array:
-    message = _message(name, options.schema_directory)
-    make = message_maker(message, struct.type)
+def _encoded(name: str, options: Options, struct: pa.Array, version: int | str | pa.Array) -> pa.Array:
+    message = message_named(name, options.schema_directory)
+    values = messages_of(message, struct)
+    versions = repeat(version) if isinstance(version, (int, str)) else version.to_pylist()
     encoded: list[bytes | None] = []
-    for row, version in zip(struct.to_pylist(), versions, strict=True):
-        if row is None:
-            encoded.append(None)
-            continue
+    for value, number in zip(values, versions, strict=False):
         try:
-            encoded.append(_encode(message, make(row), version))
-        except (KafkaWireError, ValueError):  # ValueError: a uuid that is none
+            encoded.append(None if value is None else _encode(message, value, number))
+        except KafkaWireError:
             if options.mode == FAILFAST:
                 raise
             encoded.append(None)
@@ -172,7 +178,12 @@ def _number(message: type[Message], version: int | str | None) -> int:
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
-def _options(options: Mapping[str, str] | None) -> Options:
+def read_options(options: Mapping[str, str] | None) -> Options:
+    """The options of a call.
+
+    Raises:
+        ValueError: an option that there is not, or that cannot have its value.
+    """
     known: dict[str, Callable[[str], Any]] = {"mode": str.upper, "errors": _boolean, "schemadirectory": str}
     given = {name.lower(): value for name, value in (options or {}).items()}
     if unknown := sorted(set(given) - set(known)):
@@ -190,14 +201,24 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _check(message: type[Message], version: object) -> None:
+def check_version(message: type[Message], version: object) -> None:
+    """Whether a version is one of the message's, as far as that can be told before there are values.
+
+    Raises:
+        ValueError: it is none at all. UnsupportedVersionError: the message has no such version.
+    """
     if isinstance(version, str) and version != PREFIX:
         raise ValueError(f'version is a number, a column or "{PREFIX}", not {version!r}')
     if isinstance(version, int) and version not in message.spec.valid_versions:
         raise UnsupportedVersionError(message.spec.name, version, message.spec.valid_versions)
 
 
-def _message(name: str, schema_directory: str | None) -> type[Message]:
+def message_named(name: str, schema_directory: str | None) -> type[Message]:
+    """The message of that name: Kafka's, or one of the schemas in a directory.
+
+    Raises:
+        LookupError: there is none.
+    """
     if schema_directory is None:
         return lookup(name)
     loaded = _loaded(schema_directory)

@@ -6,7 +6,7 @@ fields are no part of a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import pairwise, repeat
 from typing import Any
 from uuid import UUID
 
@@ -21,8 +21,6 @@ from kafkawire.wire.spec import Field, MessageSpec
 
 #: Field for what is wrong with a row, by option.
 ERROR = "_error"
-
-Row = dict[str, Any]
 
 
 def spark_schema(spec: MessageSpec, *, errors: bool = False) -> types.StructType:
@@ -41,45 +39,61 @@ def arrow_type(spec: MessageSpec, *, errors: bool = False) -> pa.StructType:
 # Rows to messages ----------------------------------------------------------------------------------------------------
 
 
-def message_maker(cls: Any, row_type: pa.StructType, path: str = "") -> Callable[[Row], Any]:
-    """A function from rows of an Arrow struct type to messages of `cls`. Fields are found by attribute or schema name;
-    those that the row does not have get their default.
+def messages_of(cls: Any, rows: pa.StructArray, path: str = "") -> list[Any]:
+    """The messages of `cls` that rows say, field by field for all rows; None for null. Fields are found by attribute or
+    schema name; those that the rows do not have get their default. Text that is no uuid is left to the encoder.
 
     Raises:
-        EncodeError: the row has a field that the message has not.
+        EncodeError: the rows have a field that the message has not, or one of another shape.
     """
-    spec = cls.spec
-    makers = []
-    for member in row_type:
+    spec, default = cls.spec, cls()
+    given: dict[str, list[Any]] = {}
+    for number, member in enumerate(rows.type):
         if member.name == ERROR:
             continue
         try:
             field = spec.field(member.name)
         except KeyError:
             raise EncodeError(f"{spec.name} has no such field", path=path + member.name) from None
-        makers.append((member.name, field.attribute, _value_maker(field, member.type, f"{path}{member.name}")))
-
-    def make(row: Row) -> Any:
-        return cls(**{attribute: convert(row[name]) for name, attribute, convert in makers})
-
-    return make
+        given[field.attribute] = _values(field, rows.field(number), f"{path}{member.name}")
+    columns = [given.get(name) or repeat(getattr(default, name), len(rows)) for name in cls.__struct_fields__]
+    return _masked(list(map(cls, *columns)), rows)
 
 
-def _value_maker(field: Field, row_type: pa.DataType, path: str) -> Callable[[Any], Any]:
-    if field.is_array:
-        if not pa.types.is_list(row_type) and not pa.types.is_large_list(row_type):
-            raise EncodeError(f"needs an array, not {row_type}", path=path)
-        one = _one_value_maker(field, row_type.value_type, path + "[]")
-        return lambda values: None if values is None else tuple(one(value) for value in values)
-    one = _one_value_maker(field, row_type, path)
-    return lambda value: None if value is None else one(value)
+def _values(field: Field, column: pa.Array, path: str) -> list[Any]:
+    if not field.is_array:
+        return _elements(field, column, path)
+    if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
+        raise EncodeError(f"needs an array, not {column.type}", path=path)
+    ends = column.offsets.to_pylist() if len(column) else [0]
+    elements = _elements(field, column.values.slice(ends[0], ends[-1] - ends[0]), path + "[]")
+    lists = [tuple(elements[start - ends[0] : end - ends[0]]) for start, end in pairwise(ends)]
+    return _masked(lists, column)
 
 
-def _one_value_maker(field: Field, row_type: pa.DataType, path: str) -> Callable[[Any], Any]:
+def _elements(field: Field, column: pa.Array, path: str) -> list[Any]:
     if field.kind == STRUCT:
-        if not pa.types.is_struct(row_type):
-            raise EncodeError(f"needs a struct, not {row_type}", path=path)
-        return message_maker(field.struct, row_type, path + ".")
+        if not pa.types.is_struct(column.type):
+            raise EncodeError(f"needs a struct, not {column.type}", path=path)
+        return messages_of(field.struct, column, path + ".")
     if KIND_NAMES[field.kind] == "uuid":
-        return UUID
-    return lambda value: value
+        return [_uuid(value) for value in column.to_pylist()]
+    if not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        numbers: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return numbers
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _masked(values: list[Any], column: pa.Array) -> list[Any]:
+    """The values, with None where the column is null."""
+    if not column.null_count:
+        return values
+    return [value if there else None for value, there in zip(values, column.is_valid().to_pylist(), strict=True)]
+
+
+def _uuid(value: Any) -> Any:
+    try:
+        return value if value is None else UUID(value)
+    except ValueError:
+        return value

@@ -120,6 +120,16 @@ def test_a_value_that_the_version_cannot_carry(spark: SparkSession) -> None:
     assert column(spark.range(1), permissive) == [None]
 
 
+def test_text_that_is_no_uuid(spark: SparkSession) -> None:
+    struct = F.expr("named_struct('topics', array(named_struct('topic_id', text)))")
+    rows = spark.createDataFrame([(str(UUID(int=5)),), ("no uuid",)], "text string")
+    with pytest.raises(PythonException, match="topic_id"):
+        column(rows, to_kafka_message(struct, "FetchRequest", 17))
+    good, bad = column(rows, to_kafka_message(struct, "FetchRequest", 17, {"mode": "PERMISSIVE"}))
+    assert good == FetchRequest(topics=(FetchTopic(topic_id=UUID(int=5)),)).encode(17)
+    assert bad is None
+
+
 def test_schemas_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
     for name, text in SCHEMAS.items():
         (tmp_path / name).write_text(text)

@@ -18,7 +18,8 @@ from pyspark.sql.types import StructType
 import kafkawire
 from kafkawire.errors import EncodeError
 from kafkawire.messages import FetchRequest, TransactionLogValue
-from kafkawire.spark.schema import ERROR, arrow_type, message_maker, spark_schema
+from kafkawire.messages.transaction_log_value import PartitionsSchema
+from kafkawire.spark.schema import ERROR, arrow_type, messages_of, spark_schema
 from kafkawire.wire import columns
 from kafkawire.wire.columns.objects import clean
 from kafkawire.wire.columns.schema import SPARK
@@ -73,15 +74,33 @@ def test_every_message_goes_through_a_row(case: Any) -> None:
     asked = columns.shape(cls, unknown_tags=False)
     decoded = columns.decode_structs(cls, [value.encode(version)], version, asked=asked, style=SPARK)
     assert decoded.array.type == arrow_type(cls.spec)
-    back = message_maker(cls, decoded.array.type)(decoded.array.to_pylist()[0])
+    (back,) = messages_of(cls, decoded.array)
     # As text: NaN is not equal to itself.
     assert repr(to_builtins(back)) == repr(to_builtins(without_unknown_tags(cls, carried(value, version))))
 
 
 def test_fields_are_found_by_any_of_their_names() -> None:
     type_ = pa.struct([("ProducerId", pa.int64()), ("producerEpoch", pa.int16()), (ERROR, pa.string())])
-    value = message_maker(TransactionLogValue, type_)({"ProducerId": 5, "producerEpoch": 6, ERROR: "x"})
-    assert value == TransactionLogValue(producer_id=5, producer_epoch=6)
+    rows = pa.array([{"ProducerId": 5, "producerEpoch": 6, ERROR: "x"}, None], type_)
+    assert messages_of(TransactionLogValue, rows) == [TransactionLogValue(producer_id=5, producer_epoch=6), None]
+
+
+def test_a_part_of_a_column() -> None:
+    """Spark hands on slices."""
+    asked = columns.shape(TransactionLogValue, unknown_tags=False)
+    values = [
+        TransactionLogValue(
+            producer_id=n,
+            transaction_partitions=None if n % 3 == 0 else (PartitionsSchema(f"t{n}", tuple(range(n))),) * (n % 4),
+        )
+        for n in range(12)
+    ]
+    encoded = [value.encode(1) if n % 5 else None for n, value in enumerate(values)]
+    decoded = columns.decode_structs(TransactionLogValue, encoded, 1, asked=asked, style=SPARK).array
+    expected = [value if n % 5 else None for n, value in enumerate(values)]
+    for start in range(12):
+        assert messages_of(TransactionLogValue, decoded.slice(start, 5)) == expected[start : start + 5]
+    assert messages_of(TransactionLogValue, decoded.slice(4, 0)) == []
 
 
 @pytest.mark.parametrize(
@@ -101,4 +120,4 @@ def test_fields_are_found_by_any_of_their_names() -> None:
 )
 def test_rows_of_another_shape_are_refused(type_: pa.StructType, text: str) -> None:
     with pytest.raises(EncodeError, match=text):
-        message_maker(TransactionLogValue, type_)
+        messages_of(TransactionLogValue, pa.array([], type_))
