@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
+
 from kafkawire.logdir.located import Located
 from kafkawire.logdir.seek import entries_of, leads
 from kafkawire.logdir.source import FileSource
 from kafkawire.records import Batch, Damage, columns, read
+from kafkawire.records.columns import Batches
 
 #: How much of a log is looked at in one go between an index's entry and the place that is wanted.
 _WINDOW = 1 << 18
@@ -28,6 +31,42 @@ def ranges(file: Located, size: int) -> list[tuple[int, int | None]]:
         return [(0, None)]
     points = [0, *_points(file, size)]
     return [*pairwise(points), (points[-1], None)]
+
+
+def pieces(
+    file: Located, start: int = 0, end: int | None = None, *, check_crc: bool = True
+) -> Iterator[Batches | Batch | Damage]:
+    """What begins in a part of a segment, many batches at a time, and the damage; `records.columns.batches` with what
+    `Located.batches` adds: offsets that go back are damage too, and told where they are by the part before.
+
+    Args:
+        start, end: one of the `ranges`.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    following = file.least_offset if not start else None
+    with file.source() as source:
+        # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
+        stop = None if end is None else end + 1
+        for item in columns.batches(source, start=start, end=stop, check_crc=check_crc):
+            if isinstance(item, Damage):
+                if end is None or item.position < end:
+                    yield item
+                continue
+            if isinstance(item, Batch):
+                base, last, at = (np.array([value]) for value in (item.base_offset, item.last_offset, item.position))
+            else:
+                base, last, at = item.base_offset, item.last_offset, item.position
+            before = np.concatenate(([base[0] if following is None else following], last[:-1] + 1))
+            for index in np.flatnonzero(base < before).tolist():
+                detail = f"base offset {base[index]} where {before[index]} or more should follow"
+                yield Damage(int(at[index]), "offset_backwards", detail, int(at[index]))
+            following = int(last[-1]) + 1
+            if end is None or at[-1] < end:
+                yield item
+            elif isinstance(item, Batches) and len(item) > 1:
+                yield item.where(at < end)
 
 
 def written(file: Located, start: int = 0) -> int:

@@ -17,6 +17,7 @@ from kafkawire.logdir import LogFile
 from kafkawire.records import CODECS, CONTROL_TYPES, Batch, Record, arrow
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control import MALFORMED
+from kafkawire.records.markers import markers
 from kafkawire.rows.arrow import whole
 
 Row = dict[str, Any]
@@ -64,6 +65,7 @@ RECORDS = pa.schema(
 )
 
 _CODECS = np.array([*CODECS, *(f"UNKNOWN_{number}" for number in range(len(CODECS), 8))], object)
+_MARKER_NAMES = np.array([CONTROL_TYPES[0], CONTROL_TYPES[1]], object)
 _TIMESTAMP_TYPES = np.array(["CreateTime", "LogAppendTime"], object)
 
 
@@ -90,32 +92,16 @@ class Controls(NamedTuple):
 #: Where nobody asks.
 NO_CONTROLS = Controls(np.empty(0, object), np.empty(0, np.int32), [])
 
-#: A marker as brokers write it: one record without timestamp delta or headers, key (0, type), value (0, epoch).
-_MARKER = bytes((32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0))
-_MARKER_TYPE, _MARKER_EPOCH = 8, 12
-_HEADER_SIZE = 61
-
 
 def controls(found: Batches) -> Controls:
-    """The names of control batches. Those that look as brokers write them are read at once."""
+    """The names of control batches."""
     names = np.full(len(found), None, object)
     epochs = np.full(len(found), -1, np.int32)
     malformed = []
-    asked = np.flatnonzero(found.is_control)
-    plain = asked[(found.size[asked] == _HEADER_SIZE + len(_MARKER)) & (found.codec[asked] == 0)]
-    if len(plain):
-        data = np.frombuffer(found.data, np.uint8)
-        records = data[found.start[plain][:, None] + np.arange(_HEADER_SIZE, _HEADER_SIZE + len(_MARKER))]
-        fixed = np.ones(len(_MARKER), bool)
-        fixed[[_MARKER_TYPE, *range(_MARKER_EPOCH, _MARKER_EPOCH + 4)]] = False
-        same = (records[:, fixed] == np.frombuffer(_MARKER, np.uint8)[fixed]).all(axis=1)
-        same &= (records[:, _MARKER_TYPE] <= 1) & (found.record_count[plain] == 1)
-        plain, records = plain[same], records[same]
-        names[plain] = np.array([CONTROL_TYPES[0], CONTROL_TYPES[1]], object)[records[:, _MARKER_TYPE]]
-        epoch = records[:, _MARKER_EPOCH : _MARKER_EPOCH + 4].copy().view(">i4")[:, 0]
-        epochs[plain] = epoch
-        asked = np.setdiff1d(asked, plain, assume_unique=True)
-    for index in asked.tolist():
+    plain = markers(found)
+    names[plain.at] = _MARKER_NAMES[plain.type]
+    epochs[plain.at] = plain.coordinator_epoch
+    for index in plain.others.tolist():
         try:
             control = found.batch(index).control
         except RecordError:

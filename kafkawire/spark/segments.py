@@ -36,7 +36,7 @@ from kafkawire import logdir
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, Selection
 from kafkawire.logdir.seek import start_position
-from kafkawire.logdir.splits import ranges
+from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.records import Batch, Damage, columns
 from kafkawire.records.columns import Batches, Bools
 from kafkawire.spark import segment_columns as as_arrow
@@ -139,7 +139,7 @@ class SegmentReader(DataSourceReader):
             return
         place = as_arrow.place_of(part.file)
         try:
-            for found in self._found(part):
+            for found in pieces(part.file, part.start, part.end, check_crc=self.rows != "headers"):
                 if isinstance(found, Damage):
                     if not found.harmless:
                         yield self._damage(part, found, schema)
@@ -150,34 +150,6 @@ class SegmentReader(DataSourceReader):
         except OSError as error:
             damage = Damage(0, "unreadable", error.strerror or str(error))
             yield self._damage(part, damage, schema, error)
-
-    def _found(self, part: Part) -> Iterator[Batches | Batch | Damage]:
-        """What begins in the part, and the damage; offsets that go back are damage too, and told where they are by the
-        part before."""
-        following = part.file.least_offset if not part.start else None
-        with part.file.source() as source:
-            # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
-            end = None if part.end is None else part.end + 1
-            for item in columns.batches(source, start=part.start, end=end, check_crc=self.rows != "headers"):
-                if isinstance(item, Damage):
-                    if part.end is None or item.position < part.end:
-                        yield item
-                    continue
-                if isinstance(item, Batch):
-                    base, last, at = (
-                        np.array([value]) for value in (item.base_offset, item.last_offset, item.position)
-                    )
-                else:
-                    base, last, at = item.base_offset, item.last_offset, item.position
-                before = np.concatenate(([base[0] if following is None else following], last[:-1] + 1))
-                for index in np.flatnonzero(base < before).tolist():
-                    detail = f"base offset {base[index]} where {before[index]} or more should follow"
-                    yield Damage(int(at[index]), "offset_backwards", detail, int(at[index]))
-                following = int(last[-1]) + 1
-                if part.end is None or at[-1] < part.end:
-                    yield item
-                elif isinstance(item, Batches) and len(item) > 1:
-                    yield item.where(at < part.end)
 
     def _batches(self, part: Part, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         chosen = self._chosen(found)

@@ -12,10 +12,7 @@ import msgspec
 
 from kafkawire import rows
 from kafkawire.messages import TransactionLogValue
-from kafkawire.records import Batch
-from kafkawire.records.batch import CONTROL, LOG_APPEND_TIME
-from kafkawire.records.control import EMPTY, MALFORMED
-from kafkawire.transactions.appends import Append, append_of
+from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks import Answer
 
 TRANSACTION_STATE = "__transaction_state"
@@ -71,78 +68,6 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     gap: Gap | None = None
     damage: tuple[rows.Damage, ...] = ()
     intact_from: int = 0
-
-
-class Scan:
-    """Reduces the batches of one segment, in order, to a `Segment`; `add` returns what the replay needs to see.
-
-    Args:
-        after: the segment before; None for the first of the log.
-
-    Attributes:
-        intact_from: the first offset of the run without missing offsets that the next batch stands in, if it follows.
-    """
-
-    def __init__(self, topic: str, base_offset: int, after: Segment | None = None) -> None:
-        self.broker_written = topic in BROKER_WRITTEN
-        self.base_offset = base_offset
-        self.first_offset: int | None = None
-        self.next_offset = base_offset
-        self.following = None if after is None else after.end_offset
-        self.intact_from = base_offset if after is None else after.intact_from
-        self.leader_epoch = -1
-        self.batches = self.transactional = self.bytes = 0
-        self.broker_time: int | None = None
-        self.gap: Gap | None = None
-
-    def add(self, batch: Batch) -> Append | None:
-        """Count a batch. Returns its facts when it has a producer id."""
-        base_offset, attributes = batch.base_offset, batch.attributes
-        if base_offset != self.following:
-            self.intact_from = base_offset
-        if self.first_offset is None:
-            self.first_offset = base_offset
-        elif base_offset > self.next_offset:
-            self.gap = Gap(self.next_offset, base_offset)
-        self.following = end = base_offset + batch.last_offset_delta + 1
-        if end > self.next_offset:
-            self.next_offset = end
-        self.batches += 1
-        self.bytes += batch.size
-        if batch.partition_leader_epoch > self.leader_epoch:
-            self.leader_epoch = batch.partition_leader_epoch
-        if self.broker_written or attributes & (CONTROL | LOG_APPEND_TIME):
-            self.broker_time = max(self.broker_time or 0, batch.max_timestamp)
-        append = append_of(batch, self.intact_from)
-        if append is not None:
-            self._count(append, end)
-        return append
-
-    def _count(self, append: Append, end: int) -> None:
-        if append.control == EMPTY:
-            self.intact_from = end
-        if append.transactional:
-            self.transactional += 1
-            if append.control == MALFORMED:  # it may be the marker that somebody waits for
-                self.gap = Gap(append.base_offset, end)
-
-    def segment(self, damage: tuple[rows.Damage, ...] = ()) -> Segment:
-        """The facts, once all batches were added. `damage`: what stood between them, harmless rows left out."""
-        if damage and damage[-1].resumed_at is None:
-            self.gap = Gap(self.next_offset)
-        return Segment(
-            base_offset=self.base_offset,
-            first_offset=self.base_offset if self.first_offset is None else self.first_offset,
-            end_offset=self.next_offset,
-            leader_epoch=self.leader_epoch,
-            batches=self.batches,
-            transactional=self.transactional,
-            bytes=self.bytes,
-            broker_time=self.broker_time,
-            gap=self.gap,
-            damage=damage,
-            intact_from=self.intact_from,
-        )
 
 
 class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):

@@ -14,13 +14,13 @@ from kafkawire.logdir import LogDirectory, LogFile, Partition
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.records import Batch, Damage, decode_value
 from kafkawire.transactions.appends import Append
-from kafkawire.transactions.coordinator import Unreadable, coordinator_records
+from kafkawire.transactions.columnar import Appends, read_pieces
+from kafkawire.transactions.coordinator import Unreadable
 from kafkawire.transactions.facts import (
     CLUSTER_METADATA,
     TRANSACTION_STATE,
     CoordinatorRecord,
     Place,
-    Scan,
     Segment,
     SnapshotEntry,
 )
@@ -48,21 +48,11 @@ def read_segment(file: LogFile, after: Segment | None = None) -> Iterator[Segmen
     Args:
         after: the segment before; None for the first of the log, or where it does not matter what is missing.
     """
-    scan = Scan(file.topic or "", file.offset or 0, after)
-    damage: list[rows.Damage] = []
-    try:
-        for item in file.batches():
-            if isinstance(item, Batch):
-                append = scan.add(item)
-                if append is not None:
-                    yield append
-                if file.topic == TRANSACTION_STATE:
-                    yield from coordinator_records(item)
-            elif not item.harmless:
-                damage.append(rows.Damage.of(item, **file.place))
-    except OSError as error:
-        damage.append(rows.Damage.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
-    yield scan.segment(tuple(damage))
+    for found in read_pieces(file, after):
+        if isinstance(found, Appends):
+            yield from found
+        else:
+            yield found
 
 
 def read_snapshot(partition: Partition, log_start: int) -> tuple[list[SnapshotEntry], list[rows.Damage]]:
