@@ -13,6 +13,7 @@ from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
 from tests.audit_logs import NOON, LogDirectory
+from tests.random_logs import PRODUCERS, damage, entry, fill, register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
