@@ -16,8 +16,8 @@ from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, Segment, end
 from kafkawire.capture.reading import Reading
 from kafkawire.capture.recognize import Look, Looks
 from kafkawire.capture.sequencer import Sequencer, Ticket
-from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Side, SideState
-from kafkawire.capture.streams import Chunk, Conflict, Event
+from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Resumed, Side
+from kafkawire.capture.streams import Begun, Chunk, Conflict, Event
 from kafkawire.errors import DecodeError
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
@@ -108,20 +108,19 @@ class Connection:
                 self._take(index, event)
         self._hold_back()
 
-    @property
-    def in_order(self) -> bool:
-        """Whether the native `Lanes` can go on with it."""
-        return (
-            self.verdict == KAFKA
-            and self._lanes is None
-            and self.endpoints[0] != self.endpoints[1]
-            and all(side.in_order for side in self._sides)
-        )
-
     def hand_over(self, lanes: Any) -> None:
-        """The native `Lanes` go on with it, until `resume`."""
-        lanes.adopt(self, self.endpoints, tuple(side.hand_over() for side in self._sides), self._now)
-        self._lanes = lanes
+        """The native `Lanes` go on with it where they can, until `resume` or `opened`."""
+        if self._lanes is not None or self.endpoints[0] == self.endpoints[1]:
+            return
+        if self.verdict == KAFKA and all(side.in_order for side in self._sides):
+            lanes.adopt(self, self.endpoints, tuple(side.hand_over() for side in self._sides), self._now)
+            self._lanes = lanes
+        elif self.verdict == UNDECIDED and self._opener is not None and all(side.stream.silent for side in self._sides):
+            begun = self._sides[self._opener].stream.begun()
+            if begun is not None:
+                answered = self._sides[1 - self._opener].stream.begun()
+                lanes.adopt_opening(self, self.endpoints, self._opener, (begun, answered), self._now)
+                self._lanes = lanes
 
     def bring_back(self) -> None:
         """Whoever has it, has it no longer."""
@@ -136,13 +135,23 @@ class Connection:
             take(Frame(*frame))
         self._hold(index, first)
 
-    def resume(self, sides: tuple[SideState, ...], now: tuple[int, int], count: int) -> None:
+    def resume(self, sides: tuple[Resumed, ...], now: tuple[int, int], count: int) -> None:
         """It is no longer away; `count` bytes of data were in its packets."""
         self._lanes = None
         self.bytes += count
         self._now = now
         for side, state in zip(self._sides, sides, strict=True):
             side.resume(state)
+
+    def opened(self, sides: tuple[Begun, Begun | None], now: tuple[int, int]) -> None:
+        """It is no longer away, and has said nothing; the first side is the one that sent the SYN."""
+        assert self._opener is not None
+        self._lanes = None
+        self._now = now
+        for index, begun in zip((self._opener, 1 - self._opener), sides, strict=True):
+            if begun is not None:
+                self._sides[index].stream.begin(*begun)
+                self._sides[index].from_start = True
 
     def finish(self) -> None:
         """Nothing more comes: what is incomplete is reported."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -59,14 +60,14 @@ class Matcher:
         """A frame from the client."""
         ticket = self._sequencer.ticket(frame.packet)
         if self._raw_tokens and not self._is_request(frame):
-            row = replace(self._begun(frame), problem=TOKEN)
+            row = self._begun(frame, problem=TOKEN)
             self._tokens.append(Pending(ticket, Matched(row=row), None, 0))
             if len(self._tokens) > MOST_OUTSTANDING:
                 self._unanswered(self._tokens.popleft())
             return
         asked = self._reading.request(frame.data)
-        row = replace(
-            self._begun(frame),
+        row = self._begun(
+            frame,
             api=asked.api,
             api_key=asked.api_key,
             version=asked.version,
@@ -84,14 +85,15 @@ class Matcher:
             return
         self._wait(asked.correlation_id, Pending(ticket, half, asked.api_key, asked.version))
 
-    def _begun(self, frame: Frame) -> Exchange:
-        """A row with what the packets say of a request."""
+    def _begun(self, frame: Frame, **said: Any) -> Exchange:
+        """A row with what the packets say of a request, and what it says itself."""
         return replace(
             self._row,
             time=iso_time(frame.time_ns),
             time_ns=frame.time_ns,
             packet=frame.packet,
             request_bytes=len(frame.data),
+            **said,
         )
 
     def response(self, frame: Frame) -> None:
@@ -165,21 +167,19 @@ class Matcher:
         self.outstanding[correlation_id] = pending
 
     def _complete(self, pending: Pending, frame: Frame) -> None:
-        row = self._answered(pending.half.row, frame)
-        message = None
-        if pending.api_key is not None:
-            found = self._reading.response(frame.data, pending.api_key, pending.version)
-            message = found.message
-            row = replace(row, errors=found.errors, response=found.body)
-            if found.problem is not None:
-                row = replace(row, problem=_joined(row.problem, found.problem))
+        asked = pending.half.row
+        assert pending.api_key is not None  # tokens are answered in their order
+        found = self._reading.response(frame.data, pending.api_key, pending.version)
+        problem = asked.problem if found.problem is None else _joined(asked.problem, found.problem)
+        row = self._answered(asked, frame, errors=found.errors, response=found.body, problem=problem)
         if self._options.keep:
-            half = replace(pending.half, row=row, response=message, response_frame=frame.data)
+            half = replace(pending.half, row=row, response=found.message, response_frame=frame.data)
         else:
             half = Matched(row=row)
         self._close(pending.ticket, half)
 
-    def _answered(self, row: Exchange, frame: Frame) -> Exchange:
+    def _answered(self, row: Exchange, frame: Frame, **said: Any) -> Exchange:
+        """A row with what the packets say of a response, and what it says itself."""
         latency = None if row.time_ns is None else round((frame.time_ns - row.time_ns) / 1e6, 6)
         return replace(
             row,
@@ -187,6 +187,7 @@ class Matcher:
             response_packet=frame.packet,
             response_bytes=len(frame.data),
             latency_ms=latency,
+            **said,
         )
 
     def _unanswered(self, pending: Pending, problem: str = NO_RESPONSE) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from enum import StrEnum
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 
 import msgspec
@@ -68,7 +69,12 @@ Found = Segment | Fragment | Skipped
 def endpoint(address: tuple[bytes, int]) -> str:
     """An address and port as text: `10.0.0.1:9092`, `[::1]:9092`."""
     raw, port = address
-    return f"{IPv4Address(raw)}:{port}" if len(raw) == 4 else f"[{IPv6Address(raw)}]:{port}"
+    return f"{_host(raw)}:{port}"
+
+
+@lru_cache(maxsize=1024)  # most connections of a capture are those of few hosts
+def _host(raw: bytes) -> str:
+    return str(IPv4Address(raw)) if len(raw) == 4 else f"[{IPv6Address(raw)}]"
 
 
 def parse(link_type: int, data: bytes) -> Found:

@@ -26,7 +26,7 @@ from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
 
 #: Connections that are over and whose last acknowledgments may still come.
-_MOST_ENDED = 10_000
+MOST_ENDED = 10_000
 #: How long others wait for an exchange that began before them, when somebody watches.
 _LIVE_NS = 1_000_000_000
 #: Kinds of problems that are counted apart; in their words, numbers are left out.
@@ -123,7 +123,10 @@ class Exchanges:
                     self.summary.packets += packet.packets
                     self._weighed -= packet.bytes
                     for taken in packet.taken:
-                        yield from self._received(*taken)
+                        self._receive(*taken)
+                        if self._options.live:
+                            yield from self._ready()
+                    yield from self._ready()
                     if self._weighed <= 0:
                         self._weigh()
                     continue
@@ -134,7 +137,8 @@ class Exchanges:
                 if taken is not None and taken is not False:
                     self._weighed -= len(packet.data)
                     if taken:
-                        yield from self._received(*taken)
+                        self._receive(*taken)
+                        yield from self._ready()
                     if self._weighed <= 0:
                         self._weigh()
                     continue
@@ -157,12 +161,13 @@ class Exchanges:
             self._finish(connection)
         yield from self._ready()
 
-    def _received(
-        self, connection: Connection, side: int, frames: list[tuple[bytes, int, int]], first: int | None
-    ) -> Iterator[Matched]:
+    def _receive(
+        self, connection: Connection, side: int, frames: list[tuple[bytes, int, int]], first: int | None, closed: bool
+    ) -> None:
         """What a connection said whose packets the native engine looks at."""
         connection.receive(side, frames, first)
-        return self._ready()
+        if closed:
+            self._let_go(_key(connection.endpoints))
 
     def _unread(self, part: Unread) -> None:
         self.summary.unread += part.bytes
@@ -180,8 +185,7 @@ class Exchanges:
         return data if data is None else transport(fragment.protocol, data, fragment.source, fragment.destination)
 
     def _process(self, segment: Segment, packet: Packet, *, plain: bool) -> None:
-        ends = (segment.source, segment.destination)
-        key = ends if ends[0] <= ends[1] else (ends[1], ends[0])
+        key = _key((segment.source, segment.destination))
         connection = self._connections.get(key)
         if connection is not None:
             connection.bring_back()
@@ -191,7 +195,8 @@ class Exchanges:
         if connection is None:
             if key in self._ended and not segment.payload and not segment.flags & SYN:
                 return  # the last acknowledgments of a connection that is over
-            self._ended.pop(key, None)
+            if key in self._ended:
+                self._forget(key)
             self._opened += 1
             heard = self._owns is None or self._owns(key)
             connection = Connection(self._opened, self._file, segment, self._sequencer, self._reading, heard=heard)
@@ -199,7 +204,7 @@ class Exchanges:
         connection.process(segment, packet.number, packet.time_ns)
         if connection.ended:
             self._let_go(key)
-        elif plain and connection.in_order:
+        elif plain:
             connection.hand_over(self._lanes)
         self._weighed -= len(segment.payload)
         if self._weighed <= 0:
@@ -220,8 +225,13 @@ class Exchanges:
         """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
         self._finish(self._connections.pop(key))
         self._ended[key] = None
-        if len(self._ended) > _MOST_ENDED:
-            del self._ended[next(iter(self._ended))]
+        if len(self._ended) > MOST_ENDED:
+            self._forget(next(iter(self._ended)))
+
+    def _forget(self, key: Ends) -> None:
+        del self._ended[key]
+        if self._lanes is not None:
+            self._lanes.forget(key)
 
     def _finish(self, connection: Connection) -> None:
         connection.finish()
@@ -250,6 +260,11 @@ class Exchanges:
         self.summary.problems[kind] += 1
         packet = row.packet or row.response_packet
         self.summary.first.setdefault(kind, problem if packet is None else f"packet {packet}: {problem}")
+
+
+def _key(ends: Ends) -> Ends:
+    """The same for both directions."""
+    return ends if ends[0] <= ends[1] else (ends[1], ends[0])
 
 
 def read(
@@ -287,7 +302,7 @@ def read(
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
     """
     options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or follow)
-    lanes = None if native is None else native.Lanes()
+    lanes = None if native is None else native.Lanes(MOST_ENDED)
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
         return Exchanges(lambda unread: _packets_of(path, follow, unread, lanes), path, options, selection, lanes, owns)

@@ -22,6 +22,8 @@ _MOST_HANDED_OVER = 64 << 10
 #: See `Stream.state` and `Stream.resume`; then the beginning of a frame that is not whole yet, and of the packets that
 #: it came in the place in it and when that was.
 SideState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]]]
+#: The same of a side that comes back, and whether its sender has said all.
+Resumed = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]], bool]
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -131,10 +133,10 @@ class Side:
         chunks = [(position - start, (packet, time_ns)) for position, packet, time_ns in self._chunks]
         return (*self.stream.state(), pending, chunks if pending else [])
 
-    def resume(self, state: SideState) -> None:
+    def resume(self, state: Resumed) -> None:
         """Goes on with what the native `Lanes` has made of it."""
-        advanced, acknowledged, last, recent, pending, chunks = state
-        self.stream.resume(advanced, acknowledged, last, recent)
+        advanced, acknowledged, last, recent, pending, chunks, closed = state
+        self.stream.resume(advanced, acknowledged, last, recent, closed)
         self._position += advanced
         start = self._position - len(pending)
         self._chunks = deque((start + place, *moment) for place, moment in chunks)

@@ -48,6 +48,9 @@ class Conflict(msgspec.Struct, frozen=True, gc=False):
 
 Event = Chunk | Gap | Conflict
 
+#: Sequence number of the first byte, position up to which it is acknowledged, packet and time of the newest segment.
+Begun = tuple[int, int, tuple[int, int]]
+
 
 class Stream:
     """One direction of a connection. Positions count bytes from the first one seen, however the sequence wraps.
@@ -99,6 +102,11 @@ class Stream:
         return ((self._first or 0) + self._next) & 0xFFFFFFFF
 
     @property
+    def silent(self) -> bool:
+        """Whether it has neither data nor an end."""
+        return self._next == 0 and not self._held and self._end is None
+
+    @property
     def in_order(self) -> bool:
         """Whether it has begun, nothing is held, and its end is not known yet."""
         return self._first is not None and not self._held and self._end is None
@@ -109,12 +117,21 @@ class Stream:
         recent, self._recent = self._recent, b""  # not to be held twice
         return self.following, self._acknowledged - self._next, self._last, recent
 
-    def resume(self, advanced: int, acknowledged: int, last: tuple[int, int], recent: bytes) -> None:
-        """So many bytes have come in order since `state`."""
+    def resume(self, advanced: int, acknowledged: int, last: tuple[int, int], recent: bytes, closed: bool) -> None:
+        """So many bytes have come in order since `state`, and a FIN behind them, if it is `closed`."""
         self._acknowledged = self._next + acknowledged
         self._next += advanced
         self._last = last
         self._recent = recent
+        self._end = self._next if closed else None
+
+    def begun(self) -> Begun | None:
+        """Of a stream without data, what the native `Lanes` needs to go on, if it has begun."""
+        return None if self._first is None else (self._first, self._acknowledged, self._last)
+
+    def begin(self, first: int, acknowledged: int, last: tuple[int, int]) -> None:
+        """Goes on with what the native `Lanes` has made of `begun`."""
+        self._first, self._acknowledged, self._last = first, acknowledged, last
 
     def begins_at(self, sequence: int) -> bool:
         """Whether the stream began with that SYN."""

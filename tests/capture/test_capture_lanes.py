@@ -15,7 +15,7 @@ from wiretap import ACK, Talk, answer, ask, ethernet, pcap, produce, question, t
 
 import kafkawire
 from kafkawire import capture, records
-from kafkawire.capture import Exchanges, Selection, Summary, memory, read_packets
+from kafkawire.capture import Exchanges, Selection, Summary, memory, read_packets, reader
 from kafkawire.capture.matched import Options
 from kafkawire.capture.side import Side, SideState
 from kafkawire.rows import Exchange
@@ -88,6 +88,34 @@ def test_packets_in_order_are_not_looked_at() -> None:
     assert few < all_of_them / 10
     few, all_of_them = alike(CLIENTS)
     assert few < all_of_them / 2
+
+
+def test_of_a_connection_two_packets_are_looked_at() -> None:
+    """The one that opens it, and the first with data. Acknowledgments come behind the end, too."""
+    packets = []
+    for port in range(1, 41):
+        talk = Talk(("10.0.0.1", 40000 + port % 10), client_seq=port * 1000)  # ports come again
+        for number in range(1, 6):
+            ask(talk, number)
+        talk.close()
+        talk.acknowledge(0)
+        packets += talk.packets
+    few, all_of_them = alike([ethernet(packet) for packet in packets])
+    assert few == 2 * 40
+    assert all_of_them > 10 * few / 2
+
+
+def test_what_is_known_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the bound, an acknowledgment opens a connection; so it does with lanes."""
+    monkeypatch.setattr(reader, "MOST_ENDED", 3)
+    packets, late = [], []
+    for port in range(1, 8):
+        talk = Talk(("10.0.0.1", 40000 + port))
+        ask(talk, 1)
+        talk.close()
+        packets += talk.packets
+        late.append(tcp(*talk.ends, talk.next[0], talk.next[1], ACK, b""))
+    alike([ethernet(packet) for packet in packets + late])
 
 
 def test_a_connection_goes_on_in_its_lane_after_a_fault() -> None:

@@ -135,12 +135,11 @@ _PURE = _fixed(
 )
 _CONNECTIONS = {
     "long": _fixed(
-        "Start-up is nearly a third of the time with a file of this size. Of the rest, bytes cost little: each "
-        "exchange goes through Python, which matches it, puts it in order and makes its row."
+        "Bytes cost little: each exchange goes through Python, which matches it, puts it in order and makes its row."
     ),
     "short": _fixed(
-        "The native engine walks over connections that are in order; opening and closing them is Python's, some 7 "
-        "packets each, and more than half of the time where a connection has 17 frames."
+        "The native engine walks over connections that are in order; Python looks at the first packet of each and at "
+        "its first data, and that is half of the time where a connection has 17 frames."
     ),
 }
 _PLUGIN = _fixed(

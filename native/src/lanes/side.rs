@@ -1,6 +1,6 @@
 //! One direction of a connection while all is in order: bytes to frames.
 
-use super::segment::Segment;
+use super::segment::{Segment, FIN};
 
 /// As `kafkawire.capture.streams.RECENT_BYTES`.
 pub const RECENT_BYTES: usize = 4 << 10;
@@ -28,6 +28,8 @@ pub struct Side {
     /// The beginning of the frame that is not whole yet, and where in it packets begin.
     pub pending: Vec<u8>,
     pub chunks: Vec<(i64, Moment)>,
+    /// The sender has said all.
+    pub closed: bool,
 }
 
 /// A frame.
@@ -48,7 +50,7 @@ impl Side {
         pending: Vec<u8>,
         chunks: Vec<(i64, Moment)>,
     ) -> Option<Self> {
-        let side = Side { sequence, advanced: 0, acknowledged, last, recent, pending, chunks };
+        let side = Side { sequence, advanced: 0, acknowledged, last, recent, pending, chunks, closed: false };
         let placed = side.pending.is_empty() == side.chunks.is_empty();
         (placed && side.ends(&[]).is_some_and(|ends| ends.is_empty())).then_some(side)
     }
@@ -101,10 +103,11 @@ impl Side {
 
     /// Whether the segment is next in order, and what it holds are frames: then where those end.
     pub fn accepts(&self, segment: &Segment<'_>) -> Option<Vec<usize>> {
-        if segment.payload.is_empty() {
+        let ends = segment.flags & FIN != 0;
+        if segment.payload.is_empty() && !ends {
             return Some(Vec::new());
         }
-        if segment.sequence != self.sequence {
+        if self.closed || segment.sequence != self.sequence {
             return None;
         }
         self.ends(segment.payload)
