@@ -162,7 +162,8 @@ class Admin:
                 )
             return found
 
-        return await drive(self.cluster, transactional_ids, coordinators(self.cluster, deadline), ask, deadline)
+        route = coordinators(self.cluster, deadline, "InitProducerId")
+        return await drive(self.cluster, transactional_ids, route, ask, deadline)
 
     # Partitions -------------------------------------------------------------------------------------------------------
 

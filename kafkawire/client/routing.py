@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
 _KINDS = {_GROUP: "group", _TRANSACTION: "transactional id"}
+_FIND = "FindCoordinator"
 _BATCHED = 4  # from this version on it takes many keys
 
 
@@ -82,38 +83,39 @@ def _leader(info: PartitionInfo) -> int | ClientError:
     )
 
 
-def coordinators(cluster: Cluster, deadline: Deadline) -> Route[str]:
-    """Each transactional id's coordinator. An id that does not exist has one, too."""
-    return _coordinators(cluster, _TRANSACTION, deadline)
+def coordinators(cluster: Cluster, deadline: Deadline, api: str = _FIND) -> Route[str]:
+    """Each transactional id's coordinator. An id that does not exist has one, too.
+
+    Args:
+        api: what is to be asked of it: where the coordinator may not be known, what that needs is the right to name.
+    """
+    return _coordinators(cluster, _TRANSACTION, deadline, api)
 
 
 def group_coordinators(cluster: Cluster, deadline: Deadline) -> Route[str]:
     """Each group's coordinator."""
-    return _coordinators(cluster, _GROUP, deadline)
+    return _coordinators(cluster, _GROUP, deadline, _FIND)
 
 
-def _coordinators(cluster: Cluster, kind: int, deadline: Deadline) -> Route[str]:
+def _coordinators(cluster: Cluster, kind: int, deadline: Deadline, api: str) -> Route[str]:
+    def found(key: str, node_id: int, code: int, message: str | None) -> int | ClientError:
+        if not code:
+            return node_id
+        right = missing_right(api, code, key)
+        return BrokerError(code, f"coordinator of {_KINDS[kind]} {key}", detail=message or "", right=right)
 
     async def route(keys: Sequence[str]) -> dict[str, int | ClientError]:
         many = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(keys))
         if await cluster.highest(FindCoordinatorRequest, deadline) >= _BATCHED:
             answer = await cluster.ask_any(many, deadline)
             return {
-                one.key: _coordinator(kind, one.key, one.node_id, one.error_code, one.error_message)
-                for one in answer.coordinators
+                one.key: found(one.key, one.node_id, one.error_code, one.error_message) for one in answer.coordinators
             }
         routed: dict[str, int | ClientError] = {}
         for key in keys:
             single = FindCoordinatorRequest(key_type=kind, key=key)
             answer = await cluster.ask_any(single, deadline, at_most=_BATCHED - 1, at_least=1)
-            routed[key] = _coordinator(kind, key, answer.node_id, answer.error_code, answer.error_message)
+            routed[key] = found(key, answer.node_id, answer.error_code, answer.error_message)
         return routed
 
     return route
-
-
-def _coordinator(kind: int, key: str, node_id: int, code: int, message: str | None) -> int | ClientError:
-    if not code:
-        return node_id
-    right = missing_right("FindCoordinator", code, key)
-    return BrokerError(code, f"coordinator of {_KINDS[kind]} {key}", detail=message or "", right=right)

@@ -12,6 +12,7 @@ from kafkawire.client import Admin, AuthenticationError
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.certificates import Identity, make_identity
+from tests.client.principals import PRINCIPALS
 from tools.broker import Cluster
 from tools.broker.cluster import free_ports
 
@@ -25,8 +26,10 @@ MODULES = {
 }
 
 
-def login(mechanism: str = "PLAIN", password: str = PASSWORD, protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
-    who = f'username="{USER}" password="{password}"'
+def login(
+    mechanism: str = "PLAIN", password: str = PASSWORD, protocol: str = "SASL_PLAINTEXT", user: str = USER
+) -> dict[str, str]:
+    who = f'username="{user}" password="{password}"'
     if mechanism == "OAUTHBEARER":
         who = f'unsecuredLoginStringClaim_sub="{USER}"'
     module = f"org.apache.kafka.common.security.{MODULES[mechanism]} required {who};"
@@ -34,7 +37,8 @@ def login(mechanism: str = "PLAIN", password: str = PASSWORD, protocol: str = "S
 
 
 class Secure(NamedTuple):
-    """A running broker. Whoever comes by the plaintext listener may do everything; `alice` what she is granted.
+    """A running broker. Whoever comes by the plaintext listener may do everything; `alice` what she is granted, and
+    each of `PRINCIPALS`, once their tests have begun, what its row says.
 
     Attributes:
         plain, sasl, tls: addresses of the listeners. `identity`: the certificate of the TLS listener.
@@ -54,13 +58,14 @@ def secure(start_cluster: StartCluster) -> Iterator[Secure]:
     plain, sasl, tls = free_ports(3)
     kafka = "org.apache.kafka.common.security"
     prefix = "listener.name.sasl_plaintext"
+    users = " ".join(f'user_{name}="{PASSWORD}"' for name in (USER, *(one.name for one in PRINCIPALS)))
     config = {
         "transaction.partition.verification.enable": False,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         f"{prefix}.plain.sasl.jaas.config":
-            f'{kafka}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
+            f"{kafka}.plain.PlainLoginModule required {users};",
         f"{prefix}.scram-sha-256.sasl.jaas.config": f"{kafka}.scram.ScramLoginModule required;",
         f"{prefix}.scram-sha-512.sasl.jaas.config": f"{kafka}.scram.ScramLoginModule required;",
         f"{prefix}.oauthbearer.sasl.jaas.config":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from kafkawire.client import Admin, BrokerError, Cluster
 from kafkawire.client.driver import drive
@@ -29,10 +29,20 @@ from kafkawire.messages.txn_offset_commit_request import TxnOffsetCommitRequestP
 
 SCRAM_256, SCRAM_512 = 1, 2
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
-READ, WRITE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 7, 8, 9
-_ANY, _LITERAL, _DENY, _ALLOW = 1, 3, 2, 3
+ALL, READ, WRITE, ALTER, DESCRIBE, CLUSTER_ACTION, IDEMPOTENT_WRITE = 2, 3, 4, 7, 8, 9, 12
+_ANY, _LITERAL, _PREFIXED, _DENY, _ALLOW = 1, 3, 4, 2, 3
 _TOPIC_ALREADY_EXISTS = 36
 _CLUSTER_NAME = "kafka-cluster"
+
+
+class Acl(NamedTuple):
+    """A right, or the denial of one. `name`: of the resource, or `*`."""
+
+    resource: int
+    name: str
+    operation: int
+    deny: bool = False
+    prefixed: bool = False
 
 
 async def create_topics(admin: Admin, topics: Mapping[str, int], replicas: int = 1) -> None:
@@ -63,20 +73,26 @@ async def create_scram_user(admin: Admin, name: str, password: str) -> None:
         assert {result.error_code for result in answer.results} == {0}, answer
 
 
-async def grant(admin: Admin, user: str, *rights: tuple[int, str, int], deny: bool = False) -> None:
+async def grant(admin: Admin, user: str, *rights: tuple[int, str, int]) -> None:
     """Rights as (type of resource, its name or `*`, operation)."""
+    await create_acls(admin, {user: [Acl(*right) for right in rights]})
+
+
+async def create_acls(admin: Admin, users: Mapping[str, Iterable[Acl]]) -> None:
+    """All at once."""
     body = CreateAclsRequest(
         creations=tuple(
             AclCreation(
-                resource_type=kind,
-                resource_name=_CLUSTER_NAME if kind == CLUSTER else name,
-                resource_pattern_type=_LITERAL,
+                resource_type=acl.resource,
+                resource_name=_CLUSTER_NAME if acl.resource == CLUSTER else acl.name,
+                resource_pattern_type=_PREFIXED if acl.prefixed else _LITERAL,
                 principal=f"User:{user}",
                 host="*",
-                operation=operation,
-                permission_type=_DENY if deny else _ALLOW,
+                operation=acl.operation,
+                permission_type=_DENY if acl.deny else _ALLOW,
             )
-            for kind, name, operation in rights
+            for user, acls in users.items()
+            for acl in acls
         )
     )
     answer = await _to_controller(admin.cluster, body)

@@ -219,7 +219,7 @@ def test_topics_that_are_hidden_are_no_all_clear(hung: Secure, rights: Any) -> N
     )
     rights(_CLUSTER)
     (gap,) = as_alice(hung, search(None)).read.gaps
-    assert gap.startswith("4 topics are hidden from the principal, which needs Describe: __transaction_state, hang, ")
+    assert " topics are hidden from the principal, which needs Describe: __transaction_state, hang, " in gap
 
 
 def test_topics_that_may_only_be_described(hung: Secure, rights: Any) -> None:
