@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
 import time
 from typing import Any, NamedTuple
@@ -16,10 +14,10 @@ from kafkawire.cli import txn_find_hanging
 from kafkawire.client import Admin
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
+from tests.cli.stock import kafka, rows
 from tests.client import live
 from tests.golden import check
 from tools.broker import Cluster
-from tools.broker.kafka_tools import run_tool
 from tools.examples.wire import Wire
 
 HOUR_MS = 3_600_000
@@ -63,25 +61,12 @@ def txn(run: Run, made: Made) -> Any:
     return runner
 
 
-def rows(text: str) -> list[dict[str, str]]:
-    """Of csv."""
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-def kafka(made: Made, *arguments: str) -> list[dict[str, str]]:
-    """What kafka-transactions.sh prints, by column."""
-    out = run_tool("TransactionsCommand", "--bootstrap-server", made.cluster.bootstrap, *arguments)
-    head, *lines = [line.rstrip("\t\r").split("\t") for line in out.splitlines() if line.strip()]
-    names = [name.strip() for name in head]
-    return [dict(zip(names, (cell.strip() for cell in line), strict=True)) for line in lines]
-
-
 def test_list(txn: Any, made: Made) -> None:
     result = txn("list", "--transactional-id-pattern", "txn-cli-.*", "--format", "csv")
     assert result.code == 0
     found = rows(result.text)
     assert [row["TransactionalId"] for row in found] == ["txn-cli-hang", "txn-cli-live"]
-    theirs = kafka(made, "list", "--transactional-id-pattern", "txn-cli-.*")
+    theirs = kafka(made.cluster.bootstrap, "list", "--transactional-id-pattern", "txn-cli-.*")
     assert list(found[0]) == list(theirs[0])
     assert sorted(map(str, found)) == sorted(map(str, theirs))
 
@@ -120,7 +105,10 @@ def test_names_do_not_act_on_terminals(txn: Any) -> None:
 
 def test_describe(txn: Any, made: Made) -> None:
     result = txn("describe", "--transactional-id", "txn-cli-live", "--format", "csv")
-    (mine,), (theirs,) = rows(result.text), kafka(made, "describe", "--transactional-id", "txn-cli-live")
+    (mine,), (theirs,) = (
+        rows(result.text),
+        kafka(made.cluster.bootstrap, "describe", "--transactional-id", "txn-cli-live"),
+    )
     assert list(mine) == list(theirs)
     assert int(mine.pop("TransactionDurationMs")) <= int(theirs.pop("TransactionDurationMs"))  # theirs is later
     assert mine == theirs
@@ -150,7 +138,7 @@ def test_describe_what_is_open(txn: Any, made: Made) -> None:
 def test_describe_producers(txn: Any, made: Made) -> None:
     arguments = ("--topic", TOPIC, "--partition", "0")
     result = txn("describe-producers", *arguments, "--format", "csv")
-    (mine,), (theirs,) = rows(result.text), kafka(made, "describe-producers", *arguments)
+    (mine,), (theirs,) = rows(result.text), kafka(made.cluster.bootstrap, "describe-producers", *arguments)
     assert {name: mine[name] for name in theirs} == theirs
     assert (mine["Topic"], mine["Partition"], mine["BrokerId"]) == (TOPIC, "0", "1")
     assert int(mine["CurrentTransactionStartOffset"]) == made.hanging
@@ -180,7 +168,7 @@ def test_find_hanging(txn: Any, made: Made) -> None:
 
 def test_find_hanging_has_what_kafkas_tool_says(txn: Any, made: Made) -> None:
     result = txn("find-hanging", "--topic", TOPIC, "--confirm-after", "0.05", "--format", "table")
-    (theirs,) = kafka(made, "find-hanging", "--topic", TOPIC)
+    (theirs,) = kafka(made.cluster.bootstrap, "find-hanging", "--topic", TOPIC)
     head, _, line, *_ = result.text.splitlines()
     for name, value in theirs.items():
         assert name in head.split()

@@ -1,0 +1,176 @@
+"""`kafkawire txn` and kafka-transactions.sh end the same transactions, command by command, on one cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kafkawire.client import Admin, TopicPartition
+from kafkawire.client.fetching import batches
+from tests.cli.runner import Run
+from tests.cli.stock import kafka, kafka_refuses, rows
+from tests.client import live
+from tools.broker import Cluster
+from tools.examples.wire import Producer, Wire
+
+pytestmark = pytest.mark.broker
+
+HOUR_MS = 3_600_000
+TOPIC = "txn-stock"
+#: Partitions: what each tool aborts by start offset, what by epochs, and what ends through the coordinator.
+OURS, THEIRS, OURS_BY_EPOCHS, THEIRS_BY_EPOCHS, OURS_ENDS, THEIRS_ENDS = range(6)
+
+
+class Made(NamedTuple):
+    """The cluster; by partition, the producer and where its transaction begins."""
+
+    address: str
+    producers: dict[int, Producer]
+    starts: dict[int, int]
+
+
+@pytest.fixture(scope="module")
+def made(broker: Cluster) -> Made:
+    old = int(time.time() * 1000) - 3 * HOUR_MS
+
+    async def topics() -> None:
+        async with Admin.connect(broker.bootstrap) as admin:
+            await live.create_topics(admin, {TOPIC: 6})
+
+    asyncio.run(topics())
+    producers: dict[int, Producer] = {}
+    starts: dict[int, int] = {}
+    with Wire(broker.bootstrap) as wire:
+        for partition in range(6):
+            producer = producers[partition] = wire.init_producer(f"{TOPIC}-{partition}")
+            if partition >= OURS_ENDS:
+                wire.add_partitions(producer, {TOPIC: [partition]})
+            starts[partition] = wire.produce(TOPIC, partition, [b"x"], producer, timestamp=old)
+    return Made(broker.bootstrap, producers, starts)
+
+
+@pytest.fixture
+def txn(run: Run, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def runner(command: str, *args: object) -> Any:
+        return run("txn", command, "--bootstrap-server", made.address, *args)
+
+    return runner
+
+
+def batch_of_marker(made: Made, partition: int) -> Any:
+    """The last batch of a partition."""
+
+    async def last() -> Any:
+        place = TopicPartition(TOPIC, partition)
+        async with Admin.connect(made.address) as admin:
+            deadline = admin.cluster.deadline()
+            offsets = (await admin.offsets([place]))[place]
+            assert offsets.last_stable_offset == offsets.high_watermark
+            found = None
+            await admin.cluster.known_brokers(deadline)
+            async with aclosing(batches(admin.cluster, 1, place, 0, offsets.high_watermark, deadline)) as all_:
+                async for batch in all_:
+                    found = batch
+            return found
+
+    return asyncio.run(last())
+
+
+def meaning(batch: Any) -> tuple[Any, ...]:
+    """A marker without what is its partition's own."""
+    (record,) = batch.records
+    return str(batch.control), batch.control.coordinator_epoch, batch.producer_epoch, record.key, record.value
+
+
+def test_it_finds_what_kafkas_tool_finds_on_a_broker(txn: Any, made: Made) -> None:
+    """Of all topics there, whatever other tests have left."""
+    result = txn("find-hanging", "--broker-id", 1, "--confirm-after", 0.05, "--format", "json")
+    ours = {
+        (f["topic"], str(f["partition"]), str(f["producer_id"]), str(f["producer_epoch"]), str(f["start_offset"]))
+        for f in json.loads(result.text)["findings"]
+        if f["verdict"] == "hanging"
+    }
+    names = ("Topic", "Partition", "ProducerId", "ProducerEpoch", "StartOffset")
+    theirs = {tuple(row[name] for name in names) for row in kafka(made.address, "find-hanging", "--broker-id", 1)}
+    assert {one for one in theirs if one[0] == TOPIC} == {one for one in ours if one[0] == TOPIC}
+    assert len({one for one in ours if one[0] == TOPIC}) == 4
+    assert theirs <= ours
+
+
+def test_filters_of_list(txn: Any, made: Made) -> None:
+    filters = ("--transactional-id-pattern", f"{TOPIC}-.*", "--duration-filter", 1)
+    ours, theirs = rows(txn("list", *filters, "--format", "csv").text), kafka(made.address, "list", *filters)
+    assert sorted(map(str, ours)) == sorted(map(str, theirs))
+    assert len(ours) == 6  # brokers take the ids without a transaction for open since 1969
+
+
+def test_refusals(txn: Any, made: Made) -> None:
+    """What is not there: both exit with 1, and name partition and offset."""
+    where = ("--topic", TOPIC, "--partition", OURS)
+    theirs = kafka_refuses(made.address, "abort", *where, "--start-offset", 777)
+    ours = txn("abort", *where, "--start-offset", 777, "--yes")
+    assert (ours.code, ours.text) == (1, "")
+    for text in ("777", f"{TOPIC}-{OURS}"):
+        assert text in theirs
+        assert text in ours.err
+
+
+def test_the_same_marker_by_start_offset(txn: Any, made: Made) -> None:
+    """Kafka's tool prints nothing; the marker that it writes is ours, bit for bit."""
+    theirs = ("--topic", TOPIC, "--partition", THEIRS, "--start-offset", made.starts[THEIRS])
+    assert kafka(made.address, "abort", *theirs) == []
+    ours = ("--topic", TOPIC, "--partition", OURS, "--start-offset", made.starts[OURS])
+    result = txn("abort", *ours, "--yes", "--confirm-after", 0.05)
+    assert result.code == 0
+    assert meaning(batch_of_marker(made, OURS)) == meaning(batch_of_marker(made, THEIRS))
+    assert json.loads(result.text)["MarkerOffset"] == batch_of_marker(made, OURS).base_offset
+
+
+def test_the_same_marker_by_epochs(txn: Any, made: Made) -> None:
+    """Where no coordinator has ended a transaction of the producer yet, its epoch is taken for 0."""
+
+    def epochs(partition: int) -> tuple[object, ...]:
+        producer = made.producers[partition]
+        return (
+            "--topic", TOPIC, "--partition", partition, "--producer-id", producer.producer_id,
+            "--producer-epoch", producer.epoch, "--coordinator-epoch", 0,
+        )  # fmt: skip
+
+    assert kafka(made.address, "abort", *epochs(THEIRS_BY_EPOCHS)) == []
+    result = txn("abort", *epochs(OURS_BY_EPOCHS), "--yes", "--confirm-after", 0.05)
+    assert (result.code, json.loads(result.text)["Outcome"]) == (0, "aborted")
+    assert meaning(batch_of_marker(made, OURS_BY_EPOCHS)) == meaning(batch_of_marker(made, THEIRS_BY_EPOCHS))
+
+
+def test_the_same_end_through_the_coordinator(txn: Any, made: Made) -> None:
+    ours, theirs = f"{TOPIC}-{OURS_ENDS}", f"{TOPIC}-{THEIRS_ENDS}"
+    assert kafka(made.address, "forceTerminateTransaction", "--transactionalId", theirs) == []
+    result = txn("forceTerminateTransaction", "--transactionalId", ours, "--yes")
+    row = json.loads(result.text)
+    assert (result.code, row["Outcome"]) == (0, "terminated")
+
+    async def described() -> Any:
+        async with Admin.connect(made.address) as admin:
+            return (await admin.describe_transactions([ours, theirs])).all()
+
+    after = asyncio.run(described())
+    assert after[ours].producer_epoch == after[theirs].producer_epoch == row["NewProducerEpoch"]
+    assert after[ours].state == after[theirs].state == row["NewTransactionState"]
+    assert meaning(batch_of_marker(made, OURS_ENDS)) == meaning(batch_of_marker(made, THEIRS_ENDS))
+
+
+def test_an_id_that_does_not_exist(txn: Any, made: Made) -> None:
+    """Kafka's tool creates it, and says nothing."""
+    ours, theirs = f"{TOPIC}-nobody-of-ours", f"{TOPIC}-nobody-of-theirs"
+    assert kafka(made.address, "forceTerminateTransaction", "--transactionalId", theirs) == []
+    assert txn("force-terminate", "--transactional-id", ours, "--yes").code == 1
+    listed = txn("list", "--transactional-id-pattern", f"{TOPIC}-nobody.*", "--format", "json")
+    assert [row["TransactionalId"] for row in json.loads(listed.text)] == [theirs]
