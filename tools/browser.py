@@ -29,6 +29,7 @@ def chromium(width: int, height: int) -> Iterator[Any]:
     try:
         from selenium import webdriver
         from selenium.common.exceptions import WebDriverException
+        from urllib3.exceptions import HTTPError
     except ImportError as e:
         raise NoBrowserError("selenium is not installed") from e
     binary, driver = next(filter(None, map(shutil.which, BROWSERS)), None), shutil.which(DRIVER)
@@ -45,7 +46,7 @@ def chromium(width: int, height: int) -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     try:
         browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
-    except (WebDriverException, OSError) as e:
+    except (WebDriverException, HTTPError, OSError) as e:
         raise NoBrowserError(f"Chromium does not start: {str(e).splitlines()[0]}") from e
     try:
         browser.execute_cdp_cmd("Network.enable", {})

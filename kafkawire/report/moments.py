@@ -33,13 +33,14 @@ class Moment(msgspec.Struct, frozen=True):
     Attributes:
         time: epoch milliseconds. `x`: per cent of the picture's width, in order, not to scale where moments are close.
         lane: whose it is: the coordinator's, the partition's, or only the clock.
-        ahead: it has not come when the clock stands.
+        ahead: it has not come when the clock stands. `leaves_open`: what it wrote is open from then on.
     """
 
     time: int
     lane: str
     what: str
     ahead: bool = False
+    leaves_open: bool = False
     x: float = 0.0
 
 
@@ -92,7 +93,8 @@ def _moments(finding: Finding, clock: int | None) -> list[Moment]:
         moments.append(Moment(changed, COORDINATOR, f"{state} ({meaning})" if meaning else state))
     if finding.last_timestamp is not None and finding.last_timestamp >= 0:
         where = "" if finding.last_offset is None else f", up to offset {finding.last_offset}"
-        moments.append(Moment(finding.last_timestamp, PARTITION, f"last batch of the data{where} (the client's clock)"))
+        what = f"last batch of the data{where} (the client's clock)"
+        moments.append(Moment(finding.last_timestamp, PARTITION, what, leaves_open=True))
     if state == "Ongoing" and timeout not in (None, NEVER):
         since = begun if begun is not None else changed
         if since is not None and timeout is not None:
@@ -126,7 +128,5 @@ def _spans(finding: Finding, moments: Sequence[Moment]) -> list[Span]:
     if own:
         held = (finding.coordinator_state or "").startswith(("Ongoing", "Prepare"))
         spans.append(Span(COORDINATOR, own[0], round((max(now, own[-1]) if held else own[-1]) - own[0], 1)))
-    data = [moment.x for moment in moments if moment.lane == PARTITION]
-    if data and now > data[-1]:
-        spans.append(Span(PARTITION, data[-1], round(now - data[-1], 1)))
+    spans += [Span(PARTITION, it.x, round(now - it.x, 1)) for it in moments if it.leaves_open and now > it.x]
     return spans

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 #: Findings with a section of their own, of these the ones on the first screen, and partitions with a picture; tables
 #: have more.
 MOST_CARDS = 30
-MOST_FIRST = 5
+MOST_FIRST = 6
 MOST_PICTURES = 8
 
 

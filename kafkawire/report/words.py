@@ -206,5 +206,5 @@ def what_to_do(finding: Finding) -> tuple[str | None, str]:
     action = finding.action or "none"
     if not action.startswith("none"):
         place = "Put a broker's address for HOST:PORT. " if "HOST:PORT" in action else ""
-        return action, f"{place}It ends the transaction in this partition; readers go on, without its records."
+        return action, f"{place}It looks once more before it acts, aborts in this partition alone, and looks again."
     return None, "Nothing" + action.removeprefix("none") + ("" if action.endswith(".") else ".")

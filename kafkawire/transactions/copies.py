@@ -86,17 +86,8 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         return "That record is older than the data: the copy of the coordinator's log ends too early."
 
     @property
-    def aborter(self) -> str:
-        """Kafka's own: it ships with every broker from 3.0 on."""
-        return "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
-
-    @property
-    def terminator(self) -> str:
-        return "kafka-transactions.sh --bootstrap-server HOST:PORT forceTerminateTransaction --transactionalId"
-
-    @property
     def certainty(self) -> str:
-        return "read what was missing, or ask the live cluster (kafka-transactions.sh find-hanging)"
+        return "read what was missing, or ask the live cluster (kafkawire txn find-hanging)"
 
     @property
     def data(self) -> str:

@@ -58,7 +58,6 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         start, stable, high: offsets of the partition, None where they could not be had.
         word: of the id that the producer id belongs to; None where no coordinator named one.
         moved: sentences on what was different from one reading to the next.
-        address: how the cluster is reached, for the commands in `action`: HOST:PORT and what options follow it.
     """
 
     leader: int
@@ -68,7 +67,6 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     word: Word | None = None
     absence: Absence = Absence()
     moved: tuple[str, ...] = ()
-    address: str = "HOST:PORT"
 
     @property
     def log_start(self) -> int:
@@ -147,14 +145,6 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     @property
     def too_old(self) -> str:
         return "The data has a higher epoch than the coordinator ever gave: its state was lost, or the epoch invented."
-
-    @property
-    def aborter(self) -> str:
-        return f"kafkawire txn abort --bootstrap-server {self.address}"
-
-    @property
-    def terminator(self) -> str:
-        return f"kafkawire txn force-terminate --bootstrap-server {self.address} --transactional-id"
 
     @property
     def certainty(self) -> str:

@@ -63,6 +63,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         as_of: the clock, epoch milliseconds. `max_timeout_ms`: transaction.max.timeout.ms.
         cluster_id: where it is known.
         lasting_ms: between two readings that found it open and its coordinator preparing it; None: it was read once.
+        address: how the cluster is reached, for the commands in `action`: HOST:PORT and what options follow it.
     """
 
     open: Open
@@ -70,6 +71,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     as_of: int | None = None
     max_timeout_ms: int = MAX_TIMEOUT_MS
     cluster_id: str | None = None
+    address: str = "HOST:PORT"
     lasting_ms: int | None = None
 
     # What each kind of case knows in its own way ----------------------------------------------------------------------
@@ -139,20 +141,20 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     @abstractmethod
-    def aborter(self) -> str:
-        """The command that aborts a transaction in one partition, with its address."""
-
-    @property
-    @abstractmethod
-    def terminator(self) -> str:
-        """The command that ends an id's transaction through its coordinator, up to the id."""
-
-    @property
-    @abstractmethod
     def certainty(self) -> str:
         """How to become certain."""
 
     # What follows from it ---------------------------------------------------------------------------------------------
+
+    @property
+    def aborter(self) -> str:
+        """The command that aborts a transaction in one partition, with its address."""
+        return f"kafkawire txn abort --bootstrap-server {self.address}"
+
+    @property
+    def terminator(self) -> str:
+        """The command that ends an id's transaction through its coordinator, up to the id."""
+        return f"kafkawire txn force-terminate --bootstrap-server {self.address} --transactional-id"
 
     @property
     def limit_ms(self) -> int:

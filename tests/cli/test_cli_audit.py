@@ -149,7 +149,7 @@ def test_a_table_and_what_to_do(run: Run, logs: LogDirectory) -> None:
     assert rest.startswith("Ages as of 2025-06-16 12:00:00 UTC (newest time that a broker wrote, in ")
     assert "\norders-0, offset 2: hanging, transaction_ended\n  - " in rest
     assert rest.splitlines()[-1] == (
-        "  => kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 0 --start-offset 2"
+        "  => kafkawire txn abort --bootstrap-server HOST:PORT --topic orders --partition 0 --start-offset 2"
     )
 
 

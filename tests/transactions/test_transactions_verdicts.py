@@ -298,9 +298,7 @@ def test_verdict(case: Callable[[LogDirectory], None], verdict: str, reason: str
     assert (finding.verdict, finding.reason) == (verdict, reason), finding.evidence
     assert all(sentence.endswith(".") for sentence in finding.evidence)
     assert finding.action is not None
-    assert finding.action.startswith("kafka-transactions.sh --bootstrap-server HOST:PORT abort ") == (
-        verdict == "hanging"
-    )
+    assert finding.action.startswith("kafkawire txn abort --bootstrap-server HOST:PORT ") == (verdict == "hanging")
 
 
 def test_a_finding_in_full(tmp_path: Path) -> None:
@@ -338,9 +336,7 @@ def test_a_finding_in_full(tmp_path: Path) -> None:
                 "Its last batch is 3 h old; 20 min is the limit.",
                 "It holds the last stable offset at 1, 8 offsets below the high watermark 9.",
             ),
-            action=(
-                "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 2 --start-offset 1"
-            ),
+            action=("kafkawire txn abort --bootstrap-server HOST:PORT --topic orders --partition 2 --start-offset 1"),
             cluster_id="test",
             log_start_offset=0,
             marker_timestamp=OLD - HOUR,
@@ -404,7 +400,7 @@ def test_hostile_names_are_quoted_in_commands(tmp_path: Path) -> None:
     directory.id("it's me; rm -rf", "Ongoing", PID, 0, ("a;reboot $(x)", 0), begun=OLD)
     (finding,) = audit(directory).findings
     assert finding.action is not None
-    assert finding.action.endswith("""--transactionalId 'it'"'"'s me; rm -rf'""")
+    assert finding.action.endswith("""--transactional-id 'it'"'"'s me; rm -rf'""")
     directory.id("it's me; rm -rf", "CompleteCommit", PID, 1)
     (finding,) = audit(directory).findings
     assert finding.action is not None
