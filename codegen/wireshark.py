@@ -20,7 +20,7 @@ from kafkawire.codegen.render import environment
 from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, Op, Tag
 
 #: The runtime, in the order in which its parts stand in the plugin.
-RUNTIME = tuple(f"wireshark_{part}.lua" for part in ("fields", "values", "records", "frames", "streams"))
+RUNTIME = tuple(f"wireshark_{part}.lua" for part in ("fields", "values", "layouts", "records", "frames", "streams"))
 
 #: What the runtime's own fields begin with.
 _RESERVED = frozenset({"batch", "record", "unknown_tag"})
@@ -211,14 +211,16 @@ def _outermost_first(structs: tuple[Struct, ...]) -> list[tuple[int, Struct]]:
 
 
 def _layout(layout: Layout, places: dict[tuple[int, int], int], comment: str) -> dict[str, object]:
-    def three(op: Op | Tag) -> list[int]:
-        return [op.code, places[layout.struct, op.slot], op.arg + 1]
+    """A layout as a line of text: Lua keeps a text at less cost than tables, and most layouts are never needed."""
 
-    return {
-        "comment": comment,
-        "flexible": "true" if layout.flexible else "false",
-        "smallest": max(1, layout.min_size),
-        "ops": [number for op in layout.ops for number in three(op)],
-        "tags": [(tag.tag, three(tag)) for tag in layout.tags],
-        "foreign": list(layout.foreign_tags),
-    }
+    def three(op: Op | Tag) -> str:
+        return f"{op.code},{places[layout.struct, op.slot]},{op.arg + 1}"
+
+    parts = (
+        "flexible" if layout.flexible else "plain",
+        str(max(1, layout.min_size)),
+        ";".join(map(three, layout.ops)) or "-",
+        ";".join(f"{tag.tag}={three(tag)}" for tag in layout.tags) or "-",
+        ";".join(map(str, layout.foreign_tags)) or "-",
+    )
+    return {"comment": comment, "text": " ".join(parts)}

@@ -3,7 +3,12 @@
 local kafkawire = Proto("kafkawire", "Apache Kafka")
 kafkawire.prefs.bodies = Pref.bool("Show the bodies of messages", true,
   "Without them a capture is read faster; headers, latencies and errors stay.")
-local byte, floor = string.byte, math.floor
+local byte, floor, sub, find = string.byte, math.floor, string.sub, string.find
+
+-- Methods as functions: Wireshark looks a method up by calling a function of its own, each time.
+local range, add, add_text, add_expert = TvbRange.range, TreeItem.add, TreeItem.add_packet_field, TreeItem.add_proto_expert_info
+local set_len, set_text, append_text, set_generated = TreeItem.set_len, TreeItem.set_text, TreeItem.append_text, TreeItem.set_generated
+local referenced = TreeItem.referenced
 
 local MAX_TAGS, MAX_STRING = 10000, 32767
 local MOST_SHOWN = 300000 -- items in the tree of one packet; Wireshark itself gives up at a million
@@ -44,10 +49,11 @@ local own = {
   unknown_tag_data = ProtoField.bytes("kafkawire.unknown_tag.data", "Data", base.NONE, "Its bytes."),
 }
 
--- The fields of the messages as Wireshark's, by number; of arrays the fields of their elements, and their counts.
-local shown, counts = {}, {}
+-- The fields of the messages as Wireshark's, by number; of arrays the fields of their elements, and their counts. And
+-- what they are called, and what is made of them.
+local shown, counts, labels, meant = {}, {}, {}, {}
 for i, field in ipairs(fields) do
-  local filter, label, kind, about = "kafkawire." .. field[1], field[2], field[3], field[5]
+  local filter, label, kind, meaning, about = "kafkawire." .. field[1], field[2], field[3], field[4], field[5]
   if kind:sub(1, 2) == "[]" then
     counts[i] = ProtoField.uint32(filter .. ".count", label, base.DEC, nil, nil, "How many there are.")
     kind = kind:sub(3)
@@ -64,6 +70,9 @@ for i, field in ipairs(fields) do
     shown[i] = ProtoField.string(filter, label, base.NONE, about)
   else
     local make = kind == "records" and ProtoField.uint32 or ProtoField[kind]
-    shown[i] = make(filter, label, base.DEC, numbers[field[4]], nil, about)
+    shown[i] = make(filter, label, base.DEC, numbers[meaning], nil, about)
   end
+  labels[i] = label
+  if meaning ~= "" then meant[i] = meaning end
 end
+fields = nil -- Wireshark has them; what Lua holds, its collector goes over again and again

@@ -44,24 +44,50 @@ for _, message in ipairs(messages) do
   if message.api_key then by_number[message.family .. " " .. message.kind .. " " .. message.api_key] = message end
 end
 
--- A message's body at `position`, the bytes up to `limit`: the position behind it.
-local function read_message(r, message, version, position, limit, tree)
+-- Whether a batch is looked at, and whether what is in it is.
+local function wants_inside(looks)
+  if looks == everything then return true end
+  if looks.inside == nil then
+    looks.inside = wanted(looks, own.message) ~= nil
+    for _, field in pairs(record) do looks.inside = looks.inside or wanted(looks, field) ~= nil end
+    for _, message in ipairs(messages) do
+      for _, root in ipairs(message.family ~= "rpc" and message.kind ~= "header" and message.roots or {}) do
+        looks.inside = looks.inside or wants_any(message, root, looks)
+      end
+    end
+  end
+  return looks.inside
+end
+
+function wants_records(looks)
+  for _, field in pairs(batch) do
+    if wanted(looks, field) then return true end
+  end
+  return wants_inside(looks)
+end
+
+-- A message's body at `position`: the position behind it.
+local function read_message(r, message, version, position, looks, tree)
   local root = message.roots[version - message.first + 1]
   if not root then fail(r, position, ("%s has no version %d"):format(message.name, version)) end
-  local inner = {s = r.s, view = r.view, n = limit, cut = r.cut, layouts = message.layouts, errors = r.errors, topic = r.topic}
-  return struct(inner, message.layouts[root], position, tree), inner
+  return steps_of(message, root, looks)(r, position, tree)
+end
+
+-- The same bytes up to `limit`.
+local function within(r, limit)
+  return {s = r.s, view = r.view, n = limit, cut = r.cut, errors = r.errors, topic = r.topic, looks = r.looks}
 end
 
 -- A message in a record, shown below `item`. Bytes behind it are left alone, as Kafka's own readers leave them.
 local function show_decoded(r, message, version, position, limit, item)
   if not message then
-    item:add_proto_expert_info(expert.unknown, "no message is known that begins so")
+    add_expert(item, expert.unknown, "no message is known that begins so")
     return
   end
-  local node = item:add(own.message, span(r, position, limit - position), message.name)
-  node:set_text(("%s v%d"):format(message.name, version))
-  local _, problem = try(read_message, r, message, version, position, limit, node)
-  if problem then node:add_proto_expert_info(expert.malformed, problem.text) end
+  local node = add(item, own.message, span(r, position, limit - position), message.name)
+  set_text(node, ("%s v%d"):format(message.name, version))
+  local _, problem = try(read_message, within(r, limit), message, version, position, r.looks, node)
+  if problem then add_expert(node, expert.malformed, problem.text) end
 end
 
 local function newest(message)
@@ -108,18 +134,20 @@ local function show_internal(r, key, value_at, key_item, value_item)
     version, position = uvarint(inner, position, "the version")
     show_decoded(r, frame == 1 and by_number[family .. " metadata " .. number], version, position, value_at[2], value_item)
   end)
-  if problem then value_item:add_proto_expert_info(expert.malformed, problem.text) end
+  if problem then add_expert(value_item, expert.malformed, problem.text) end
 end
 
 -- Messages of `__cluster_metadata` with fields that are not shown: the bytes of such a record are not shown either.
-local hiding = {}
-for _, message in ipairs(messages) do
-  for _, layout in ipairs(message.family == "metadata" and message.layouts or {}) do
-    for i = 2, #layout[3], 3 do
-      if secret[layout[3][i]] or config_value[layout[3][i]] then hiding[message.name] = true end
+local hiding = setmetatable({}, {__index = function(known, message)
+  known[message] = false
+  for number in ipairs(message.layouts) do
+    for _, op in ipairs(layout_of(message, number).ops) do
+      local meaning = meant[op.field]
+      if meaning == "secret" or meaning == "config_value" then known[message] = true end
     end
   end
-end
+  return known[message]
+end})
 
 -- Whether a record's value may let its reader in.
 local function hides(r, value_at)
@@ -129,7 +157,7 @@ local function hides(r, value_at)
     local _, position = uvarint(inner, value_at[1], "the frame version")
     message = by_number["metadata metadata " .. uvarint(inner, position, "the api key")]
   end)
-  return not message or hiding[message.name] == true
+  return not message or hiding[message]
 end
 
 -- One record -----------------------------------------------------------------------------------------------------------
@@ -179,20 +207,20 @@ end
 
 -- Bytes as a field, with their text where people can read it.
 local function show_bytes(r, field, label, place, tree, hidden)
-  if not place then return tree:add(label .. ": null") end
+  if not place then return add(tree, label .. ": null") end
   local size = place[2] - place[1]
-  if size == 0 then return tree:add(field, span(r, place[1], 0)) end
-  if hidden then return tree:add(r.view(place[1], size), ("%s: [redacted], %d bytes"):format(label, size)) end
-  local item = tree:add(field, r.view(place[1], size))
+  if size == 0 then return add(tree, field, span(r, place[1], 0)) end
+  if hidden then return add(tree, range(r.view, place[1], size), ("%s: [redacted], %d bytes"):format(label, size)) end
+  local item = add(tree, field, range(r.view, place[1], size))
   local words = readable(r.s:sub(place[1] + 1, place[1] + math.min(size, 200)))
-  if words then item:set_text(label .. ": " .. words) end
+  if words then set_text(item, label .. ": " .. words) end
   return item
 end
 
 local function show_timestamp(field, view, value, tree)
-  local item = tree:add(field, view, value)
+  local item = add(tree, field, view, value)
   local text = date(value:encode(false), 0)
-  if text then item:append_text(" (" .. text .. ")") end
+  if text then append_text(item, " (" .. text .. ")") end
 end
 
 -- One record of magic 2 below `tree`; the position behind it. `head` is what the batch says of all of them.
@@ -202,8 +230,8 @@ local function read_record(r, position, head, tree)
   if size < 0 then fail(r, start, "a record of " .. size .. " bytes") end
   need(r, position, size, "a record")
   local limit = position + size
-  local inner = {s = r.s, view = r.view, n = limit, cut = r.cut, errors = r.errors, topic = r.topic}
-  local node = tree:add(record.node, r.view(start, limit - start))
+  local inner = within(r, limit)
+  local node = add(tree, record.node, range(r.view, start, limit - start))
   position = position + 1 -- attributes, unused
   local delta, offset_delta, key, value_at, count
   local timestamp_at = position
@@ -211,13 +239,13 @@ local function read_record(r, position, head, tree)
   local offset_at = position
   offset_delta, position = varint(inner, position, "an offset")
   local offset = head.base_offset + Int64.new(offset_delta)
-  node:append_text(" " .. tostring(offset))
-  node:add(record.offset, r.view(offset_at, position - offset_at), offset)
+  append_text(node, " " .. tostring(offset))
+  add(node, record.offset, range(r.view, offset_at, position - offset_at), offset)
   local timestamp = head.append_time
   if not timestamp then
     timestamp = head.base_timestamp + (type(delta) == "number" and Int64.new(delta) or delta)
   end
-  show_timestamp(record.timestamp, r.view(timestamp_at, offset_at - timestamp_at), timestamp, node)
+  show_timestamp(record.timestamp, range(r.view, timestamp_at, offset_at - timestamp_at), timestamp, node)
   key, position = stretch(inner, position, "a key's length")
   value_at, position = stretch(inner, position, "a value's length")
   local hidden = hides(inner, value_at)
@@ -237,7 +265,7 @@ local function read_record(r, position, head, tree)
     if not name then fail(inner, start, "a header without a key") end
     place, position = stretch(inner, position, "a header's value")
     local item = name[2] > name[1] and show_text(record.header, inner, name[1], name[2] - name[1], node)
-      or node:add(record.header, r.view(start, name[1] - start), "")
+      or add(node, record.header, range(r.view, start, name[1] - start), "")
     show_bytes(inner, record.header_value, "Value", place, item, false)
   end
   if position ~= limit then fail(inner, position, limit - position .. " bytes behind a record's headers") end
@@ -261,8 +289,8 @@ end
 
 -- The decompressed records of a batch as a reader; nil where this Wireshark cannot.
 local function decompressed(r, codec, position, limit)
-  local range = r.view(position, limit - position)
-  local unpack = unpacker(range, codec)
+  local packed = range(r.view, position, limit - position)
+  local unpack = unpacker(packed, codec)
   if not unpack or (codec == "snappy" and r.s:byte(position + 1) == 130) then return nil end -- xerial's framing
   if codec == "gzip" then -- its last four bytes say how much it holds
     local a, b, c, d = byte(r.s, limit - 3, limit)
@@ -270,9 +298,9 @@ local function decompressed(r, codec, position, limit)
       return nil
     end
   end
-  local done, view = pcall(unpack, range, "Decompressed records")
+  local done, view = pcall(unpack, packed, "Decompressed records")
   if not done or not view then return nil end
-  return {s = view:raw(), view = view, n = view:len(), errors = r.errors, topic = r.topic}
+  return {s = view:raw(), view = view, n = view:len(), errors = r.errors, topic = r.topic, looks = r.looks}
 end
 
 -- Batches ---------------------------------------------------------------------------------------------------------------
@@ -294,40 +322,41 @@ local function show_batch(r, start, size, tree)
   local attributes = uint16(s, start + 21)
   local codec = CODECS[attributes % 8] or ("unknown codec " .. attributes % 8)
   local log_append, control = floor(attributes / 8) % 2 == 1, floor(attributes / 32) % 2 == 1
-  local count, flags = int32(s, start + 57), view(start + 21, 2)
+  local count, flags = int32(s, start + 57), range(view, start + 21, 2)
   local head = {base_offset = int64(s, start), base_timestamp = int64(s, start + 27), control = control}
   if log_append then head.append_time = int64(s, start + 35) end
-  tree:append_text((": offset %s, %d records"):format(tostring(head.base_offset), count))
-  tree:add(batch.base_offset, view(start, 8))
-  tree:add(batch.length, view(start + 8, 4))
-  tree:add(batch.leader_epoch, view(start + 12, 4))
-  tree:add(batch.magic, view(start + 16, 1))
-  tree:add(batch.crc, view(start + 17, 4))
-  tree:add(batch.attributes, flags)
-  tree:add(batch.codec, flags, codec)
-  tree:add(batch.timestamp_type, flags, log_append and "LogAppendTime" or "CreateTime")
-  tree:add(batch.transactional, flags, floor(attributes / 16) % 2 == 1)
-  tree:add(batch.control, flags, control)
-  tree:add(batch.last_offset_delta, view(start + 23, 4))
-  show_timestamp(batch.base_timestamp, view(start + 27, 8), head.base_timestamp, tree)
-  show_timestamp(batch.max_timestamp, view(start + 35, 8), int64(s, start + 35), tree)
-  tree:add(batch.producer_id, view(start + 43, 8))
-  tree:add(batch.producer_epoch, view(start + 51, 2))
-  tree:add(batch.base_sequence, view(start + 53, 4))
-  tree:add(batch.records, view(start + 57, 4))
+  append_text(tree, (": offset %s, %d records"):format(tostring(head.base_offset), count))
+  add(tree, batch.base_offset, range(view, start, 8))
+  add(tree, batch.length, range(view, start + 8, 4))
+  add(tree, batch.leader_epoch, range(view, start + 12, 4))
+  add(tree, batch.magic, range(view, start + 16, 1))
+  add(tree, batch.crc, range(view, start + 17, 4))
+  add(tree, batch.attributes, flags)
+  add(tree, batch.codec, flags, codec)
+  add(tree, batch.timestamp_type, flags, log_append and "LogAppendTime" or "CreateTime")
+  add(tree, batch.transactional, flags, floor(attributes / 16) % 2 == 1)
+  add(tree, batch.control, flags, control)
+  add(tree, batch.last_offset_delta, range(view, start + 23, 4))
+  show_timestamp(batch.base_timestamp, range(view, start + 27, 8), head.base_timestamp, tree)
+  show_timestamp(batch.max_timestamp, range(view, start + 35, 8), int64(s, start + 35), tree)
+  add(tree, batch.producer_id, range(view, start + 43, 8))
+  add(tree, batch.producer_epoch, range(view, start + 51, 2))
+  add(tree, batch.base_sequence, range(view, start + 53, 4))
+  add(tree, batch.records, range(view, start + 57, 4))
+  if not wants_inside(r.looks) then return end
   local position, limit = start + HEADER, start + size
   if codec ~= "none" then
     if position == limit then return end
     local inner = decompressed(r, codec, position, limit)
     if not inner then
-      local item = tree:add(own.undecoded, view(position, limit - position), limit - position)
-      item:add_proto_expert_info(expert.compressed, codec .. ": not decompressed here")
+      local item = add(tree, own.undecoded, range(view, position, limit - position), limit - position)
+      add_expert(item, expert.compressed, codec .. ": not decompressed here")
       return
     end
     r, position, limit = inner, 0, inner.n
   end
   if count < 0 or count > limit - position then fail(r, start + 57, count .. " records in " .. limit - position .. " bytes") end
-  read_all({s = r.s, view = r.view, n = limit, cut = r.cut, errors = r.errors, topic = r.topic}, position, limit, count, head, tree)
+  read_all(within(r, limit), position, limit, count, head, tree)
 end
 
 -- A message of magic 0 or 1: offset, size, crc, magic, attributes, timestamp (magic 1), key, value.
@@ -336,16 +365,16 @@ local function show_message(r, start, size, magic, tree)
   local least = magic == 0 and 26 or 34
   if size < least then fail(r, start, "a message of " .. size .. " bytes") end
   local codec = CODECS[byte(s, start + 18) % 8] or "an unknown codec"
-  tree:append_text((": offset %s, magic %d"):format(tostring(int64(s, start)), magic))
-  tree:add(batch.base_offset, view(start, 8))
-  tree:add(batch.length, view(start + 8, 4))
-  tree:add(batch.crc, view(start + 12, 4))
-  tree:add(batch.magic, view(start + 16, 1))
-  tree:add(batch.attributes, view(start + 17, 1))
-  tree:add(batch.codec, view(start + 17, 1), codec)
+  append_text(tree, (": offset %s, magic %d"):format(tostring(int64(s, start)), magic))
+  add(tree, batch.base_offset, range(view, start, 8))
+  add(tree, batch.length, range(view, start + 8, 4))
+  add(tree, batch.crc, range(view, start + 12, 4))
+  add(tree, batch.magic, range(view, start + 16, 1))
+  add(tree, batch.attributes, range(view, start + 17, 1))
+  add(tree, batch.codec, range(view, start + 17, 1), codec)
   local position, limit = start + 18, start + size
   if magic == 1 then
-    show_timestamp(record.timestamp, view(position, 8), int64(s, position), tree)
+    show_timestamp(record.timestamp, range(view, position, 8), int64(s, position), tree)
     position = position + 8
   end
   local places = {}
@@ -361,8 +390,8 @@ local function show_message(r, start, size, magic, tree)
   if codec == "none" then
     show_bytes(r, record.value, "Value", places[2], tree, false)
   elseif places[2] then
-    local item = tree:add(own.undecoded, view(places[2][1], places[2][2] - places[2][1]), places[2][2] - places[2][1])
-    item:add_proto_expert_info(expert.compressed, codec .. ": not decompressed here")
+    local item = add(tree, own.undecoded, range(view, places[2][1], places[2][2] - places[2][1]), places[2][2] - places[2][1])
+    add_expert(item, expert.compressed, codec .. ": not decompressed here")
   end
 end
 
@@ -378,23 +407,24 @@ local function read_batch(r, start, size, magic, tree)
 end
 
 -- The batches from `position` to `limit`. The last one may be cut: brokers cut what they send at the size asked for.
-function read_records(r, position, limit, tree)
-  if not tree then return end
+function read_records(r, position, limit, tree, looks)
+  r.looks = looks
   while position < limit do
     if not affords(20) then return too_much(tree, "what is left") end
     local left = limit - position
     local size = left >= 17 and int32(r.s, position + 8) + OVERHEAD or left
     if left < 17 or size > left then
-      tree:add(r.view(position, left), ("The beginning of a batch, %d bytes"):format(left))
+      add(tree, range(r.view, position, left), ("The beginning of a batch, %d bytes"):format(left))
       return
     end
     if size <= OVERHEAD then
-      tree:add(r.view(position, left), "No batch"):add_proto_expert_info(expert.malformed, "a batch of " .. size .. " bytes")
+      local item = add(tree, range(r.view, position, left), "No batch")
+      add_expert(item, expert.malformed, "a batch of " .. size .. " bytes")
       return
     end
-    local node = tree:add(batch.node, r.view(position, size))
+    local node = add(tree, batch.node, range(r.view, position, size))
     local _, problem = try(read_batch, r, position, size, byte(r.s, position + 17), node)
-    if problem then node:add_proto_expert_info(expert.malformed, problem.text) end
+    if problem then add_expert(node, expert.malformed, problem.text) end
     position = position + size
   end
 end

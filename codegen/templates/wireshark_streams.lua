@@ -1,82 +1,114 @@
 -- Streams: the TCP segments of a conversation -> its frames.
 
-local streams = {} -- by both ends
+local streams -- by both ends
 
-function kafkawire.init()
+-- What is known of each frame, by its number in the order in which they were first seen. Lists of numbers, for a capture
+-- has millions of frames: what it is, where it is, which frame it answers and which packet answers it, and how it is told
+-- from another that begins at the same place of the same packet.
+local places, keys, versions, ids, packets, times, requests_of, answers, sizes, others
+
+local function forget_all()
   streams = {}
+  places, keys, versions, ids, packets, times, requests_of, answers, sizes, others = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
   topic_names = {[CLUSTER_METADATA_ID] = "__cluster_metadata"}
 end
+forget_all()
+kafkawire.init = forget_all
 
 -- The conversation of a packet, and the packet's ends. `server` is the end that answers, once that is known.
 local function stream_of(pinfo)
-  local from = tostring(pinfo.src) .. " " .. pinfo.src_port
-  local to = tostring(pinfo.dst) .. " " .. pinfo.dst_port
+  local from, to = tostring(pinfo.src) .. " " .. pinfo.src_port, tostring(pinfo.dst) .. " " .. pinfo.dst_port
   local key = from < to and from .. " " .. to or to .. " " .. from
   local stream = streams[key]
   if not stream then
-    stream = {pending = {}, frames = {}, lost = {}, tokens = 0}
+    stream = {pending = {}, lost = {}, tokens = 0}
     streams[key] = stream
   end
   return stream, from, to
 end
 
 -- What a frame is, found out when it is first seen: later its request may be answered, and packets are looked at again
--- in any order. A token of SASL without headers (SaslHandshake v0) is {token = true}.
-local function learn_request(stream, s, at, pinfo)
+-- in any order. A token of SASL without headers (SaslHandshake v0) stays without an id.
+local function learn_request(stream, s, at, frame)
   if stream.raw_tokens and not looks_like_request(s, at) then
     stream.tokens = stream.tokens + 1
-    return {token = true}
+    return
   end
-  local api_key, version, id = int16(s, at + 4), int16(s, at + 6), int32(s, at + 8)
-  local found = {api_key = api_key, version = version, id = id, frame = pinfo.number, time = pinfo.rel_ts}
-  stream.raw_tokens = api_key == SASL_HANDSHAKE and version == 0
-  stream.pending[id] = found
-  return found
+  local key, version, id = int16(s, at + 4), int16(s, at + 6), int32(s, at + 8)
+  keys[frame], versions[frame], ids[frame] = key, version, id
+  stream.raw_tokens = key == SASL_HANDSHAKE and version == 0
+  stream.pending[id] = frame
 end
 
-local function learn_response(stream, s, at, pinfo)
+local function learn_response(stream, s, at, frame)
   if stream.tokens > 0 then
     stream.tokens = stream.tokens - 1
-    return {token = true}
+    return
   end
   local id = int32(s, at + 4)
   local request = stream.pending[id]
   stream.pending[id] = nil
-  if request then request.answer = pinfo.number end
-  return {id = id, request = request}
+  ids[frame], requests_of[frame] = id, request or false
+  if request then
+    keys[frame], versions[frame] = keys[request], versions[request]
+    answers[request] = packets[frame]
+  end
 end
 
--- Shows the frame at `at`, of `size` bytes behind its own size, of which `there` are captured.
-local function show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tree)
-  local first = there >= 4 and uint32(s, at + 4) or 0
-  local key = pinfo.number .. (is_request and ">" or "<") .. at .. " " .. size .. " " .. first
-  local known = stream.frames[key]
-  if not known then
-    known = (is_request and learn_request or learn_response)(stream, s, at, pinfo)
-    stream.frames[key] = known
+-- The number of the frame of `size` bytes at `at` of the packet.
+local function know(stream, s, at, size, is_request, number, pinfo)
+  local place = number * 536870912 + at
+  local frame = places[place]
+  while frame do
+    if sizes[frame] == size then return frame end
+    frame = others[frame]
   end
+  frame = #sizes + 1
+  keys[frame], versions[frame], ids[frame], requests_of[frame], answers[frame] = false, false, false, false, false
+  sizes[frame], packets[frame], times[frame], others[frame] = size, number, pinfo.rel_ts, places[place] or false
+  places[place] = frame;
+  (is_request and learn_request or learn_response)(stream, s, at, frame)
+  return frame
+end
+
+local function title_of(frame, is_request)
+  if ids[frame] == false then return "SASL token" end
+  if not keys[frame] then return "response " .. ids[frame] end
+  return ("%s v%d %s %d"):format(api_names[keys[frame]], versions[frame], is_request and "request" or "response", ids[frame])
+end
+
+-- Shows a frame at `at`, of which `there` bytes behind its size are captured. Its title, where `titled`.
+local function show_frame(tvb, s, at, there, frame, is_request, titled, tree)
   local view = tvb(at, 4 + there)
-  local r = {s = s:sub(at + 1, at + 4 + there), view = view, n = 4 + there, cut = there < size, errors = {}}
-  local about = is_request and known or known.request
-  local node = tree:add(kafkawire, view)
-  if tree:referenced(own.size) then node:add(own.size, view(0, 4)) end
-  local title
-  if known.token then
-    title = "SASL token"
-    node:add(own.sasl_token, view(0, 4 + there), there)
+  local r = {s = #s == 4 + there and s or sub(s, at + 1, at + 4 + there), view = view, n = 4 + there, cut = there < sizes[frame],
+    errors = {}}
+  local node = add(tree, kafkawire, view)
+  local looks = looks_at(node)
+  if wanted(looks, own.size) then add(node, own.size, range(view, 0, 4)) end
+  if ids[frame] == false then
+    add(node, own.sasl_token, view, there)
   elseif is_request then
-    title = ("%s v%d request %d"):format(api_names[known.api_key], known.version, known.id)
-    show_request(r, known, node)
+    if answers[frame] then add_found(looks, node, own.response_in, answers[frame]) end
+    show_request(r, keys[frame], versions[frame], looks, node)
   else
-    title = about and ("%s v%d response %d"):format(api_names[about.api_key], about.version, known.id)
-      or ("response %d"):format(known.id)
-    show_response(r, about, pinfo.rel_ts, node)
+    local request = requests_of[frame]
+    if request then
+      add_found(looks, node, own.request_in, packets[request])
+      if wanted(looks, own.latency) then
+        local latency = math.max(0, times[frame] - times[request])
+        local seconds = floor(latency)
+        add_found(looks, node, own.latency, NSTime.new(seconds, floor((latency - seconds) * 1e9 + 0.5)))
+      end
+    end
+    show_response(r, keys[frame], versions[frame], looks, node)
   end
+  if not titled and looks ~= everything then return end
+  local title = title_of(frame, is_request)
   if #r.errors > 0 then
     local words = table.concat(r.errors, ", ", 1, math.min(#r.errors, 3))
     title = title .. " [" .. words .. (#r.errors > 3 and ", ..." or "") .. "]"
   end
-  if tree.visible then node:append_text(", " .. title) end
+  if looks == everything then append_text(node, ", " .. title) end
   return title
 end
 
@@ -99,9 +131,9 @@ end
 -- when the packet is looked at again, later frames have changed what is expected.
 local function dissect(tvb, pinfo, tree, stream, is_request)
   local s, n, at = tvb:raw(), tvb:len(), 0
-  local whole = tvb:reported_len() == n
   local number, visited = pinfo.number, pinfo.visited
-  local titles = {}
+  local info = pinfo.cols.info
+  local titles = tostring(info) ~= "(n/a)" and {} or nil -- tshark fills in no columns that are not printed
   while at < n do
     local left = n - at
     local size = left >= 4 and int32(s, at) or nil
@@ -113,7 +145,7 @@ local function dissect(tvb, pinfo, tree, stream, is_request)
     else
       begins = size and true
     end
-    if begins ~= false and (begins == nil or size > left - 4) and whole and pinfo.can_desegment > 0 then
+    if begins ~= false and (begins == nil or size > left - 4) and tvb:reported_len() == n and pinfo.can_desegment > 0 then
       pinfo.desegment_offset = at
       local known = size and size >= 0 and size <= MAX_FRAME and size > left - 4
       pinfo.desegment_len = known and size - (left - 4) or DESEGMENT_ONE_MORE_SEGMENT
@@ -122,19 +154,21 @@ local function dissect(tvb, pinfo, tree, stream, is_request)
     if not begins then
       if at == 0 and not stream.server then return 0 end
       stream.lost[number .. (is_request and ">" or "<") .. at .. " " .. left] = true
-      local node = tree:add(kafkawire, tvb(at, left))
-      node:add_proto_expert_info(expert.lost, ("%d bytes of no frame whose beginning is known"):format(left))
-      titles[#titles + 1] = "not the beginning of a frame"
+      local node = add(tree, kafkawire, tvb(at, left))
+      add_expert(node, expert.lost, ("%d bytes of no frame whose beginning is known"):format(left))
+      if titles then titles[#titles + 1] = "not the beginning of a frame" end
       break
     end
     local there = math.min(size, left - 4)
-    titles[#titles + 1] = show_frame(tvb, s, at, size, there, stream, is_request, pinfo, tree)
+    local frame = know(stream, s, at, size, is_request, number, pinfo)
+    local title = show_frame(tvb, s, at, there, frame, is_request, titles ~= nil, tree)
+    if titles then titles[#titles + 1] = title end
     at = at + 4 + there
   end
-  if #titles > 0 then
+  if titles and #titles > 0 then
     pinfo.cols.protocol = "Kafka"
-    pinfo.cols.info:set(#titles > 8 and ("%d frames, %s, ..."):format(#titles, titles[1]) or table.concat(titles, "; "))
-    pinfo.cols.info:fence()
+    info:set(#titles > 8 and ("%d frames, %s, ..."):format(#titles, titles[1]) or table.concat(titles, "; "))
+    info:fence()
   end
   return n
 end
@@ -144,7 +178,7 @@ local last_packet = 0
 -- A new packet may spend anew; one that is not behind the last begins a pass in which other fields may be asked for.
 local function begin_packet(pinfo)
   local number = pinfo.number
-  if number <= last_packet then forget_wanted() end
+  if number <= last_packet then forget_asked() end
   if number ~= last_packet or pinfo.visited then spent = 0 end
   last_packet = number
 end

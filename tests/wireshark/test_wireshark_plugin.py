@@ -88,12 +88,10 @@ def test_a_changed_schema_changes_the_plugin(tmp_path: Path) -> None:
     field = '{"ping.retries", "Retries", "int32", "", "int32."},'
     assert field in after
     assert field not in before
-    roots = re.findall(r"-- PingRequest, version (\d)\n\{\w+, (\d+),", before)
+    sizes = r'"\w+ (\d+) .*", -- PingRequest, version \d'
+    first, second = map(int, re.findall(sizes, before))
     # Version 0 lacks the field; version 1 has four bytes more.
-    assert re.findall(r"-- PingRequest, version (\d)\n\{\w+, (\d+),", after) == [
-        roots[0],
-        ("1", str(int(roots[1][1]) + 4)),
-    ]
+    assert list(map(int, re.findall(sizes, after))) == [first, second + 4]
 
 
 def test_the_same_schemas_give_the_same_text() -> None:
@@ -151,7 +149,7 @@ def test_user_schemas(tmp_path: Path) -> None:
     frame = (len(header) + len(body)).to_bytes(4, "big") + header + body
     path = tmp_path / "ping.pcap"
     path.write_bytes(pcap(map(ethernet, Talk().send(0, frame).send(1, b"\0\0\0\7\0\0\0\7\0\0\x03").packets)))
-    shown = tree(plugin, path, "kafkawire.ping.name == 5 || kafkawire.ping.place.name == 5")
+    shown = tree(plugin, path, "kafkawire.ping.place.name == 5")
     assert "Name: ping\n        Count: 3\n        Places: 1\n" in shown
     assert "LastTimestamp: 1700000000000 (2023-11-14 22:13:20.000 UTC)" in shown
 

@@ -33,25 +33,19 @@ local control_messages = {}
 -- A configuration with one of these in its name is not shown.
 local secret_words = {"password", }
 
--- Messages. A layout: whether it is flexible, its smallest size, its ops (code, field, layout, and again), its tags, and
--- tags of other versions. A code is a kind, 0 bool to 12 struct, with 16 compact, 32 nullable, 64 array.
+-- Messages. A layout: whether it is flexible, its smallest size, its ops (code, field, layout), its tags, and tags of
+-- other versions. A code is a kind, 0 bool to 12 struct, with 16 compact, 32 nullable, 64 array.
 local messages = {
 {name = "PingRequest", kind = "request", family = "rpc", api_key = 200, first = 0, flexible = 1,
 layouts = {
--- Place, version 0
-{false, 2, {2,4,1}},
--- PingRequest, version 0
-{false, 6, {9,1,1,76,3,1}},
--- Place, version 1
-{true, 3, {2,4,1}, {[0] = {4,5,1}, }},
--- PingRequest, version 1
-{true, 7, {25,1,1,3,2,1,124,3,3}},
+"plain 2 2,4,1 - -", -- Place, version 0
+"plain 6 9,1,1;76,3,1 - -", -- PingRequest, version 0
+"flexible 3 2,4,1 0=4,5,1 -", -- Place, version 1
+"flexible 7 25,1,1;3,2,1;124,3,3 - -", -- PingRequest, version 1
 }, roots = {2,4}},
 {name = "PingResponse", kind = "response", family = "rpc", api_key = 200, first = 0, flexible = 1,
 layouts = {
--- PingResponse, version 0
-{false, 2, {2,6,1}},
--- PingResponse, version 1
-{true, 3, {2,6,1}},
+"plain 2 2,6,1 - -", -- PingResponse, version 0
+"flexible 3 2,6,1 - -", -- PingResponse, version 1
 }, roots = {1,2}},
 }
