@@ -54,12 +54,13 @@ def explain(findings: Iterable[rows.Finding], *, several_clusters: bool = False)
             explain_one(finding, f"cluster {finding.cluster_id or 'unknown'}, " if several_clusters else "")
 
 
-def explain_one(finding: rows.Finding, where: str = "") -> None:
+def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) -> None:
     """Prints a finding: what it is, why, and what to do."""
     say(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}")
     for sentence in finding.evidence:
         say(f"  - {sentence}")
-    say(f"  => {finding.action}")
+    if action:
+        say(f"  => {finding.action}")
 
 
 def place_of(finding: rows.Finding) -> str:

@@ -237,7 +237,7 @@ def _abort(finding: rows.Finding, job: Job) -> Abort:
     from kafkawire.transactions.ending import permit
 
     if job.human:
-        findings.explain_one(finding)
+        findings.explain_one(finding, action=False)
         say("")
     permit(finding, force=job.force)
     log = job.log

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Annotated, Any
 
+import msgspec
 import typer
 
 from kafkawire.cli.output import Row
@@ -75,7 +76,7 @@ class AuditLog:
         self._id = ""
         self.lines = 0
 
-    def write(self, target: Any, request: Any, result: Any | None) -> None:
+    def write(self, target: Any, request: Any, result: msgspec.Struct | None) -> None:
         """A line; it is on the disk when this returns. Without a result it is the line before, and gets a new id."""
         import kafkawire
 
@@ -94,7 +95,7 @@ class AuditLog:
             reason=self._reason,
             target=target,
             request=request,
-            result=result,
+            result=None if result is None else _without(result, target, request),
         )
         self._file.write(json_bytes(entry) + b"\n")
         if self._file.seekable():  # not a pipe or terminal
@@ -115,6 +116,12 @@ def default_path() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
     return home / "kafkawire" / "txn-audit.jsonl"
+
+
+def _without(result: msgspec.Struct, *known: Any) -> dict[str, Any]:
+    """The fields of a result that the line does not have already."""
+    fields = {name: getattr(result, name) for name in result.__struct_fields__}
+    return {name: value for name, value in fields.items() if not any(value is one for one in known)}
 
 
 def _private(path: str, flags: int) -> int:

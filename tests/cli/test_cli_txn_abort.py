@@ -248,6 +248,8 @@ def test_what_is_recorded(run: Run, partition: PartitionBroker, state_home: Path
     assert before["host"]
     assert before["result"] is None
     assert (after["result"]["outcome"], after["result"]["marker_offset"]) == ("aborted", END)
+    assert after["target"] == before["target"]
+    assert not {"finding", "call"} & set(after["result"])  # said once
 
 
 def test_where_it_is_recorded(run: Run, partition: PartitionBroker, tmp_path: Path, state_home: Path) -> None:
