@@ -1,7 +1,8 @@
 """Spark: Kafka's bytes as tables, and the audit of log directories as a PySpark job.
 
     from kafkawire import logdir, spark
-    audit = spark.audit(logdir.open("fleet/"))           # the same findings as transactions.audit
+    audit = spark.audit(logdir.open("fleet/"))           # the same answer as that of transactions.audit
+    spark.transactions(logdir.open("fleet/"), session)   # every transaction, as a table
 
     from kafkawire.spark import register, from_kafka_message, to_kafka_message
     register(session)
@@ -24,9 +25,9 @@ except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
 from kafkawire.spark.functions import from_kafka_message, to_kafka_message
-from kafkawire.spark.job import audit
+from kafkawire.spark.job import audit, transactions
 from kafkawire.spark.messages import message_table
-from kafkawire.spark.session import local_session
+from kafkawire.spark.session import local_session, session_on, ship
 from kafkawire.spark.topics import read_topic, stream_topic
 
 if TYPE_CHECKING:
@@ -39,8 +40,11 @@ __all__ = [
     "message_table",
     "read_topic",
     "register",
+    "session_on",
+    "ship",
     "stream_topic",
     "to_kafka_message",
+    "transactions",
 ]
 
 

@@ -1,13 +1,13 @@
-"""`audit`: the audit of `transactions`, with Spark to read the logs and to find what is open.
+"""`audit`: the audit of `transactions`, with Spark to read the logs and to find what is open; and the table of all
+transactions.
 
-Workers read segments with this package's codecs into one table of facts (`table`); Spark SQL finds the open
-transactions and the records of their ids (`queries`); what is left is small, and is judged by the same functions as on
-one machine.
+Workers read log directories with this package's codecs into one table of facts (`table`): batches as columns, and what
+the checks say of each replica. Spark SQL finds the open transactions and the records of their ids (`queries`); what is
+left is small, and is judged by the same functions as on one machine.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +17,40 @@ from pyspark.errors import PySparkException
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
+from kafkawire.logdir.splits import ranges
 from kafkawire.messages import TransactionLogKey
+from kafkawire.rows.arrow import whole
 from kafkawire.spark import queries
-from kafkawire.spark.session import QUICK_START, SparkError, local_session
+from kafkawire.spark.session import QUICK_START, SparkError, session_on
 from kafkawire.spark.shares import file_size, share_out
-from kafkawire.spark.table import BEFORE, SPARK_SCHEMA, Task, append_row, reader, to_arrow
+from kafkawire.spark.sources import PART_BYTES
+from kafkawire.spark.table import SPARK_SCHEMA, Part, Replica, Task, decoded, reader, segment_of
 from kafkawire.transactions import facts
 from kafkawire.transactions.assembly import Settings, conclude
+from kafkawire.transactions.checks import Answer
+from kafkawire.transactions.columnar import joined
 from kafkawire.transactions.coordinator import registration
-from kafkawire.transactions.facts import CoordinatorRecord, Facts, Open, Owner, Place, Registration, Segment
+from kafkawire.transactions.facts import (
+    TRANSACTION_STATE,
+    CoordinatorRecord,
+    Facts,
+    Open,
+    Owner,
+    Place,
+    Placed,
+    Registration,
+    Segment,
+)
 from kafkawire.transactions.local import cluster_ids, node_ids, unlisted
-from kafkawire.transactions.reading import place_of, read_snapshot, replicas, transaction_state_partitions
+from kafkawire.transactions.reading import place_of, replicas, transaction_state_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Below this, a job is over before the Java runtime's optimising compiler has paid for itself.
 SMALL_BYTES = 1 << 30
+
+_PLACES = "place int, cluster string, directory string, topic string, partition int"
 
 
 def audit(
@@ -42,14 +59,19 @@ def audit(
     *,
     paths: tuple[str, ...] = (),
     spark: SparkSession | None = None,
+    master: str | None = None,
 ) -> rows.Audit:
-    """Find and judge every open transaction in copied log directories; the same findings as `transactions.audit`.
-    The rules of the log are not checked: `read.checks` is empty.
+    """Find and judge every open transaction in copied log directories, and hold the logs against the rules: the same
+    answer as that of `transactions.audit`.
+
+    A replica's log is held against the rules by one task. Its batches are read for Spark SQL in parts.
 
     Args:
         paths: what to call them in the answer.
-        spark: the session to use; None: the running one, or a local one for this call. Its workers must see the
-            directories under the same paths, and have this package.
+        spark: the session to use; None: the running one, or one for this call. Its workers must see the directories
+            under the same paths, and have this package (`session.ship`).
+        master: where that one runs: `local[N]` (by default all cores), `spark://HOST:PORT`, or `sc://HOST:PORT` for
+            Spark Connect.
 
     Raises:
         SparkError: Spark did not start, or the job failed.
@@ -57,21 +79,47 @@ def audit(
     """
     if spark is not None:
         return _audit(directory, settings, paths, spark)
-    with local_session(settings=QUICK_START if _is_small(directory) else {}) as session:
+    with session_on(master, settings=QUICK_START if _is_small(directory) else {}) as session:
         return _audit(directory, settings, paths, session)
+
+
+def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
+    """Every transaction in copied log directories, as Spark SQL finds them (`queries.TRANSACTIONS`): a row for each
+    replica of each partition that holds data of it. Nothing is read before the table is used.
+
+    - cluster, directory, topic, partition: where; the cluster's id is null where the directory does not say it
+    - producer_id, producer_epoch, batches, first_offset, last_offset, first_timestamp, last_timestamp: of its data
+    - state: open (no marker up to the end of the log), committed, aborted, or ended (compaction emptied the marker)
+    - outcome: COMMIT or ABORT; marker_offset, marker_epoch, marker_timestamp, coordinator_epoch: of the marker
+    - duration_ms: from its first batch to the marker; the first is a client's clock, the second a broker's
+    - transactional_id, and of the newest record of that id in `__transaction_state` coordinator_state,
+      coordinator_producer_id, coordinator_producer_epoch, transaction_timeout_ms, transaction_start_timestamp,
+      transaction_last_update_timestamp: what the coordinator says now; null where no record names the producer id
+
+    Times are epoch milliseconds. Workers must see the directories under the same paths, and have this package.
+    """
+    audited = replicas(directory)
+    clusters = cluster_ids(directory)
+    places = [place_of(partition) for partition in audited]
+    named = [
+        (number, clusters.get(place.copy), whole(place.copy), whole(place.topic), place.partition)
+        for number, place in enumerate(places)
+    ]
+    table = _read(spark, [part for number, partition in enumerate(audited) for part in _parts(number, partition)])
+    return spark.sql(queries.TRANSACTIONS, facts=table, places=spark.createDataFrame(named, _PLACES))
 
 
 def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], spark: SparkSession) -> rows.Audit:
     audited = replicas(directory)
     places = [place_of(partition) for partition in audited]
-    snapshot_rows, damage = _snapshots(audited)
+    tasks: list[Task] = []
+    for number, partition in enumerate(audited):
+        tasks += [*_parts(number, partition), Replica(number, partition, {})]
     try:
-        table = _read(spark, audited)
-        if snapshot_rows:
-            table = table.unionByName(spark.createDataFrame(pa.Table.from_batches([to_arrow(snapshot_rows)])))
+        table = _read(spark, tasks)
         table.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            segments, unreadable = _segments(table)
+            said = _said(table)
             opens_table = spark.sql(queries.OPEN, facts=table).toArrow()
             opens = [_open(places, row) for row in opens_table.to_pylist()]
             owners = _owners(spark, table, opens_table, places) if opens else []
@@ -86,7 +134,7 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
             partitions=[
                 facts.partition_of(
                     place,
-                    segments[number],
+                    said.segments(number),
                     log_start=partition.log_start_offset,
                     high_watermark=partition.high_watermark,
                 )
@@ -94,53 +142,79 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
             ],
             opens=opens,
             owners=owners,
-            unreadable_ids=frozenset(places[number] for number in unreadable),
+            unreadable_ids=frozenset(places[number] for number in said.unreadable),
             transaction_state_partitions=transaction_state_partitions(audited),
             clusters=cluster_ids(directory),
-            damage=tuple(damage),
+            damage=tuple(said.damage),
             gaps=unlisted(directory),
+            answers=[Placed(places[number], answer, audited[number].path) for number, answer in said.answers],
         ),
         settings,
     )
 
 
-def _read(spark: SparkSession, partitions: list[Partition]) -> DataFrame:
-    """The table of facts, one Spark partition a share of the segments."""
-    tasks = [
-        Task(place_number, segment_number, file)
-        for place_number, partition in enumerate(partitions)
-        for segment_number, file in enumerate(partition.segments)
-    ]
-    shares = share_out(tasks, lambda task: file_size(task.file))
+def _read(spark: SparkSession, tasks: list[Task]) -> DataFrame:
+    """The table of facts, one Spark partition a share of the tasks."""
+    shares = share_out(tasks, _size)
     numbers = spark.range(0, len(shares), 1, numPartitions=max(1, len(shares)))
     return numbers.mapInArrow(reader(shares), SPARK_SCHEMA)
+
+
+def _parts(number: int, partition: Partition) -> list[Task]:
+    """The segments of a replica, large ones in parts. The coordinator's are small, and their order matters."""
+    parts: list[Task] = []
+    for segment, file in enumerate(partition.segments):
+        try:
+            found = [(0, None)] if partition.topic == TRANSACTION_STATE else ranges(file, PART_BYTES)
+        except OSError:
+            found = [(0, None)]  # whoever reads it says what is wrong
+        parts += [Part(number, segment, file, start, end) for start, end in found]
+    return parts
+
+
+def _size(task: Task) -> int:
+    if isinstance(task, Replica):
+        return sum(map(file_size, task.partition.segments))
+    return (file_size(task.file) if task.end is None else task.end) - task.start
 
 
 def _is_small(directory: LogDirectory) -> bool:
     return sum(file_size(file) for partition in directory.partitions for file in partition.segments) < SMALL_BYTES
 
 
-def _snapshots(partitions: list[Partition]) -> tuple[list[Any], list[rows.Damage]]:
-    """Open transactions that began below the log start, as batches before all others; see `transactions.local`."""
-    found, damage = [], []
-    for number, partition in enumerate(partitions):
-        entries, damaged = read_snapshot(partition, partition.log_start_offset or 0)
-        found += [append_row(number, BEFORE, entry.as_append()) for entry in entries]
-        damage += damaged
-    return found, damage
+class _Said:
+    """What workers say beside batches and records, by the number of its place."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, dict[int, list[Segment]]] = defaultdict(lambda: defaultdict(list))
+        self.answers: list[tuple[int, Answer]] = []
+        self.damage: list[rows.Damage] = []
+        self.unreadable: set[int] = set()
+
+    def segments(self, place: int) -> list[Segment]:
+        return [joined(parts) for parts in self._parts[place].values()]
+
+    def add(self, kind: str, place: int, rank: int, value: bytes) -> None:
+        """Take a row, in the order of ranks."""
+        match kind:
+            case "segment":
+                self._parts[place][segment_of(rank)].append(decoded(value, Segment))
+            case "answer":
+                self.answers.append((place, decoded(value, Answer)))
+            case "damage":
+                self.damage.append(decoded(value, rows.Damage))
+            case _:
+                self.unreadable.add(place)
 
 
-def _segments(table: DataFrame) -> tuple[dict[int, list[Segment]], set[int]]:
-    """The segments of each place, and the places with records that could not be decoded."""
-    segments: dict[int, list[Segment]] = defaultdict(list)
-    unreadable: set[int] = set()
-    chosen = table.where("kind IN ('segment', 'unreadable')").select("kind", "place", "value")
-    for row in chosen.toArrow().to_pylist():
-        if row["kind"] == "segment":
-            segments[row["place"]].append(pickle.loads(row["value"]))  # written by our own workers
-        else:
-            unreadable.add(row["place"])
-    return segments, unreadable
+def _said(table: DataFrame) -> _Said:
+    said = _Said()
+    chosen = table.where("kind IN ('segment', 'answer', 'damage', 'unreadable')").select(
+        "kind", "place", "rank", "value"
+    )
+    for row in sorted(chosen.toArrow().to_pylist(), key=lambda row: (row["place"], row["rank"])):
+        said.add(**row)
+    return said
 
 
 def _open(places: list[Place], row: dict[str, Any]) -> Open:

@@ -1,13 +1,19 @@
-"""A quiet local Spark session: no web page, no log on the terminal, nothing that listens beyond this machine."""
+"""Quiet Spark sessions: no web page, no log on the terminal; on this machine nothing that listens beyond it."""
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -15,8 +21,11 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import kafkawire
-from kafkawire.errors import KafkaWireError
+from kafkawire.errors import KafkaWireError, MissingExtraError
 from kafkawire.spark.jre import java_home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _TAIL_BYTES = 2000
 
@@ -30,11 +39,12 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     # As many as the processors of this machine can use; adaptive execution merges what is too small.
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
 }
+
+#: Where the executors are in the driver's process.
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 #: For short jobs: half of their processor time would go into compiling what soon is over.
 QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -59,10 +69,103 @@ def local_session(master: str = "local[*]", settings: Mapping[str, str] = {}) ->
         session.stop()
 
 
+@contextmanager
+def session_on(master: str | None, settings: Mapping[str, str] = {}) -> Iterator[SparkSession]:
+    """A session on a master that ends with the block, with this package on its workers.
+
+    Args:
+        master: `local[N]`, `spark://HOST:PORT`, `sc://HOST:PORT` (Spark Connect); None: the running session, or one on
+            all cores of this machine.
+
+    Raises:
+        MissingExtraError: no Java that Spark accepts, or a library that Spark Connect needs is missing.
+        SparkError: Spark did not start, or could not be reached.
+    """
+    if master is None or master.startswith("local"):
+        with local_session(master or "local[*]", settings) as session:
+            yield session
+        return
+    session = _connect(master) if master.startswith("sc:") else _start(master, settings)
+    try:
+        _ship_where_missing(session)
+        yield session
+    finally:
+        session.stop()
+
+
+def _connect(url: str) -> SparkSession:
+    try:
+        from pyspark.sql.connect.session import SparkSession as Remote
+    except ImportError:
+        raise MissingExtraError("Spark Connect", "spark-connect") from None
+    try:
+        session = Remote.builder.remote(url).getOrCreate()
+        assert session.version
+        return cast("SparkSession", session)
+    except (PySparkException, OSError, RuntimeError, ValueError) as error:
+        raise SparkError(f"{url} does not answer: {str(error).strip().splitlines()[0]}") from None
+
+
+def ship(session: SparkSession) -> None:
+    """Send this package, without its native engine, to the workers of a session. They need its dependencies only; where
+    it is installed with the engine, reading is faster.
+
+    Raises:
+        SparkError: the session does not take it.
+    """
+    try:
+        session.addArtifacts(_archive(), pyfile=True)
+    except PySparkException as error:
+        raise SparkError(f"the workers were not sent this package: {str(error).strip().splitlines()[0]}") from error
+
+
+def _ship_where_missing(session: SparkSession) -> None:
+    """Ask one worker whether it has this version, and send it otherwise."""
+    wanted = kafkawire.__version__
+
+    def installed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow
+
+        try:
+            import kafkawire as found
+
+            same = found.__version__ == wanted
+        except ImportError:
+            same = False
+        for batch in batches:
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([same] * len(batch))], ["same"])
+
+    try:
+        answers = session.range(0, 1, 1, 1).mapInArrow(installed, "same boolean").collect()
+    except PySparkException as error:
+        raise SparkError(f"the Spark job failed: {str(error).strip().splitlines()[0]}") from error
+    if not all(answer.same for answer in answers):
+        ship(session)
+
+
+@cache
+def _archive() -> str:
+    """The package as a file that Python imports from; it is there as long as this process, since workers fetch it when
+    they start. Its name tells its content: Spark keeps the first of a name."""
+    folder = Path(tempfile.mkdtemp(prefix="kafkawire-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    package = Path(kafkawire.__file__).parent
+    with zipfile.ZipFile(folder / "kafkawire.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for place, _, names in os.walk(package, followlinks=True):
+            for name in sorted(names):
+                if name.endswith((".py", ".json", ".jinja")):
+                    path = Path(place, name)
+                    archive.write(path, Path("kafkawire") / path.relative_to(package))
+    digest = hashlib.sha256((folder / "kafkawire.zip").read_bytes()).hexdigest()[:12]
+    return str((folder / "kafkawire.zip").rename(folder / f"kafkawire-{digest}.zip"))
+
+
 def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(master)
     conf.setAll([*SETTINGS.items(), *settings.items()])
+    if master.startswith("local"):
+        conf.setAll(list(_LOOPBACK.items()))
     with tempfile.TemporaryFile() as log, _environment():
         try:
             # The Java process writes warnings before any setting can silence it: they go to a file, which is shown
