@@ -194,6 +194,8 @@ class Scan:
         """The facts, once all batches were added. `damage`: what stood between them, harmless rows left out."""
         if damage and damage[-1].resumed_at is None:
             self._gap = Gap(self._next_offset)
+        if not self._batches and self._following is not None and self._following < self._base_offset:
+            self._intact_from = self._base_offset  # what compaction left of the one before ends below this one
         return Segment(
             base_offset=self._base_offset,
             first_offset=self._base_offset if self._first_offset is None else self._first_offset,

@@ -62,6 +62,8 @@ def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
             yield from coordinator_records(item)
     if damaged and damaged[-1].resumed_at is None:
         gap = Gap(end)
+    if not batches and after is not None and after.end_offset < base_offset:
+        intact = base_offset
     yield Segment(
         base_offset=base_offset,
         first_offset=base_offset if first is None else first,
