@@ -56,8 +56,16 @@ def audit(
         list[str], typer.Argument(metavar="PATH...", help="Brokers' log directories, or folders that hold several.")
     ],
     engine: Annotated[
-        Engine, typer.Option(help="Read on this machine, or as a Spark job (which looks for no violations).")
+        Engine, typer.Option(help="Read on this machine, or as a Spark job; the answer is the same.")
     ] = Engine.local,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the Spark job runs: local[N] (by default all cores), spark://HOST:PORT, or sc://HOST:PORT for "
+            "Spark Connect.",
+        ),
+    ] = None,
     as_of: Annotated[
         int | None,
         typer.Option(metavar="MS", help="The clock, epoch milliseconds; by default the newest time a broker wrote."),
@@ -83,6 +91,8 @@ def audit(
     from kafkawire import logdir
     from kafkawire.transactions import Settings
 
+    if master is not None and engine is not Engine.spark:
+        raise typer.BadParameter("--master is where --engine spark runs")
     directory = logdir.open(*paths)
     if not any(partition.segments for partition in directory.partitions):
         raise InputError(f"{paths[0]}: no partition's log is here")
@@ -91,8 +101,10 @@ def audit(
         max_timeout_ms=max_transaction_timeout * MINUTE_MS,
         transaction_state_partitions=txn_partitions,
     )
-    run = _spark if engine is Engine.spark else _local
-    result = run(directory, settings, tuple(paths))
+    if engine is Engine.spark:
+        result = _spark(directory, settings, tuple(paths), master)
+    else:
+        result = _local(directory, settings, tuple(paths))
     if report is not None:
         _write_report(result, report)
     if report != "-":
@@ -117,15 +129,15 @@ def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...]) 
         return transactions.audit(directory, settings, paths=paths, progress=progress)
 
 
-def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...]) -> rows.Audit:
+def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], master: str | None) -> rows.Audit:
     from kafkawire.spark import audit
 
     if not sys.stderr.isatty():
-        return audit(directory, settings, paths=paths)
+        return audit(directory, settings, paths=paths, master=master)
     from rich.console import Console
 
     with Console(stderr=True).status("Spark is reading"):
-        return audit(directory, settings, paths=paths)
+        return audit(directory, settings, paths=paths, master=master)
 
 
 @contextmanager
