@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -51,29 +51,43 @@ class Secure(NamedTuple):
     identity: Identity
 
 
+class Guarded(NamedTuple):
+    """As `Secure`, with two listeners and `alice` alone."""
+
+    plain: str
+    sasl: str
+
+
+_KAFKA = "org.apache.kafka.common.security"
+_LISTENER = "listener.name.sasl_plaintext"
+
+
+def _guards(*users: str) -> dict[str, Any]:
+    """An authorizer that lets everybody on the plaintext listener do everything, and users with passwords."""
+    known = " ".join(f'user_{name}="{PASSWORD}"' for name in users)
+    return {
+        "transaction.partition.verification.enable": False,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "sasl.enabled.mechanisms": "PLAIN",
+        f"{_LISTENER}.plain.sasl.jaas.config": f"{_KAFKA}.plain.PlainLoginModule required {known};",
+    }
+
+
 @pytest.fixture(scope="session")
 def secure(start_cluster: StartCluster) -> Iterator[Secure]:
     pytest.importorskip("scramp")
     identity = make_identity()
     plain, sasl, tls = free_ports(3)
-    kafka = "org.apache.kafka.common.security"
-    prefix = "listener.name.sasl_plaintext"
-    users = " ".join(f'user_{name}="{PASSWORD}"' for name in (USER, *(one.name for one in PRINCIPALS)))
-    config = {
-        "transaction.partition.verification.enable": False,
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
+    config = _guards(USER, *(one.name for one in PRINCIPALS)) | {
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-        f"{prefix}.plain.sasl.jaas.config":
-            f"{kafka}.plain.PlainLoginModule required {users};",
-        f"{prefix}.scram-sha-256.sasl.jaas.config": f"{kafka}.scram.ScramLoginModule required;",
-        f"{prefix}.scram-sha-512.sasl.jaas.config": f"{kafka}.scram.ScramLoginModule required;",
-        f"{prefix}.oauthbearer.sasl.jaas.config":
-            f"{kafka}.oauthbearer.OAuthBearerLoginModule required;",
+        f"{_LISTENER}.scram-sha-256.sasl.jaas.config": f"{_KAFKA}.scram.ScramLoginModule required;",
+        f"{_LISTENER}.scram-sha-512.sasl.jaas.config": f"{_KAFKA}.scram.ScramLoginModule required;",
+        f"{_LISTENER}.oauthbearer.sasl.jaas.config": f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule required;",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": identity.certificate,
         "ssl.keystore.key": identity.key,
-    }  # fmt: skip
+    }
     with start_cluster(1, port=plain, listeners={"SASL_PLAINTEXT": sasl, "SSL": tls}, config=config) as running:
         made = Secure(running, f"{HOST}:{plain}", f"{HOST}:{sasl}", f"{HOST}:{tls}", identity)
         asyncio.run(_furnish(made))
@@ -81,10 +95,11 @@ def secure(start_cluster: StartCluster) -> Iterator[Secure]:
 
 
 @pytest.fixture(scope="session")
-def kafka_3_9(start_cluster: StartCluster) -> Iterator[Cluster]:
-    """A broker of the last release before 4, without authorizer, that lets transactions hang."""
-    with start_cluster(1, version="3.9.1", config={"transaction.partition.verification.enable": False}) as running:
-        yield running
+def kafka_3_9(start_cluster: StartCluster) -> Iterator[Guarded]:
+    """A broker of the last release before 4, that lets transactions hang."""
+    plain, sasl = free_ports(2)
+    with start_cluster(1, version="3.9.1", port=plain, listeners={"SASL_PLAINTEXT": sasl}, config=_guards(USER)):
+        yield Guarded(f"{HOST}:{plain}", f"{HOST}:{sasl}")
 
 
 async def _furnish(secure: Secure) -> None:

@@ -17,6 +17,7 @@ from kafkawire.messages import (
     CreateTopicsRequest,
     DeleteAclsRequest,
     DescribeAclsRequest,
+    IncrementalAlterConfigsRequest,
     OffsetCommitRequest,
     TxnOffsetCommitRequest,
 )
@@ -24,6 +25,7 @@ from kafkawire.messages.alter_user_scram_credentials_request import ScramCredent
 from kafkawire.messages.create_acls_request import AclCreation
 from kafkawire.messages.create_topics_request import CreatableTopic
 from kafkawire.messages.delete_acls_request import DeleteAclsFilter
+from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from kafkawire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafkawire.messages.txn_offset_commit_request import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 
@@ -32,6 +34,7 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
 ALL, READ, WRITE, ALTER, DESCRIBE, CLUSTER_ACTION, IDEMPOTENT_WRITE = 2, 3, 4, 7, 8, 9, 12
 _ANY, _LITERAL, _PREFIXED, _DENY, _ALLOW = 1, 3, 4, 2, 3
 _TOPIC_ALREADY_EXISTS = 36
+_BROKER = 4  # a type of resources with configuration
 _CLUSTER_NAME = "kafka-cluster"
 
 
@@ -141,6 +144,14 @@ async def commit_offsets_in_transaction(admin: Admin, group: str, producer: Any,
         topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=partitions),),
     )
     await _to_group(admin.cluster, group, body, 4)
+
+
+async def set_broker_config(admin: Admin, name: str, value: str) -> None:
+    """A property of all brokers, while they run."""
+    config = AlterableConfig(name=name, config_operation=0, value=value)
+    resource = AlterConfigsResource(resource_type=_BROKER, resource_name="", configs=(config,))
+    answer = await _to_controller(admin.cluster, IncrementalAlterConfigsRequest(resources=(resource,)))
+    assert {one.error_code for one in answer.responses} == {0}, answer
 
 
 async def _to_group(cluster: Cluster, group: str, body: Any, at_most: int) -> None:

@@ -22,8 +22,7 @@ from kafkawire.client import (
 )
 from tests.broker_fixture import StartCluster
 from tests.client import live
-from tests.client.conftest import MODULES, USER, Secure, login
-from tools.broker import Cluster
+from tests.client.conftest import MODULES, USER, Guarded, Secure, login
 from tools.examples.wire import Producer, Wire
 
 pytestmark = pytest.mark.broker
@@ -257,11 +256,11 @@ async def _answered(call: Any, denied: str, admin: Admin) -> None:
 # Other releases -------------------------------------------------------------------------------------------------------
 
 
-def test_kafka_3_9(kafka_3_9: Cluster) -> None:
+def test_kafka_3_9(kafka_3_9: Guarded) -> None:
     async def scenario() -> None:
-        async with Admin.connect(kafka_3_9.bootstrap) as admin:
+        async with Admin.connect(kafka_3_9.plain) as admin:
             await live.create_topics(admin, {"orders": 1})
-            with Wire(kafka_3_9.bootstrap) as wire:
+            with Wire(kafka_3_9.plain) as wire:
                 await asyncio.to_thread(begun, wire, "old-1", 0, at=int(time.time() * 1000))
             assert "old-1" in await _ids(admin)
             found = await admin.list_transactions(pattern=".*")

@@ -13,17 +13,18 @@ from kafkawire.client import Admin, ClientError, NoSuchBrokerError, Search
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.live import HIDDEN
 from tests.client import live
-from tests.client.conftest import USER, Secure, login
-from tools.broker import Cluster
-from tools.examples.wire import Producer, Wire
+from tests.client.conftest import USER, Guarded, Secure, login
+from tests.client.setups import ALL, ONE_OF_EACH, make, size
+from tools.examples.wire import Wire
 
 pytestmark = pytest.mark.broker
 
 HOUR_MS = 3_600_000
 TIMEOUT_S = 30.0
 TOPIC = "hang"
+#: Partitions of the setups.
 NEVER_BEGUN, LIVE, BESIDE, ENDED, INVENTED, STUCK = range(6)
-INVENTED_ID = 987_654_321
+VERDICTS = dict(enumerate(verdict for setup in ONE_OF_EACH for verdict in setup.verdicts if verdict))
 
 T = TypeVar("T")
 
@@ -45,59 +46,11 @@ def said(audit: Audit) -> dict[int, tuple[str, str]]:
     return {finding.partition: (finding.verdict, finding.reason) for finding in audit.findings}
 
 
-def make(wire: Wire, topic: str, old: int) -> None:
-    """A transaction in each of six partitions, all with old timestamps."""
-
-    def write(partition: int, producer: Producer, **more: Any) -> None:
-        wire.produce(topic, partition, [b"x"], producer, timestamp=old, **more)
-
-    write(NEVER_BEGUN, wire.init_producer(f"{topic}-never-begun"))
-    both = wire.init_producer(f"{topic}-live")
-    wire.add_partitions(both, {topic: [LIVE]})
-    write(LIVE, both)
-    write(BESIDE, both)
-    ended = wire.init_producer(f"{topic}-ended")
-    wire.add_partitions(ended, {topic: [ENDED]})
-    write(ENDED, ended)
-    assert wire.end(ended, committed=True) == 0
-    _until_ended(wire, f"{topic}-ended")
-    write(ENDED, ended, sequence=1)
-    write(INVENTED, Producer(INVENTED_ID, 0))
-    stuck = wire.init_producer(f"{topic}-stuck")
-    wire.add_partitions(stuck, {topic: [STUCK]})
-    wire.write_marker(topic, STUCK, stuck, coordinator_epoch=1_000_000)
-    write(STUCK, stuck)
-    assert wire.end(stuck, committed=True) == 0
-
-
-def _until_ended(wire: Wire, transactional_id: str) -> None:
-    """EndTxn is answered before its markers are written."""
-
-    async def wait() -> None:
-        async with Admin.connect(wire.bootstrap) as admin:
-            deadline = admin.cluster.deadline()
-            while (await admin.describe_transactions([transactional_id]))[transactional_id].state != "CompleteCommit":
-                assert await deadline.sleep(0.02)
-
-    asyncio.run(wait())
-
-
 @pytest.fixture(scope="module")
 def hung(secure: Secure) -> Secure:
     with Wire(secure.plain) as wire:
-        make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS)
+        assert make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS) == VERDICTS
     return secure
-
-
-#: Every row of what Kafka 4.4.0 was seen to let hang, and of what only looks like it.
-VERDICTS = {
-    NEVER_BEGUN: ("hanging", "partition_not_in_transaction"),
-    LIVE: ("not_hanging", "live"),
-    BESIDE: ("hanging", "partition_not_in_transaction"),
-    ENDED: ("hanging", "transaction_ended"),
-    INVENTED: ("hanging", "no_transactional_id"),
-    STUCK: ("not_hanging", "stuck_prepare"),
-}
 
 
 def test_verdicts(hung: Secure) -> None:
@@ -108,7 +61,7 @@ def test_verdicts(hung: Secure) -> None:
     assert (audit.read.brokers, audit.read.partitions) == ((1,), 6)
     assert audit.read.transaction_state == (0, 1, 2, 3)  # an authorizer is there: the log is the proof
     assert all(finding.blocked for finding in audit.findings)
-    assert found[NEVER_BEGUN].transactional_id == "hang-never-begun"
+    assert found[NEVER_BEGUN].transactional_id == "hang-never-begun-9"
     assert (found[LIVE].coordinator_state, found[STUCK].coordinator_state) == ("Ongoing", "PrepareCommit")
     assert found[STUCK].coordinator_epoch == 1_000_000
     for partition in (NEVER_BEGUN, BESIDE, ENDED, INVENTED):
@@ -239,30 +192,58 @@ def test_topics_that_may_only_be_described(hung: Secure, rights: Any) -> None:
     )
 
 
-# Other clusters -------------------------------------------------------------------------------------------------------
+# The release before 4 -------------------------------------------------------------------------------------------------
+
+_MADE = tuple(setup for setup in ALL if setup.since < 4)
 
 
-def test_kafka_3_9_without_authorizer(kafka_3_9: Cluster) -> None:
-    """DescribeAcls says that nothing can be hidden: then it is enough that every coordinator has answered."""
-
+@pytest.fixture(scope="module")
+def expected(kafka_3_9: Guarded) -> dict[int, tuple[str, str]]:
     async def topic() -> None:
-        async with Admin.connect(kafka_3_9.bootstrap) as admin:
-            await live.create_topics(admin, {TOPIC: 6})
+        async with Admin.connect(kafka_3_9.plain) as admin:
+            await live.create_topics(admin, {TOPIC: size(_MADE)})
 
     run(topic())
-    with Wire(kafka_3_9.bootstrap) as wire:
-        make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS)
-    audit = run(find(kafka_3_9.bootstrap, search(TOPIC)))
-    assert said(audit) == VERDICTS
+    with Wire(kafka_3_9.plain) as wire:
+        return make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS, _MADE)
+
+
+def test_kafka_3_9(kafka_3_9: Guarded, expected: dict[int, tuple[str, str]]) -> None:
+    audit = run(find(kafka_3_9.plain, search()))
+    assert said(audit) == expected
     assert audit.read.complete
-    assert audit.read.transaction_state == ()
-    proof = next(finding.evidence[1] for finding in audit.findings if finding.partition == INVENTED)
-    assert proof == (
-        "No coordinator names a transactional id with that producer id (no authorizer hides any, and all brokers "
-        "answered: 1)."
-    )
-    everything = run(find(kafka_3_9.bootstrap, search(None)))
+    everything = run(find(kafka_3_9.plain, search(None)))
     assert everything.read.complete
-    assert {f.partition: f.verdict for f in everything.findings if f.topic == TOPIC} == {
-        partition: verdict for partition, (verdict, _) in VERDICTS.items()
-    }
+    assert {f.partition: (f.verdict, f.reason) for f in everything.findings if f.topic == TOPIC} == expected
+
+
+@pytest.mark.parametrize(
+    ("granted", "seen"),
+    [
+        ((), ()),
+        ((_ALL_IDS,), ("live", "stuck_prepare", "partition_not_in_transaction", "transaction_ended")),
+        (
+            (_READ_LOG,),
+            ("live", "stuck_prepare", "partition_not_in_transaction", "transaction_ended", "no_transactional_id"),
+        ),
+    ],
+    ids=["nothing", "ids", "log"],
+)
+def test_kafka_3_9_hides(
+    kafka_3_9: Guarded, expected: dict[int, tuple[str, str]], granted: tuple[Any, ...], seen: tuple[str, ...]
+) -> None:
+    async def rights(*wanted: Any) -> None:
+        async with Admin.connect(kafka_3_9.plain) as chief:
+            await live.revoke_all(chief, USER)
+            await live.settled(chief, USER, 0)
+            if wanted:
+                await live.grant(chief, USER, *wanted)
+                await live.settled(chief, USER, len(wanted))
+
+    run(rights(_READ_HANG, *granted))
+    try:
+        audit = run(find(kafka_3_9.sasl, search(), login()))
+    finally:
+        run(rights())
+    assert said(audit) == {p: verdict if verdict[1] in seen else _HIDDEN for p, verdict in expected.items()}
+    assert all(HIDDEN in finding.evidence for finding in audit.findings if finding.verdict == "unknown")

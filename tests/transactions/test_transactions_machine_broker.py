@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafkawire.client import Admin
 from kafkawire.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -23,8 +25,8 @@ from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnT
 from kafkawire.transactions import machine
 from kafkawire.transactions.machine import Step, TransactionMetadata
 from kafkawire.transactions.model import PREPARED
+from tests.client import live
 from tools.broker import Cluster
-from tools.examples import clients
 from tools.examples.wire import Wire
 
 pytestmark = pytest.mark.broker
@@ -115,8 +117,11 @@ class Beside:
 
 @pytest.fixture(scope="module")
 def wire(broker: Cluster) -> Any:
-    pytest.importorskip("confluent_kafka")
-    clients.create_topics(broker.bootstrap, {TOPIC: PARTITIONS}, replicas=1, config={})
+    async def topic() -> None:
+        async with Admin.connect(broker.bootstrap) as admin:
+            await live.create_topics(admin, {TOPIC: PARTITIONS})
+
+    asyncio.run(topic())
     with Wire(broker.bootstrap) as wire:
         yield wire
 

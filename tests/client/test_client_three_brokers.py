@@ -1,0 +1,270 @@
+"""Three real brokers: whatever hangs, or looks like it, is called what it is; a hang is ended; and brokers that go."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition
+from kafkawire.rows import Audit
+from tests.broker_fixture import StartCluster
+from tests.client import live, setups
+from tools.broker import Cluster
+from tools.examples.errors import ExamplesError
+from tools.examples.wire import Producer, Wire
+
+pytestmark = pytest.mark.broker
+
+HOUR_MS = 3_600_000
+GONE, MADE, BLOCKED, ALONE, VERIFIED = "gone", "made", "blocked", "alone", "verified"
+INVENTED = Producer(setups.INVENTED_ID + 1, 0)
+VERIFICATION = "transaction.partition.verification.enable"
+#: Shorter than in the field, so that tests do not wait for minutes.
+SESSION_MS = 3000
+TIMEOUT_S = 60.0
+
+T = TypeVar("T")
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
+
+
+@pytest.fixture(scope="module")
+def three(start_cluster: StartCluster) -> Iterator[Cluster]:
+    config = {VERIFICATION: False, "broker.session.timeout.ms": SESSION_MS}
+    with start_cluster(3, config=config, heap="300m") as cluster:
+
+        async def topics() -> None:
+            async with Admin.connect(cluster.bootstrap) as admin:
+                counts = {GONE: 6, MADE: setups.size(setups.ALL), BLOCKED: 1, VERIFIED: 4}
+                await live.create_topics(admin, counts, replicas=3)
+                await live.create_topics(admin, {ALONE: 1})
+
+        asyncio.run(topics())
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def wire(three: Cluster) -> Iterator[Wire]:
+    with Wire(three.bootstrap) as wire:
+        yield wire
+
+
+def old() -> int:
+    return int(time.time() * 1000) - 3 * HOUR_MS
+
+
+def search(topic: str) -> Search:
+    return Search(topics=(topic,), confirm_after_s=0.2, session_s=SESSION_MS / 1000 + 1, timeout_s=20)
+
+
+async def find(cluster: Cluster, topic: str) -> Audit:
+    async with Admin.connect(cluster.bootstrap, {"socket.connection.setup.timeout.ms": "1500"}) as admin:
+        return await admin.find_hanging_transactions(search(topic))
+
+
+# What hangs and what does not -----------------------------------------------------------------------------------------
+
+
+def test_every_setup_is_called_what_it_is(three: Cluster, wire: Wire) -> None:
+    """Without an authorizer it is enough that every coordinator has answered."""
+    expected = setups.make(wire, MADE, old(), setups.ALL)
+    audit = run(find(three, MADE))
+    assert {one.partition: (one.verdict, one.reason) for one in audit.findings} == expected
+    assert audit.read.complete
+    assert (audit.read.brokers, audit.read.transaction_state) == ((1, 2, 3), ())
+    (nameless,) = (one for one in audit.findings if one.reason == "no_transactional_id")
+    assert "no authorizer hides any, and all brokers answered: 1, 2, 3" in nameless.evidence[1]
+    stuck = [one for one in audit.findings if one.reason == "stuck_prepare"]
+    assert [one.coordinator_state for one in stuck] == ["PrepareCommit", "PrepareAbort"]
+
+
+def test_a_hang_is_found_and_ended_and_consumers_move_on(three: Cluster, wire: Wire) -> None:
+    place = TopicPartition(BLOCKED, 0)
+    hanging = wire.init_producer("blocked-hanging")
+    wire.produce(*place, [b"lost"], hanging, timestamp=old())
+    after = wire.init_producer("blocked-after")
+    wire.add_partitions(after, {BLOCKED: [0]})
+    wire.produce(*place, [b"waiting"], after, timestamp=old())
+    assert wire.end(after, committed=True) == 0
+    setups.until(wire, "blocked-after", "CompleteCommit")
+    confluent = pytest.importorskip("confluent_kafka")
+    properties = {"bootstrap.servers": three.bootstrap, "group.id": "readers", "isolation.level": "read_committed"}
+    reader = confluent.Consumer(properties)
+    try:
+        reader.assign([confluent.TopicPartition(*place, 0)])
+        assert _next(reader, 0.5) is None
+        run(_found_and_aborted(three, place, hanging))
+        assert _next(reader, TIMEOUT_S) == b"waiting"
+    finally:
+        reader.close()
+
+
+def _next(reader: Any, wait_s: float) -> bytes | None:
+    """The next value that a consumer gets; None where none comes in time."""
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        message = reader.poll(0.1)
+        if message is not None and message.error() is None:
+            return bytes(message.value())
+    return None
+
+
+async def _found_and_aborted(three: Cluster, place: TopicPartition, hanging: Producer) -> None:
+    async with Admin.connect(three.bootstrap) as admin:
+        (finding,) = (await admin.find_hanging_transactions(search(BLOCKED))).findings
+        assert (finding.verdict, finding.reason) == setups.NOT_IN
+        assert (finding.transactional_id, finding.start_offset, finding.blocked) == ("blocked-hanging", 0, True)
+        assert (finding.last_stable_offset, finding.high_watermark) == (0, 3)
+        done = await admin.abort_transaction(place, start_offset=0)
+        assert done.producer_id == hanging.producer_id
+        deadline = admin.cluster.deadline()
+        while (found := (await admin.offsets([place])).all()[place]).last_stable_offset < found.high_watermark:
+            assert await deadline.sleep(0.02)
+        assert (await admin.find_hanging_transactions(search(BLOCKED))).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "coordinator_epoch", "name"),
+    [(0, 6, "TRANSACTION_COORDINATOR_FENCED"), (-1, 8, "INVALID_PRODUCER_EPOCH")],
+)
+def test_markers_that_a_partition_refuses(wire: Wire, epoch: int, coordinator_epoch: int, name: str) -> None:
+    """A coordinator's epoch below the one that it has seen (7); an epoch below the producer's (5)."""
+    place = TopicPartition(ALONE, 0)
+    producer = Producer(555, 5)
+    wire.write_marker(*place, producer, coordinator_epoch=7)
+
+    async def scenario() -> None:
+        async with Admin.connect(wire.bootstrap) as admin:
+            with pytest.raises(BrokerError, match=f"^alone-0: no marker was written: {name}"):
+                await admin.abort_transaction(
+                    place, producer_id=555, producer_epoch=5 + epoch, coordinator_epoch=coordinator_epoch
+                )
+
+    run(scenario())
+
+
+def test_a_stuck_prepare_is_not_fenced(wire: Wire) -> None:
+    """Its coordinator asks for patience for ever: the call ends in time, and says what it waited for."""
+    if "made-stuck-True" not in _ids(wire):
+        pytest.skip("made by the test of all setups")
+
+    async def scenario() -> ClientError:
+        async with Admin.connect(wire.bootstrap) as admin:
+            return (await admin.fence_producers(["made-stuck-True"], timeout_s=0.5)).errors["made-stuck-True"]
+
+    assert str(run(scenario())) == "transactional id made-stuck-True: CONCURRENT_TRANSACTIONS (after 0.5 s)"
+
+
+def _ids(wire: Wire) -> set[str]:
+    async def scenario() -> set[str]:
+        async with Admin.connect(wire.bootstrap) as admin:
+            found = (await admin.list_transactions()).all()
+            return {one.transactional_id for listed in found.values() for one in listed}
+
+    return run(scenario())
+
+
+# Verification (KIP-890) -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def verifying(wire: Wire) -> Iterator[None]:
+    """Brokers that ask the coordinator whether a partition is part of the transaction, as they do by default."""
+
+    def switch(on: bool) -> None:
+        async def alter() -> None:
+            async with Admin.connect(wire.bootstrap) as admin:
+                await live.set_broker_config(admin, VERIFICATION, str(on).lower())
+
+        run(alter())
+        deadline = time.monotonic() + TIMEOUT_S
+        while _refusal(wire, 0, 9) != (setups.INVALID_TXN_STATE if on else None):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    switch(True)
+    yield
+    switch(False)
+
+
+def _refusal(wire: Wire, partition: int, version: int) -> int | None:
+    """The error code of a batch whose partition nobody has added; None where it is accepted."""
+    producer = wire.init_producer(f"verified-{partition}-{version}")
+    try:
+        wire.produce(VERIFIED, partition, [b"x"], producer, timestamp=old(), version=version)
+    except ExamplesError as error:
+        return int(str(error).rpartition(" ")[2])
+    return None
+
+
+def test_verification_lets_nothing_hang(three: Cluster, wire: Wire, verifying: None) -> None:
+    codes = {version: _refusal(wire, 1, version) for version in (3, 8, 9, 10, 11, 12)}
+    assert codes == {3: 48, 8: 48, 9: 48, 10: 48, 11: 120, 12: None}
+    (finding,) = (one for one in run(find(three, VERIFIED)).findings if one.partition == 1)
+    assert (finding.verdict, finding.reason) == setups.LIVE
+    assert finding.transactional_id == "verified-1-12"
+
+
+# Replicas and brokers that go -----------------------------------------------------------------------------------------
+
+
+def test_replicas_side_by_side(three: Cluster, wire: Wire) -> None:
+    """Followers answer DescribeProducers, too; a broker without a replica is named."""
+    wire.produce(GONE, 5, [b"x"], INVENTED, timestamp=old())
+    leader = wire.leaders([ALONE])[ALONE, 0]
+
+    async def scenario() -> None:
+        async with Admin.connect(three.bootstrap) as admin:
+            place, alone = TopicPartition(GONE, 5), TopicPartition(ALONE, 0)
+            states = [(await admin.describe_producers([place], broker_id=n)).all()[place] for n in (1, 2, 3)]
+            assert [[one.producer_id for one in found] for found in states] == [[INVENTED.producer_id]] * 3
+            other = leader % 3 + 1
+            error = (await admin.describe_producers([alone], broker_id=other)).errors[alone]
+            assert str(error) == f"alone-0: broker {other} has no replica of it; brokers {leader} have"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_a_broker_that_goes(three: Cluster, wire: Wire, how: str) -> None:
+    """Stopped, its coordinators move at once, and for a moment their ids are in nobody's list. Killed, metadata names
+    it until its session is over. What was hanging stays hanging or is unknown, and nothing that lives is ever called
+    hanging; then the others take over."""
+    timestamp = old()
+    if how == "stopped":  # the rest is still there for the second turn
+        for partition in range(5):
+            wire.produce(GONE, partition, [b"x"], INVENTED, timestamp=timestamp)
+        for i in range(4):
+            producer = wire.init_producer(f"live-{i}")
+            wire.add_partitions(producer, {GONE: [i]})
+            wire.produce(GONE, i, [b"x"], producer, timestamp=timestamp)
+    everything = ["hanging"] * 6 + ["not_hanging"] * 4
+    before = run(find(three, GONE))
+    assert _verdicts(before) == everything
+    assert before.read.complete
+    if how == "stopped":
+        three.node(2).terminate()
+    else:
+        three.kill_node(2)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        audit = run(find(three, GONE))
+        for finding in audit.findings:
+            right = "hanging" if finding.producer_id == INVENTED.producer_id else "not_hanging"
+            assert finding.verdict in (right, "unknown"), finding  # whatever was missing, never the wrong one
+        if _verdicts(audit) == everything:
+            break
+        assert time.monotonic() < deadline, audit
+    if how == "stopped":
+        three.node(2).wait_stopped(TIMEOUT_S)
+        three.start_node(2)
+
+
+def _verdicts(audit: Audit) -> list[str]:
+    return sorted(finding.verdict for finding in audit.findings)
