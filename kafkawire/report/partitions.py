@@ -32,6 +32,18 @@ class Bar(msgspec.Struct, frozen=True):
     row: int
     finding: Finding
 
+    @property
+    def caption_ends(self) -> bool:
+        """Whether its caption stands left of its right end, and not right of its left one."""
+        return self.x > 35 and self.x + self.width >= 65
+
+    @property
+    def caption(self) -> float:
+        """Where its caption begins, or ends: at the bar, as far as there is room for it on a phone."""
+        if self.caption_ends:
+            return round(self.x + self.width, 2)
+        return self.x if self.x <= 35 else EDGE
+
 
 class Line(msgspec.Struct, frozen=True):
     """A vertical line at an offset, with its name; `end` where the name stands left of it."""

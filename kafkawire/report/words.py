@@ -182,23 +182,27 @@ def lede(audit: Audit) -> list[str]:
         return ["No transaction is open in what was read."]
     tones = Counter(map(tone, audit.findings))
     if not tones["hanging"] and not tones["stuck"]:
-        return [_held_back(audit.findings, "Open transactions")]
+        one = len(audit.findings) == 1
+        return [_held_back(audit.findings, "The open transaction holds" if one else "Open transactions hold")]
     sentences = []
     if tones["hanging"]:
-        sentences.append(_held_back((f for f in audit.findings if tone(f) == "hanging"), "Hanging transactions"))
-        sentences.append("Nothing but an abort by hand will end them; each has its command below.")
+        one = tones["hanging"] == 1
+        hanging = (finding for finding in audit.findings if tone(finding) == "hanging")
+        sentences.append(_held_back(hanging, "It holds" if one else "They hold"))
+        what = "end it; its command is below" if one else "end them; each has its command below"
+        sentences.append(f"Nothing but an abort by hand will {what}.")
     if tones["stuck"]:
         sentences.append("What is stuck must never be aborted: its outcome is decided.")
     return sentences
 
 
-def _held_back(findings: Iterable[Finding], who: str) -> str:
+def _held_back(findings: Iterable[Finding], who_holds: str) -> str:
     held = {(f.cluster_id, f.topic, f.partition): waiting(f) for f in findings if f.blocked}
     if not held:
-        return f"{who} hold no reader back now."
+        return f"{who_holds} nobody back now."
     offsets = sum(held.values())
     by = f", by {count(offsets, 'offset')}" if offsets else ""
-    return f"{who} hold readers of committed data back in {count(len(held), 'partition')}{by}."
+    return f"{who_holds} readers of committed data back in {count(len(held), 'partition')}{by}."
 
 
 def what_to_do(finding: Finding) -> tuple[str | None, str]:

@@ -172,6 +172,16 @@ def test_the_headline_is_the_answer(audit: Audit, text: str, tone: str) -> None:
     assert f'<header class="{tone}">' in html
 
 
+def test_one_and_many_are_spoken_of_as_such() -> None:
+    one = report.render(Audit(as_of=NOON, read=READ, findings=(finding(),)))
+    assert "It holds readers of committed data back in 1 partition, by 80 offsets." in one
+    assert "of broker 1," in one
+    two = report.render(Audit(as_of=NOON, read=READ, findings=(finding(), finding(partition=2, blocked=False))))
+    assert "They hold readers of committed data back in 1 partition, by 80 offsets." in two
+    free = report.render(Audit(as_of=NOON, read=READ, findings=(finding(blocked=False),)))
+    assert "It holds nobody back now." in free
+
+
 def test_the_loudest_come_first_and_of_these_what_holds_back_most() -> None:
     findings = (
         finding(topic="fine", verdict="not_hanging", reason="live"),

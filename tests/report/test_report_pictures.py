@@ -39,6 +39,8 @@ def test_everything_lies_within_its_picture(
         assert bar.x >= 0
         assert bar.width > 0
         assert bar.x + bar.width <= 100
+        assert 0 <= bar.caption <= 100
+        assert bar.caption >= 65 if bar.caption_ends else bar.caption <= 35
     assert all(0 <= line.x <= 100 for line in one.lines)
     assert len(one.bars) + one.hidden == len(ranges)
 
