@@ -80,9 +80,10 @@ def coordinator_records(batch: Batch) -> Iterator[CoordinatorRecord | Unreadable
     """The records of a batch of `__transaction_state`, in order. Never raises."""
     if batch.is_control:
         return
+    leader_epoch = batch.partition_leader_epoch
     try:
         for record in batch.records:
-            yield CoordinatorRecord(record.offset, record.timestamp, record.key, record.value)
+            yield CoordinatorRecord(record.offset, record.timestamp, record.key, record.value, leader_epoch)
     except KafkaWireError as error:
         yield Unreadable(batch.base_offset, str(error))
 
@@ -103,6 +104,7 @@ def registration(place: Place, record: CoordinatorRecord) -> Registration | Unre
         timestamp=record.timestamp,
         transactional_id=decoded_key.message.transactional_id,
         value=None if decoded is None else decoded.message,
+        leader_epoch=record.leader_epoch,
     )
 
 

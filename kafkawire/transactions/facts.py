@@ -77,6 +77,7 @@ class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):
     timestamp: int
     key: bytes | None
     value: bytes | None
+    leader_epoch: int = -1
 
 
 class SnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +123,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         place: the partition of `__transaction_state`; `offset` and `timestamp` (the broker's clock) of the record.
         value: None for a tombstone: the id has expired.
+        leader_epoch: of the coordinator that wrote it (its batch's partition leader epoch), -1 where not known.
     """
 
     place: Place
@@ -129,6 +131,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: int
     transactional_id: str
     value: TransactionLogValue | None
+    leader_epoch: int = -1
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,118 @@
+"""`Decision`: a transaction that its coordinator decided, as `__transaction_state` tells it (KIP-98, KIP-890)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.facts import Place, Registration
+from kafkawire.transactions.id_rules import partitions_of
+from kafkawire.transactions.model import MAX_EPOCH, raises_epoch, state_name
+
+_OUTCOMES = {
+    "PrepareCommit": "COMMIT",
+    "CompleteCommit": "COMMIT",
+    "PrepareAbort": "ABORT",
+    "CompleteAbort": "ABORT",
+}
+_COMPLETE = frozenset({"CompleteCommit", "CompleteAbort"})
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A Prepare record and the Complete that follows it, or the Complete alone where compaction removed the Prepare.
+
+    Attributes:
+        place, offset: of the record. `producer_id`: of the data.
+        lowest_epoch, highest_epoch: the data has one of these; the same where the Ongoing record is known.
+        marker_epoch: what the coordinator's markers carry. `outcome`: COMMIT or ABORT.
+        version: the transaction version of the Prepare: from 2 on no other transaction has the epoch of its data.
+        partitions: that it is in; None where only Complete is known, which lists none.
+        since, until: the markers were written between these times (the coordinator's clock); `until` None: not yet.
+    """
+
+    transactional_id: str
+    place: Place
+    offset: int
+    producer_id: int
+    lowest_epoch: int
+    highest_epoch: int
+    marker_epoch: int
+    outcome: str
+    version: int
+    partitions: frozenset[tuple[str, int]] | None
+    since: int
+    until: int | None
+
+
+class Decisions:
+    """Takes the records of one partition of `__transaction_state` in offset order.
+
+    Attributes:
+        found: by the producer id of the data, in the order in which they were decided.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[int, list[Decision]] = {}
+        self._before: dict[str, Registration] = {}
+
+    def add(self, record: Registration) -> None:
+        """Take the next record."""
+        before = self._before.get(record.transactional_id)
+        self._before[record.transactional_id] = record
+        if record.value is None:
+            return
+        decision = decision_of(None if before is None else before.value, record)
+        if decision is None:
+            return
+        known = self.found.setdefault(decision.producer_id, [])
+        if before is not None and known and known[-1].offset == before.offset:  # the Complete of the Prepare before it
+            prepared = known[-1]
+            known[-1] = msgspec.structs.replace(prepared, until=decision.until)
+        else:
+            known.append(decision)
+
+
+def decision_of(before: TransactionLogValue | None, record: Registration) -> Decision | None:
+    """What a Prepare or Complete record decided; None for others. A Complete right after its Prepare decides the same.
+
+    Args:
+        before: the id's record before it, which may be older than the one that compaction removed.
+    """
+    value = record.value
+    if value is None:
+        return None
+    state = state_name(value.transaction_status)
+    outcome = _OUTCOMES.get(state)
+    if outcome is None:
+        return None
+    producer_id, epoch = value.producer_id, value.producer_epoch
+    complete = state in _COMPLETE
+    if complete and epoch == 0 and value.previous_producer_id not in (-1, producer_id):
+        producer_id, epoch = value.previous_producer_id, MAX_EPOCH  # its Prepare used the epochs up
+    lowest, highest = _data_epochs(before, producer_id, epoch, outcome, value.client_transaction_version)
+    updated = value.transaction_last_update_timestamp_ms
+    return Decision(
+        transactional_id=record.transactional_id,
+        place=record.place,
+        offset=record.offset,
+        producer_id=producer_id,
+        lowest_epoch=lowest,
+        highest_epoch=highest,
+        marker_epoch=epoch,
+        outcome=outcome,
+        version=value.client_transaction_version,
+        partitions=None if complete else partitions_of(value),
+        since=value.transaction_start_timestamp_ms if complete else updated,
+        until=updated if complete else None,
+    )
+
+
+def _data_epochs(
+    before: TransactionLogValue | None, producer_id: int, epoch: int, outcome: str, version: int
+) -> tuple[int, int]:
+    if before is not None and before.producer_id == producer_id and state_name(before.transaction_status) == "Ongoing":
+        if 0 <= epoch - before.producer_epoch <= 1:
+            return before.producer_epoch, before.producer_epoch
+    if raises_epoch(version):
+        return epoch - 1, epoch - 1
+    return (epoch - 1 if outcome == "ABORT" else epoch), epoch

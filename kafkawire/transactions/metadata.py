@@ -1,0 +1,122 @@
+"""What the `__cluster_metadata` of a log directory says that an audit counts with: settings, the partitions of
+`__transaction_state`, and the producer ids that were handed out (KIP-730)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from kafkawire.errors import KafkaWireError
+from kafkawire.logdir import Partition
+from kafkawire.messages import ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
+from kafkawire.records import Batch, decode_value
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Place
+
+#: ConfigResource.Type.BROKER. The resource "" has the default of all brokers.
+_BROKER = 4
+
+_WANTED = frozenset(
+    message.spec.api_key for message in (ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord)
+)
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Producer ids below `next_producer_id` have been handed out, says the record at `offset`."""
+
+    offset: int
+    next_producer_id: int
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What one copy of the metadata log says.
+
+    Attributes:
+        transaction_state_partitions: of the topic; None where it has none yet.
+        configs: (broker's id or "" for all, name) -> value; only those that were set while brokers ran.
+        blocks: of the log, in offset order. `next_producer_id`: the newest, of the snapshot too; None where no producer
+            id was ever asked for.
+        newest: time of its newest record, the controller's clock; None for an empty log.
+    """
+
+    place: Place
+    path: str
+    transaction_state_partitions: int | None = None
+    configs: dict[tuple[str, str], str] = {}
+    blocks: tuple[Block, ...] = ()
+    next_producer_id: int | None = None
+    newest: int | None = None
+
+
+def read_metadata(partitions: Iterable[Partition]) -> dict[str, Metadata]:
+    """By log directory, of those that hold a metadata log."""
+    found = {}
+    for partition in partitions:
+        if partition.topic == CLUSTER_METADATA:
+            found[partition.broker.root] = _read(partition)
+    return found
+
+
+def _read(partition: Partition) -> Metadata:
+    topics = set()
+    numbers: set[int] = set()
+    configs: dict[tuple[str, str], str] = {}
+    blocks: list[Block] = []
+    handed_out: int | None = None
+    newest: int | None = None
+    for entry in _entries(partition):
+        newest = max(entry.timestamp, newest or 0)
+        match entry.message:
+            case TopicRecord() as topic if topic.name == TRANSACTION_STATE:
+                topics.add(topic.topic_id)
+            case PartitionRecord() as record if record.topic_id in topics:
+                numbers.add(record.partition_id)
+            case ConfigRecord() as config if config.resource_type == _BROKER:
+                key = config.resource_name, config.name
+                if config.value is None:
+                    configs.pop(key, None)
+                else:
+                    configs[key] = config.value
+            case ProducerIdsRecord() as ids:
+                if not entry.snapshot:
+                    blocks.append(Block(entry.offset, ids.next_producer_id))
+                handed_out = max(handed_out or 0, ids.next_producer_id)
+    return Metadata(
+        place=Place(partition.broker.root, partition.topic, partition.partition),
+        path=partition.path,
+        transaction_state_partitions=max(numbers) + 1 if numbers else None,
+        configs=configs,
+        blocks=tuple(blocks),
+        next_producer_id=handed_out,
+        newest=newest,
+    )
+
+
+class _Entry(NamedTuple):
+    """A record of the metadata log; `message` None for one of no interest. `snapshot`: it is of a `.checkpoint`."""
+
+    offset: int
+    timestamp: int
+    snapshot: bool
+    message: object
+
+
+def _entries(partition: Partition) -> Iterator[_Entry]:
+    """The records of the newest snapshot and of the log."""
+    snapshots = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
+    newest = sorted(snapshots, key=lambda file: file.offset or 0)[-1:]
+    for file in (*newest, *partition.segments):
+        try:
+            for item in file.batches(check_crc=False):
+                if not isinstance(item, Batch) or item.is_control:
+                    continue
+                for record in item.records:
+                    # Frame version and api key are varints of one byte; most records are about something else.
+                    message = None
+                    if record.value is not None and len(record.value) > 1 and record.value[1] in _WANTED:
+                        decoded = decode_value(CLUSTER_METADATA, record.key, record.value)
+                        message = None if decoded is None else decoded.message
+                    yield _Entry(record.offset, record.timestamp, file in newest, message)
+        except (OSError, KafkaWireError):
+            continue  # what is damaged is told where the partition is read

@@ -1,0 +1,108 @@
+"""Settings that an audit counts with: as given, else as the cluster's metadata says, else Kafka's default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kafkawire import rows
+from kafkawire.transactions.metadata import Metadata
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
+from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
+
+#: Broker default of transaction.state.log.num.partitions.
+TRANSACTION_STATE_PARTITIONS = 50
+#: Broker default of transactional.id.expiration.ms.
+TRANSACTIONAL_ID_EXPIRATION_MS = 604_800_000
+
+GIVEN = "given"
+DEFAULT = "Kafka's default"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the logs do not say, or not surely. None: as `__cluster_metadata` says where it was copied, otherwise Kafka's
+    default.
+
+    Attributes:
+        as_of: the clock, epoch milliseconds; None: the newest time that a broker wrote.
+        max_timeout_ms: transaction.max.timeout.ms of the brokers.
+        producer_id_expiration_ms: producer.id.expiration.ms of the brokers.
+        transactional_id_expiration_ms: transactional.id.expiration.ms of the brokers.
+        transaction_state_partitions: transaction.state.log.num.partitions. Where nobody says it, the default, or more
+            where more are there.
+    """
+
+    as_of: int | None = None
+    max_timeout_ms: int | None = None
+    producer_id_expiration_ms: int | None = None
+    transactional_id_expiration_ms: int | None = None
+    transaction_state_partitions: int | None = None
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one cluster, each with where it comes from."""
+
+    max_timeout: rows.Setting
+    producer_id_expiration: rows.Setting
+    transactional_id_expiration: rows.Setting
+    transaction_state_partitions: rows.Setting
+
+    @property
+    def rows(self) -> tuple[rows.Setting, ...]:
+        return (
+            self.max_timeout,
+            self.producer_id_expiration,
+            self.transactional_id_expiration,
+            self.transaction_state_partitions,
+        )
+
+
+def resolve(settings: Settings, metadata: Iterable[Metadata], copied: Sequence[int] = ()) -> Resolved:
+    """The settings of a cluster.
+
+    Args:
+        metadata: the copies of its metadata log; the newest counts.
+        copied: numbers of the partitions of `__transaction_state` that are there.
+    """
+    newest = max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
+    return Resolved(
+        max_timeout=_time("transaction.max.timeout.ms", settings.max_timeout_ms, newest, MAX_TIMEOUT_MS),
+        producer_id_expiration=_time(
+            "producer.id.expiration.ms", settings.producer_id_expiration_ms, newest, PRODUCER_ID_EXPIRATION_MS
+        ),
+        transactional_id_expiration=_time(
+            "transactional.id.expiration.ms",
+            settings.transactional_id_expiration_ms,
+            newest,
+            TRANSACTIONAL_ID_EXPIRATION_MS,
+        ),
+        transaction_state_partitions=_partitions(settings.transaction_state_partitions, newest, copied),
+    )
+
+
+def _time(name: str, given: int | None, metadata: Metadata | None, default: int) -> rows.Setting:
+    """Of brokers that differ, the one with the longest time counts: it is the last to forget, or to give up."""
+    if given is not None:
+        return rows.Setting(name=name, value=given, source=GIVEN)
+    said = [] if metadata is None else [
+        (int(value), broker) for (broker, key), value in metadata.configs.items() if key == name and value.isdecimal()
+    ]  # fmt: skip
+    if not said or metadata is None:
+        return rows.Setting(name=name, value=default, source=DEFAULT)
+    value, broker = max(said)
+    of = f"broker {broker}" if broker else "all brokers"
+    return rows.Setting(name=name, value=value, source=f"the configuration of {of} in {metadata.path}")
+
+
+def _partitions(given: int | None, metadata: Metadata | None, copied: Sequence[int]) -> rows.Setting:
+    name = "transaction.state.log.num.partitions"
+    if given is not None:
+        return rows.Setting(name=name, value=given, source=GIVEN)
+    if metadata is not None and metadata.transaction_state_partitions is not None:
+        source = f"the partitions of the topic in {metadata.path}"
+        return rows.Setting(name=name, value=metadata.transaction_state_partitions, source=source)
+    most = max((number + 1 for number in copied), default=0)
+    if most > TRANSACTION_STATE_PARTITIONS:
+        return rows.Setting(name=name, value=most, source="the partitions that were found")
+    return rows.Setting(name=name, value=TRANSACTION_STATE_PARTITIONS, source=DEFAULT)
