@@ -10,6 +10,7 @@ from kafkawire.messages import ProducerSnapshot, TransactionLogKey, TransactionL
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.records import Record, build, build_marker
+from kafkawire.transactions.model import partition_of_id
 
 #: 2025-06-16 12:00:00 UTC; tests count from here.
 NOON = 1_750_075_200_000
@@ -131,9 +132,15 @@ class PartitionLog:
 
 
 class LogDirectory:
-    """A broker's log directory, with all partitions of `__transaction_state`."""
+    """A broker's log directory, with all partitions of `__transaction_state`.
 
-    def __init__(self, root: Path, *, ids: int = 3) -> None:
+    Args:
+        ids: number of these partitions.
+        compacted: records of ids are written as if compaction had removed others before each.
+    """
+
+    def __init__(self, root: Path, *, ids: int = 3, compacted: bool = True) -> None:
+        self.compacted = compacted
         self.root = root
         self.partitions: dict[tuple[str, int], PartitionLog] = {}
         self.checkpoints: dict[str, dict[tuple[str, int], int]] = {}
@@ -147,9 +154,7 @@ class LogDirectory:
         return self.partitions[topic, number]
 
     def id_log(self, transactional_id: str) -> PartitionLog:
-        return self.partition(
-            "__transaction_state", sum(transactional_id.encode("utf-8", "surrogateescape")) % self.ids
-        )
+        return self.partition("__transaction_state", partition_of_id(transactional_id, self.ids))
 
     def id(
         self,
@@ -178,9 +183,11 @@ class LogDirectory:
             transaction_start_timestamp_ms=at if begun is None else begun,
             client_transaction_version=version,
         )  # fmt: skip
+        log = self.id_log(transactional_id)
+        log.skip(self.compacted)
         key = TransactionLogKey(transactional_id=transactional_id).encode_prefixed(version=0)
         body = None if value is None else value.encode_prefixed(version=1)
-        self.id_log(transactional_id).records([Record(key=key, value=body, timestamp=at)])
+        log.records([Record(key=key, value=body, timestamp=at)])
 
     def checkpoint(self, name: str, topic: str, number: int, offset: int) -> None:
         self.checkpoints.setdefault(name, {})[topic, number] = offset

@@ -71,8 +71,13 @@ def audit(
         typer.Option(metavar="MS", help="The clock, epoch milliseconds; by default the newest time a broker wrote."),
     ] = None,
     max_transaction_timeout: Annotated[
-        int, typer.Option(min=0, metavar="MINUTES", help="The brokers' transaction.max.timeout.ms, in minutes.")
-    ] = 15,
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="MINUTES",
+            help="The brokers' transaction.max.timeout.ms, in minutes; by default as its metadata says, or else 15.",
+        ),
+    ] = None,
     txn_partitions: Annotated[
         int | None,
         typer.Option(
@@ -98,7 +103,7 @@ def audit(
         raise InputError(f"{paths[0]}: no partition's log is here")
     settings = Settings(
         as_of=as_of,
-        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
+        max_timeout_ms=None if max_transaction_timeout is None else max_transaction_timeout * MINUTE_MS,
         transaction_state_partitions=txn_partitions,
     )
     if engine is Engine.spark:
@@ -166,6 +171,7 @@ def _progress(directory: LogDirectory) -> Iterator[Callable[[int], None] | None]
 
 
 def _print_table(audit: rows.Audit) -> None:
+    from kafkawire.transactions.checks import OF_FINDINGS
     from kafkawire.transactions.wording import when
 
     several = len({finding.cluster_id for finding in audit.findings}) > 1
@@ -179,11 +185,12 @@ def _print_table(audit: rows.Audit) -> None:
     say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
     _print_answers(audit.answers)
     explain(audit.findings, several_clusters=several)
-    if audit.violations or audit.damage:
+    broken = [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
+    if broken or audit.damage:
         say("")
         columns = {rows.Damage: ("topic", "partition", "position", "reason", "detail", "resumed_at")}
         output.print_rows(
-            (*audit.violations, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns
+            (*broken, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns
         )
 
 

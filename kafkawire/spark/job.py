@@ -26,7 +26,7 @@ from kafkawire.spark.shares import file_size, share_out
 from kafkawire.spark.sources import PART_BYTES
 from kafkawire.spark.table import SPARK_SCHEMA, Part, Replica, Task, decoded, reader, segment_of
 from kafkawire.transactions import facts
-from kafkawire.transactions.assembly import Settings, conclude
+from kafkawire.transactions.assembly import conclude
 from kafkawire.transactions.checks import Answer
 from kafkawire.transactions.columnar import joined
 from kafkawire.transactions.coordinator import registration
@@ -42,7 +42,9 @@ from kafkawire.transactions.facts import (
     Segment,
 )
 from kafkawire.transactions.local import cluster_ids, node_ids, unlisted
-from kafkawire.transactions.reading import place_of, replicas, transaction_state_partitions
+from kafkawire.transactions.metadata import read_metadata
+from kafkawire.transactions.reading import place_of, replicas
+from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,7 +145,7 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
             opens=opens,
             owners=owners,
             unreadable_ids=frozenset(places[number] for number in said.unreadable),
-            transaction_state_partitions=transaction_state_partitions(audited),
+            metadata=read_metadata(audited),
             clusters=cluster_ids(directory),
             damage=tuple(said.damage),
             gaps=unlisted(directory),

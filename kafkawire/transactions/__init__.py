@@ -13,9 +13,10 @@ request), `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
 """
 
 from kafkawire.transactions.appends import Append, append_of
-from kafkawire.transactions.assembly import Settings, choose_replicas, conclude
+from kafkawire.transactions.assembly import conclude
 from kafkawire.transactions.checking import check
 from kafkawire.transactions.checks import Answer, Breach
+from kafkawire.transactions.cluster import choose_replicas
 from kafkawire.transactions.committed import outcome_of, read_committed
 from kafkawire.transactions.coordinator import IdLog, registration, standing
 from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
@@ -25,6 +26,7 @@ from kafkawire.transactions.log_checks import LogChecks
 from kafkawire.transactions.model import state_name
 from kafkawire.transactions.producers import Producer
 from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
+from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.verdicts import Case, judge
 
 __all__ = [

@@ -9,7 +9,7 @@ from kafkawire.transactions.checks import LOG_CHECKS, Answer
 from kafkawire.transactions.facts import Segment
 from kafkawire.transactions.log_checks import LogChecks
 from kafkawire.transactions.reading import read_segment
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Replay
 
 
 class PartitionChecks:
@@ -26,8 +26,8 @@ class PartitionChecks:
         self._snapshots = SnapshotCheck(partition.snapshots)
         self._next_snapshot = self._snapshots.next_offset
 
-    def add(self, append: Append) -> None:
-        """Take the next batch."""
+    def add(self, append: Append) -> Ended | None:
+        """Take the next batch. Returns the transaction that it ends."""
         if self._next_snapshot is not None and append.base_offset >= self._next_snapshot:
             self._snapshots.reach(append.base_offset, append.intact_from, self.replay)
             self._next_snapshot = self._snapshots.next_offset
@@ -36,6 +36,7 @@ class PartitionChecks:
         if ended is not None:
             self._index.add(ended, append.intact_from)
         self._snapshots.add(append)
+        return ended
 
     def end_segment(self, segment: Segment, *, last: bool) -> None:
         """A segment has been read to its end."""

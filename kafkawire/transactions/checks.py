@@ -78,6 +78,9 @@ LOG_CHECKS = (
     SNAPSHOT_EQUALS_REPLAY,
 )
 
+#: Those that an open transaction breaks, which a finding tells of as well.
+OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST})
+
 VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
 
 #: So many breaches of one rule in one partition are kept, the others counted.

@@ -34,9 +34,12 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
             answers=[placed for placed in facts.answers if placed.place.copy in own],
             owners=[owner for owner in facts.owners if owner.newest.place.copy in own],
             unreadable_ids=frozenset(place for place in facts.unreadable_ids if place.copy in own),
-            transaction_state_partitions={
-                copy: count for copy, count in facts.transaction_state_partitions.items() if copy in own
-            },
+            metadata={copy: said for copy, said in facts.metadata.items() if copy in own},
+            histories=None
+            if facts.histories is None
+            else {place: history for place, history in facts.histories.items() if place.copy in own},
+            endings=[endings for endings in facts.endings if endings.place.copy in own],
+            producers=[producers for producers in facts.producers if producers.place.copy in own],
             clusters={copy: known for copy, known in facts.clusters.items() if copy in own},
         )
         groups.append((cluster, replace(part, damage=(), gaps=()) if groups else part))

@@ -135,6 +135,14 @@ class IdLog:
             if current or not self._owners.get(producer_id, (False, ""))[0]:
                 self._owners[producer_id] = (current, found.transactional_id)
 
+    def newest(self, transactional_id: str) -> Registration | None:
+        """The newest record of an id."""
+        return self._newest.get(transactional_id)
+
+    def records(self) -> Iterable[Registration]:
+        """The newest record of each id."""
+        return self._newest.values()
+
     def owner(self, producer_id: int) -> Owner | None:
         """The transactional id that the producer id belongs to; None where no record names it."""
         if producer_id not in self._owners:

@@ -27,7 +27,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         marker_epoch: what the coordinator's markers carry. `outcome`: COMMIT or ABORT.
         version: the transaction version of the Prepare: from 2 on no other transaction has the epoch of its data.
         partitions: that it is in; None where only Complete is known, which lists none.
-        since, until: the markers were written between these times (the coordinator's clock); `until` None: not yet.
+        since, until: the markers were written between these times (the coordinator's clock); `until` None: not yet. It
+            is when the Complete record was appended: the update that it names is older than the markers.
     """
 
     transactional_id: str
@@ -53,12 +54,9 @@ class Decisions:
 
     def __init__(self) -> None:
         self.found: dict[int, list[Decision]] = {}
-        self._before: dict[str, Registration] = {}
 
-    def add(self, record: Registration) -> None:
-        """Take the next record."""
-        before = self._before.get(record.transactional_id)
-        self._before[record.transactional_id] = record
+    def add(self, before: Registration | None, record: Registration) -> None:
+        """Take the next record. `before`: the id's record before it."""
         if record.value is None:
             return
         decision = decision_of(None if before is None else before.value, record)
@@ -90,7 +88,7 @@ def decision_of(before: TransactionLogValue | None, record: Registration) -> Dec
     if complete and epoch == 0 and value.previous_producer_id not in (-1, producer_id):
         producer_id, epoch = value.previous_producer_id, MAX_EPOCH  # its Prepare used the epochs up
     lowest, highest = _data_epochs(before, producer_id, epoch, outcome, value.client_transaction_version)
-    updated = value.transaction_last_update_timestamp_ms
+    since = value.transaction_start_timestamp_ms if complete else value.transaction_last_update_timestamp_ms
     return Decision(
         transactional_id=record.transactional_id,
         place=record.place,
@@ -102,17 +100,17 @@ def decision_of(before: TransactionLogValue | None, record: Registration) -> Dec
         outcome=outcome,
         version=value.client_transaction_version,
         partitions=None if complete else partitions_of(value),
-        since=value.transaction_start_timestamp_ms if complete else updated,
-        until=updated if complete else None,
+        since=since,
+        until=record.timestamp if complete else None,
     )
 
 
 def _data_epochs(
     before: TransactionLogValue | None, producer_id: int, epoch: int, outcome: str, version: int
 ) -> tuple[int, int]:
-    if before is not None and before.producer_id == producer_id and state_name(before.transaction_status) == "Ongoing":
-        if 0 <= epoch - before.producer_epoch <= 1:
-            return before.producer_epoch, before.producer_epoch
+    ongoing = before is not None and state_name(before.transaction_status) == "Ongoing"
+    if before is not None and ongoing and before.producer_id == producer_id and epoch - before.producer_epoch in (0, 1):
+        return before.producer_epoch, before.producer_epoch
     if raises_epoch(version):
         return epoch - 1, epoch - 1
     return (epoch - 1 if outcome == "ABORT" else epoch), epoch

@@ -7,6 +7,7 @@ one log directory that was read; the same partition may stand in several (a repl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,10 @@ from kafkawire import rows
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks import Answer
+
+if TYPE_CHECKING:
+    from kafkawire.transactions.id_history import IdHistory
+    from kafkawire.transactions.outcomes import Endings
 
 TRANSACTION_STATE = "__transaction_state"
 CLUSTER_METADATA = "__cluster_metadata"
@@ -146,6 +151,15 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     newest: Registration
 
 
+class Use(msgspec.Struct, frozen=True):
+    """That a transactional id has had a producer id as its own, first in the record at `offset`."""
+
+    place: Place
+    producer_id: int
+    transactional_id: str
+    offset: int
+
+
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
     """A replica of a partition, as far as it was copied.
 
@@ -212,6 +226,49 @@ def is_torn_end(damage: rows.Damage) -> bool:
     return damage.reason == TORN and damage.resumed_at is None
 
 
+class Block(msgspec.Struct, frozen=True):
+    """Producer ids below `next_producer_id` have been handed out, says the record at `offset`."""
+
+    offset: int
+    next_producer_id: int
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What one copy of the metadata log says.
+
+    Attributes:
+        transaction_state_partitions: of the topic; None where it has none yet.
+        configs: (broker's id or "" for all, name) -> value; only those that were set while brokers ran.
+        blocks: of the log, in offset order. `next_producer_id`: the newest, of the snapshot too; None where no producer
+            id was ever asked for.
+        newest: time of its newest record, the controller's clock; None for an empty log.
+    """
+
+    place: Place
+    path: str
+    transaction_state_partitions: int | None = None
+    configs: dict[tuple[str, str], str] = {}
+    blocks: tuple[Block, ...] = ()
+    next_producer_id: int | None = None
+    newest: int | None = None
+
+
+class Beyond(msgspec.Struct, frozen=True, gc=False):
+    """A producer id that was never handed out, as far as the metadata log tells: its last batch or marker."""
+
+    producer_id: int
+    offset: int
+    timestamp: int
+
+
+class Producers(msgspec.Struct, frozen=True):
+    """The producer ids of one replica: how many there are, and those that were never handed out."""
+
+    place: Place
+    count: int
+    beyond: tuple[Beyond, ...] = ()
+
+
 class Placed(msgspec.Struct, frozen=True):
     """The answer of a check on one replica of a partition; of a check that joins several, on the one that is blamed.
 
@@ -230,7 +287,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         opens: of all replicas. `owners`: the transactional ids of their producer ids.
         unreadable_ids: partitions of `__transaction_state` with records that could not be decoded.
-        transaction_state_partitions: as the `__cluster_metadata` of a log directory says, by directory.
+        metadata: what the `__cluster_metadata` of a log directory says, by directory.
+        histories: what each copy of a partition of `__transaction_state` says; None where the engine looks at them
+            elsewhere, and gives the answers that follow. `endings`, `producers`: the same of all partitions.
+        stopped: the log directories whose brokers were stopped cleanly.
         clusters: the cluster's id, by log directory; without those that do not say it.
         damage: of other files than segments. `gaps`: sentences on what could not be looked at.
         answers: of the checks that the engine has made.
@@ -242,7 +302,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     opens: Sequence[Open]
     owners: Sequence[Owner]
     unreadable_ids: frozenset[Place] = frozenset()
-    transaction_state_partitions: dict[str, int] = {}
+    metadata: dict[str, Metadata] = {}
+    histories: dict[Place, IdHistory] | None = None
+    endings: Sequence[Endings] = ()
+    producers: Sequence[Producers] = ()
+    stopped: frozenset[str] = frozenset()
     clusters: dict[str, str] = {}
     damage: tuple[rows.Damage, ...] = ()
     gaps: tuple[str, ...] = ()

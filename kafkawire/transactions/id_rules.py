@@ -67,7 +67,9 @@ def fields_problem(before: _Value | None, after: _Value) -> str | None:
     return _partitions_problem(state, partitions_of(before) if begun else frozenset(), listed)
 
 
-def _partitions_problem(state: str, earlier: frozenset[tuple[str, int]], listed: frozenset[tuple[str, int]]) -> str | None:
+def _partitions_problem(
+    state: str, earlier: frozenset[tuple[str, int]], listed: frozenset[tuple[str, int]]
+) -> str | None:
     if state == "Ongoing":
         if not listed:
             return "Ongoing without partitions"
@@ -133,7 +135,6 @@ class IdChecks:
 
     def __init__(self) -> None:
         self._tallies = {check: Tally(check) for check in RULES}
-        self._newest: dict[str, Registration] = {}
         self._next = -1
         self.intact_from = 0
 
@@ -148,10 +149,8 @@ class IdChecks:
             self.intact_from = offset
         self._next = offset + 1
 
-    def see(self, found: Registration) -> None:
-        """Judge the step to a record, which `reach` was told of."""
-        before = self._newest.get(found.transactional_id)
-        self._newest[found.transactional_id] = found
+    def see(self, before: Registration | None, found: Registration) -> None:
+        """Judge the step to a record, which `reach` was told of, from the id's record before."""
         if (0 if before is None else before.offset) < self.intact_from:
             for tally in self._tallies.values():
                 tally.lack(_GAP)

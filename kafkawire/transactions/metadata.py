@@ -6,47 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import Partition
 from kafkawire.messages import ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from kafkawire.records import Batch, decode_value
-from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Place
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Block, Metadata, Place
 
 #: ConfigResource.Type.BROKER. The resource "" has the default of all brokers.
 _BROKER = 4
 
-_WANTED = frozenset(
-    message.spec.api_key for message in (ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord)
-)
-
-
-class Block(msgspec.Struct, frozen=True):
-    """Producer ids below `next_producer_id` have been handed out, says the record at `offset`."""
-
-    offset: int
-    next_producer_id: int
-
-
-class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What one copy of the metadata log says.
-
-    Attributes:
-        transaction_state_partitions: of the topic; None where it has none yet.
-        configs: (broker's id or "" for all, name) -> value; only those that were set while brokers ran.
-        blocks: of the log, in offset order. `next_producer_id`: the newest, of the snapshot too; None where no producer
-            id was ever asked for.
-        newest: time of its newest record, the controller's clock; None for an empty log.
-    """
-
-    place: Place
-    path: str
-    transaction_state_partitions: int | None = None
-    configs: dict[tuple[str, str], str] = {}
-    blocks: tuple[Block, ...] = ()
-    next_producer_id: int | None = None
-    newest: int | None = None
+_WANTED = frozenset(message.spec.api_key for message in (ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord))
 
 
 def read_metadata(partitions: Iterable[Partition]) -> dict[str, Metadata]:
@@ -56,6 +25,12 @@ def read_metadata(partitions: Iterable[Partition]) -> dict[str, Metadata]:
         if partition.topic == CLUSTER_METADATA:
             found[partition.broker.root] = _read(partition)
     return found
+
+
+def handed_out(metadata: Iterable[Metadata]) -> int | None:
+    """The first producer id that was not handed out yet; None where it is not known."""
+    known = [said.next_producer_id for said in metadata if said.next_producer_id is not None]
+    return max(known, default=None)
 
 
 def _read(partition: Partition) -> Metadata:

@@ -8,9 +8,11 @@ epoch; among these the times decide. A pure function over the transactions of on
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +20,15 @@ from kafkawire.transactions.checks import MARKER_EPOCH, ONE_OUTCOME, Tally
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.model import raises_epoch
+from kafkawire.transactions.replay import Ended
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+NAMES = ("ABORT", "COMMIT")
+_OUTCOMES = {name: number for number, name in enumerate(NAMES)}
+_FIELDS = 6
 
 #: Clocks of brokers may differ by so much, milliseconds.
 CLOCK_SKEW_MS = 5000
@@ -44,6 +55,57 @@ class Ending(msgspec.Struct, frozen=True, order=True, gc=False):
     marker_epoch: int
     outcome: str
     timestamp: int
+
+
+class Endings:
+    """The ended transactions of one replica, packed: there may be millions."""
+
+    __slots__ = ("_values", "place")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._values = array("q")
+
+    def __len__(self) -> int:
+        return len(self._values) // _FIELDS
+
+    def add(self, ended: Ended) -> None:
+        """Take the next. One whose marker was compacted to nothing is left out: its outcome is not known."""
+        outcome = _OUTCOMES.get(ended.outcome)
+        if outcome is not None:
+            self._values.extend(
+                (ended.producer_id, ended.last_offset, ended.data_epoch, ended.marker_epoch, outcome, ended.timestamp)
+            )
+
+    def columns(self) -> npt.NDArray[np.int64]:
+        """A row a transaction: producer id, offset, data's epoch, marker's epoch, outcome, timestamp."""
+        import numpy as np
+
+        return np.frombuffer(self._values, np.int64).reshape(-1, _FIELDS)
+
+
+def by_producer(endings: Iterable[Endings]) -> Iterator[tuple[int, list[Ending]]]:
+    """The transactions of each producer id, of all partitions."""
+    import numpy as np
+
+    packed = [one for one in endings if len(one)]
+    if not packed:
+        return
+    table = np.concatenate([one.columns() for one in packed])
+    places = np.repeat(np.arange(len(packed)), [len(one) for one in packed])
+    order = np.argsort(table[:, 0], kind="stable")
+    bounds = np.flatnonzero(np.diff(table[order, 0])) + 1
+    for chosen in np.split(order, bounds):
+        rows, numbers = table[chosen].tolist(), places[chosen].tolist()
+        yield (
+            rows[0][0],
+            [
+                Ending(packed[number].place, offset, producer_id, epoch, marker_epoch, NAMES[outcome], timestamp)
+                for number, (producer_id, offset, epoch, marker_epoch, outcome, timestamp) in zip(
+                    numbers, rows, strict=True
+                )
+            ],
+        )
 
 
 class Tallies:
@@ -118,11 +180,19 @@ def _lists(decision: Decision, place: Place) -> bool:
     return decision.partitions is None or (place.topic, place.partition) in decision.partitions
 
 
+def _is_during(decision: Decision, ending: Ending) -> bool:
+    """Whether the marker was written between Prepare and Complete, if clocks do not differ."""
+    return decision.since <= ending.timestamp and (decision.until is None or ending.timestamp <= decision.until)
+
+
 def _compare(ending: Ending, decisions: list[Decision], tallies: Tallies) -> bool:
     """Returns whether it could be compared."""
     outcome, epoch = tallies.outcome[ending.place], tallies.epoch[ending.place]
     agreeing = [decision for decision in decisions if decision.outcome == ending.outcome]
     if agreeing and len(agreeing) < len(decisions):
+        exact = [decision for decision in decisions if _is_during(decision, ending)]
+        if len(exact) == 1 and exact[0].outcome == ending.outcome:
+            return _compare(ending, exact, tallies)
         _lack(ending, tallies, _SEVERAL)
         return False
     decision = decisions[0]

@@ -5,19 +5,16 @@ Files are opened by `logdir`; a file that cannot be read becomes damage, never a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from os.path import realpath
 
 from kafkawire import rows
-from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import LogDirectory, LogFile, Partition
-from kafkawire.messages import PartitionRecord, TopicRecord
-from kafkawire.records import Batch, Damage, decode_value
+from kafkawire.records import Batch, Damage
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.columnar import Appends, read_pieces
 from kafkawire.transactions.coordinator import Unreadable
 from kafkawire.transactions.facts import (
-    CLUSTER_METADATA,
     TRANSACTION_STATE,
     CoordinatorRecord,
     Place,
@@ -84,40 +81,3 @@ def read_snapshot(partition: Partition, log_start: int) -> tuple[list[SnapshotEn
                 )
             )
     return found, damaged
-
-
-def transaction_state_partitions(partitions: Iterable[Partition]) -> dict[str, int]:
-    """How many partitions `__transaction_state` has, for each log directory whose `__cluster_metadata` says so."""
-    counts: dict[str, int] = {}
-    for partition in partitions:
-        if partition.topic == CLUSTER_METADATA:
-            topics = set()
-            numbers: set[int] = set()
-            for record in _metadata_records(partition):
-                if isinstance(record, TopicRecord) and record.name == TRANSACTION_STATE:
-                    topics.add(record.topic_id)
-                elif isinstance(record, PartitionRecord) and record.topic_id in topics:
-                    numbers.add(record.partition_id)
-            if numbers:
-                counts[partition.broker.root] = max(numbers) + 1
-    return counts
-
-
-def _metadata_records(partition: Partition) -> Iterator[object]:
-    """TopicRecords and PartitionRecords of the metadata log and its newest snapshot."""
-    snapshots = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
-    newest = sorted(snapshots, key=lambda file: file.offset or 0)[-1:]
-    wanted = (TopicRecord.spec.api_key, PartitionRecord.spec.api_key)
-    for file in (*newest, *partition.segments):
-        try:
-            for item in file.batches(check_crc=False):
-                if not isinstance(item, Batch) or item.is_control:
-                    continue
-                for record in item.records:
-                    # Frame version and api key are varints of one byte; most records are about something else.
-                    if record.value is not None and len(record.value) > 1 and record.value[1] in wanted:
-                        decoded = decode_value(CLUSTER_METADATA, record.key, record.value)
-                        if decoded is not None and decoded.message is not None:
-                            yield decoded.message
-        except (OSError, KafkaWireError):
-            continue  # what is damaged is told where the partition is read

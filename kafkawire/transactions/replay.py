@@ -37,6 +37,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
         first_offset: of its data. `last_offset`: of the marker.
         last_stable_offset: first offset of the earliest transaction of another producer that is still open, otherwise
             the offset after the marker.
+        data_epoch: of its last batch. `marker_epoch`, `timestamp`: of the marker, epoch milliseconds.
     """
 
     producer_id: int
@@ -44,6 +45,9 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     first_offset: int
     last_offset: int
     last_stable_offset: int
+    data_epoch: int = -1
+    marker_epoch: int = -1
+    timestamp: int = -1
 
     @property
     def aborted(self) -> AbortedTxn | None:
@@ -97,7 +101,7 @@ class Replay:
             return None
         if self._marker_time is None or append.timestamp > self._marker_time:
             self._marker_time = append.timestamp
-        first_offset = producer.first_offset
+        first_offset, data_epoch = producer.first_offset, producer.epoch
         if control == EMPTY:
             # Nothing is known of the marker but that it was there; compaction never reaches an open transaction.
             producer.first_offset = -1
@@ -105,7 +109,7 @@ class Replay:
             producer.last_append = append.last_offset
         else:
             producer.marker(append)
-        return None if first_offset < 0 else self._ended(producer_id, control, first_offset, append.base_offset)
+        return None if first_offset < 0 else self._ended(append, control, first_offset, data_epoch)
 
     def _data(self, producer: Producer, append: Append) -> None:
         if not append.transactional:
@@ -118,8 +122,8 @@ class Replay:
             producer.first_offset = append.base_offset
             self.ongoing[append.base_offset] = append.producer_id
 
-    def _ended(self, producer_id: int, outcome: str, first_offset: int, marker: int) -> Ended:
-        ongoing = self.ongoing
+    def _ended(self, append: Append, outcome: str, first_offset: int, data_epoch: int) -> Ended:
+        ongoing, producer_id, marker = self.ongoing, append.producer_id, append.base_offset
         stable = marker + 1
         for offset, other in ongoing.items():
             if other != producer_id:
@@ -128,7 +132,8 @@ class Replay:
         ongoing.pop(first_offset, None)
         if self.high_watermark is not None and marker >= self.high_watermark:
             self.unreplicated[first_offset] = marker
-        return Ended(producer_id, outcome, first_offset, marker, stable)
+        marker_epoch, timestamp = append.producer_epoch, append.timestamp
+        return Ended(producer_id, outcome, first_offset, marker, stable, data_epoch, marker_epoch, timestamp)
 
     def advance(self, high_watermark: int) -> None:
         """Raise the high watermark: what is below it is never undone."""

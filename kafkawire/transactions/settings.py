@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kafkawire import rows
-from kafkawire.transactions.metadata import Metadata
+from kafkawire.transactions.facts import Metadata
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 
@@ -21,7 +21,7 @@ DEFAULT = "Kafka's default"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the logs do not say, or not surely. None: as `__cluster_metadata` says where it was copied, otherwise Kafka's
+    """What the logs do not say, or not surely. None: as `__cluster_metadata` says where it was copied, or else Kafka's
     default.
 
     Attributes:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.transactions import Append, Place, Replay, last_stable_offset
-from kafkawire.transactions.local import open_transactions
+from kafkawire.transactions.replicas import open_transactions
 from kafkawire.transactions.wording import count, duration, numbers, when
 
 PLACE = Place("logs", "orders", 0)

@@ -331,7 +331,7 @@ def test_a_finding_in_full(tmp_path: Path) -> None:
             evidence=(
                 "orders-2: transactional data of producer id 1000, epoch 4, in offsets 1 to 5, and no marker of it up "
                 "to the end of the log (10).",
-                "Transactional id 'pay' is CompleteCommit, producer id 1000, epoch 5 (__transaction_state-0, offset 0, "
+                "Transactional id 'pay' is CompleteCommit, producer id 1000, epoch 5 (__transaction_state-0, offset 1, "
                 "2025-06-16 11:00:00 UTC): the transaction has ended.",
                 "Its last batch is 3 h old; 20 min is the limit.",
                 "It holds the last stable offset at 1, 8 offsets below the high watermark 9.",

@@ -1,0 +1,139 @@
+"""`replica_facts`: all that one replica of a partition says by itself, read once.
+
+Engines differ in where they do this (here, or one replica a task on a cluster); what follows joins replicas, and is one
+code (`conclude`). These facts hold no open file and can be sent elsewhere. They grow with the producers, transactional
+ids and ended transactions, not with the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kafkawire import logdir, rows
+from kafkawire.transactions.appends import Append
+from kafkawire.transactions.checking import PartitionChecks
+from kafkawire.transactions.coordinator import Unreadable, registration
+from kafkawire.transactions.facts import (
+    Beyond,
+    CoordinatorRecord,
+    Open,
+    Partition,
+    Place,
+    Placed,
+    Producers,
+    Segment,
+    partition_of,
+)
+from kafkawire.transactions.id_history import IdHistory
+from kafkawire.transactions.outcomes import Endings
+from kafkawire.transactions.reading import place_of, read_segment, read_snapshot
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
+
+
+class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found in one replica.
+
+    Attributes:
+        partition: how much was read. `path`: of its directory.
+        opens: the transactions that are open after the last batch.
+        answers: of `LOG_CHECKS` and, of `__transaction_state`, of `RULES`.
+        endings: the transactions with data that have ended.
+        producers: its producer ids.
+        ids: of `__transaction_state`, what its records say.
+        damage: of its snapshots.
+    """
+
+    partition: Partition
+    path: str
+    opens: tuple[Open, ...] = ()
+    answers: tuple[Placed, ...] = ()
+    endings: Endings
+    producers: Producers
+    ids: IdHistory | None = None
+    damage: tuple[rows.Damage, ...] = ()
+
+
+def replica_facts(
+    partition: logdir.Partition,
+    *,
+    expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+    handed_out: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ReplicaFacts:
+    """Read one replica: replay its producers, and hold it against the rules that its own files can prove.
+
+    Args:
+        expiration_ms: producer.id.expiration.ms of the brokers.
+        handed_out: the first producer id that was not handed out yet; None where it is not known.
+        progress: is told how many bytes were read, after every segment.
+    """
+    place = place_of(partition)
+    checks = PartitionChecks(partition, expiration_ms=expiration_ms)
+    endings = Endings(place)
+    ids: IdHistory | None = None
+    segments: list[Segment] = []
+    log_start = partition.log_start_offset or 0
+    entries, damage = read_snapshot(partition, log_start)
+    replay = checks.replay if not entries else Replay()
+    for entry in sorted(entries, key=lambda entry: entry.start_offset):
+        replay.add(entry.as_append())
+    for number, file in enumerate(partition.segments):
+        for fact in read_segment(file, segments[-1] if segments else None):
+            if isinstance(fact, Append):
+                ended = checks.add(fact)
+                if ended is not None:
+                    endings.add(ended)
+                if entries:
+                    replay.add(fact)
+            elif isinstance(fact, Segment):
+                segments.append(fact)
+            else:
+                ids = ids or IdHistory()
+                _register(ids, place, fact)
+        checks.end_segment(segments[-1], last=number + 1 == len(partition.segments))
+        if progress is not None:
+            progress(segments[-1].bytes)
+    answers = [*checks.answers(), *(ids.answers() if ids else ())]
+    producers = checks.replay.producers
+    beyond = [] if handed_out is None else [
+        Beyond(producer.producer_id, producer.last_append, producer.timestamp)
+        for producer in producers.values()
+        if producer.producer_id >= handed_out
+    ]  # fmt: skip
+    return ReplicaFacts(
+        partition=partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark),
+        path=partition.path,
+        opens=tuple(open_transactions(place, replay)),
+        answers=tuple(Placed(place, answer, partition.path) for answer in answers),
+        endings=endings,
+        producers=Producers(place, len(producers), tuple(beyond)),
+        ids=ids,
+        damage=tuple(damage),
+    )
+
+
+def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:
+    """The transactions that are open after the last batch."""
+    for producer in replay.open():
+        yield Open(
+            place=place,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            start_offset=producer.first_offset,
+            last_offset=producer.last_data_offset,
+            last_timestamp=producer.timestamp,
+            coordinator_epoch=None if producer.coordinator_epoch < 0 else producer.coordinator_epoch,
+            written_after=producer.written_after,
+        )
+
+
+def _register(ids: IdHistory, place: Place, fact: CoordinatorRecord | Unreadable) -> None:
+    if isinstance(fact, Unreadable):
+        ids.add(fact)
+        return
+    ids.reach(fact.offset)
+    found = registration(place, fact)
+    if found is not None:
+        ids.add(found)
