@@ -189,9 +189,7 @@ def _print_table(audit: rows.Audit) -> None:
     if broken or audit.damage:
         say("")
         columns = {rows.Damage: ("topic", "partition", "position", "reason", "detail", "resumed_at")}
-        output.print_rows(
-            (*broken, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns
-        )
+        output.print_rows((*broken, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns)
 
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:

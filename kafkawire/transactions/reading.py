@@ -10,12 +10,11 @@ from os.path import realpath
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, LogFile, Partition
-from kafkawire.records import Batch, Damage
+from kafkawire.records import Damage
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.columnar import Appends, read_pieces
 from kafkawire.transactions.coordinator import Unreadable
 from kafkawire.transactions.facts import (
-    TRANSACTION_STATE,
     CoordinatorRecord,
     Place,
     Segment,

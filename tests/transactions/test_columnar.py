@@ -124,7 +124,7 @@ def _placed(fact: object) -> object:
 @pytest.mark.parametrize("seed", range(12))
 def test_logs_of_every_kind(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
-    logs = LogDirectory(tmp_path / "logs", ids=2)
+    logs = LogDirectory(tmp_path / "logs", ids=2, compacted=False)
     register(random_, logs)
     for number in range(4):
         fill(random_, logs.partition(f"topic{number}", start=random_.choice([0, 100])), range(PRODUCERS))
