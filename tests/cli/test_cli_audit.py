@@ -225,10 +225,18 @@ def test_spark_answers_alike(run: Run) -> None:
     local = run("audit", EXAMPLES / "one-node", "--format", "json")
     spark = run("audit", EXAMPLES / "one-node", "--format", "json", "--engine", "spark")
     assert (spark.code, spark.err) == (local.code, local.err)
+    answer, expected = json.loads(spark.out), json.loads(local.out)
     asked = answer["read"]["checks"]  # some are made on one machine only
     expected["read"]["checks"] = [check for check in expected["read"]["checks"] if check in asked]
     for part in ("answers", "violations"):
         expected[part] = [row for row in expected[part] if row["check"] in asked]
+    assert answer == expected
+
+
+def test_a_master_is_for_spark(run: Run) -> None:
+    result = run("audit", EXAMPLES / "one-node", "--master", "local[1]")
+    assert result.code == 2
+    assert "--master is where --engine spark runs" in result.err
 
 
 @pytest.mark.spark
