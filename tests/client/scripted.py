@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -28,8 +30,10 @@ from kafkawire.wire.message import Message
 #: What 4.4.0 offers of the requests that tests use.
 VERSIONS = {3: (0, 13), 2: (1, 10), 10: (0, 6), 18: (0, 4), 22: (0, 5), 27: (1, 2), 61: (0, 0), 65: (0, 0), 66: (0, 2)}
 
-#: A response; bytes as they are; None to close the connection; ... to say nothing.
-Said = Message | bytes | None | type(...)
+#: What is said instead of a response, to reset the connection.
+RESET = "reset"
+#: A response; bytes as they are; None to close the connection, RESET to reset it; ... to say nothing.
+Said = Message | bytes | str | None | type(...)
 Handler = Callable[[Any], Said | Awaitable[Said]]
 
 
@@ -118,6 +122,9 @@ class ScriptedBroker:
                     if said is None:
                         writer.close()
                         return
+                    if said is RESET:
+                        reset(writer)
+                        return
                     if said is ...:
                         continue
                     if isinstance(said, Message):
@@ -157,6 +164,13 @@ async def served(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Ends a connection as the system does for a process that was killed: RST, not FIN."""
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
