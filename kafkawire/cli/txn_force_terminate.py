@@ -176,6 +176,8 @@ def _say_found(found: TransactionDescription) -> None:
     timeout = "no timeout (two-phase commit)" if never else f"timeout {duration(found.timeout_ms)}"
     since = f" since {when(found.start_time_ms)}" if found.start_time_ms is not None else ""
     where = f", in {', '.join(map(str, found.partitions))}" if found.partitions else ""
+    if found.state == "Ongoing" and not found.partitions:
+        where = ", in topics that the principal may not Describe"
     say(
         f"{found.transactional_id} is {found.state}{since}, producer id {found.producer_id}, epoch "
         f"{found.producer_epoch}, {timeout}{where} (coordinator: broker {found.coordinator})"

@@ -20,6 +20,8 @@ _FORCEABLE = ("young",)
 #: States in which a coordinator has decided. Whatever else is in doubt, an abort may contradict it.
 DECIDED = ("PrepareCommit", "PrepareAbort")
 _OVER = ("Empty", "CompleteCommit", "CompleteAbort")
+#: In the evidence of what is *unknown*: behind what was found, and what the coordinator says of it.
+_DOUBT = 2
 
 
 class Refused(KafkaWireError):
@@ -104,8 +106,9 @@ def permit(finding: Finding, *, force: bool = False) -> None:
     """
     if finding.verdict == HANGING:
         return
-    what = f"{_place(finding)} is not aborted: {finding.verdict} ({finding.reason}); {finding.action}"
     unknown = finding.verdict == UNKNOWN
+    doubt = f": {finding.evidence[_DOUBT].rstrip('.')}" if unknown and len(finding.evidence) > _DOUBT else ""
+    what = f"{_place(finding)} is not aborted: {finding.verdict} ({finding.reason}){doubt}; {finding.action}"
     if unknown and finding.coordinator_state in DECIDED:
         raise Refused("stuck_prepare", f"{what}; its coordinator says {finding.coordinator_state}")
     if not unknown and finding.reason not in _FORCEABLE:
@@ -131,12 +134,15 @@ def unchanged(before: Finding, findings: Collection[Finding]) -> Finding:
     """The same transaction, in a reading right before its marker is sent.
 
     Raises:
-        Refused: it is not as it was judged (changed).
+        Refused: it is not as it was judged (changed). That it is proven to hang by now is no such change.
     """
+    same = ("start_offset", "producer_epoch", "coordinator_epoch", "last_timestamp")
+    judged = ("verdict", "reason")
     for now in findings:
         if (now.topic, now.partition, now.producer_id) != (before.topic, before.partition, before.producer_id):
             continue
-        for what in ("start_offset", "producer_epoch", "coordinator_epoch", "last_timestamp", "verdict", "reason"):
+        proven = now.verdict == HANGING != before.verdict
+        for what in same if proven else (*same, *judged):
             was, is_ = getattr(before, what), getattr(now, what)
             if was != is_:
                 raise Refused("changed", f"{_place(before)}: nothing was sent: {what} was {was}, and is {is_} now")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -12,10 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire.cli import main, txn_ending
 from kafkawire.cli.txn_audit_log import default_path
-from kafkawire.messages import InitProducerIdRequest, ListTransactionsRequest, WriteTxnMarkersRequest
+from kafkawire.messages import (
+    DescribeTransactionsRequest,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    WriteTxnMarkersRequest,
+)
 from tests.cli.harmless import harmless
 from tests.cli.runner import Result, Run
 from tests.client.partition_script import END, NAME, START, Coordinator, PartitionBroker, in_thread
@@ -381,6 +388,34 @@ def test_force_terminate_that_fails(run: Run, coordinator: Coordinator) -> None:
     result = terminate(run, coordinator, "--yes")
     assert (result.code, json.loads(result.text)["Outcome"]) == (1, "not_ended")
     assert "the principal needs Write on transactional id orders-service" in result.err
+
+
+def test_partitions_that_are_hidden(run: Run, coordinator: Coordinator) -> None:
+    """A coordinator leaves out topics that the principal may not Describe; an Ongoing transaction has one at least."""
+    describe = coordinator.describe
+
+    def hiding(request: Any) -> Any:
+        answer = describe(request)
+        return replace(answer, transaction_states=tuple(replace(one, topics=()) for one in answer.transaction_states))
+
+    coordinator.on[DescribeTransactionsRequest] = hiding
+    result = terminate(run, coordinator, "--dry-run", "--format", "table")
+    assert "timeout 1 s, in topics that the principal may not Describe (coordinator" in result.text
+
+
+def test_proposed_commands_reach_the_cluster_as_this_one_did(
+    run: Run, partition: PartitionBroker, tmp_path: Path
+) -> None:
+    config = tmp_path / "my client.properties"
+    config.write_text("client.id=night\n")
+    where = ("--bootstrap-server", partition.address, "--command-config", config)
+    found = run("txn", "find-hanging", *where, "--confirm-after", 0.01, "--format", "json")
+    (finding,) = json.loads(found.text)["findings"]
+    words = shlex.split(finding["action"])
+    assert words[:2] == ["kafkawire", "txn"]
+    assert words[words.index("--command-config") + 1] == str(config)
+    done = run(*words[1:], "--yes", "--confirm-after", 0.01)
+    assert (done.code, sent(partition)) == (0, 1)
 
 
 # Read by people -------------------------------------------------------------------------------------------------------

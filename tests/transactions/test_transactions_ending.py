@@ -148,6 +148,22 @@ def test_unchanged() -> None:
     assert unchanged(HANGING, [OTHER, later]) is later
 
 
+@pytest.mark.parametrize("verdict", ["unknown", "not_hanging"])
+def test_proven_by_now(verdict: str) -> None:
+    """A forced abort of what was unknown or young goes on; nothing else of it may have changed."""
+    before = replace(HANGING, verdict=verdict, reason="whatever")
+    assert unchanged(before, [HANGING]) is HANGING
+    with pytest.raises(Refused, match="last_timestamp was 1000"):
+        unchanged(before, [replace(HANGING, last_timestamp=1001)])
+
+
+def test_a_doubt_is_named() -> None:
+    """Which right is missing, above all."""
+    finding = replace(HANGING, verdict="unknown", reason="coverage_incomplete", evidence=("data.", "said.", "DOUBT."))
+    with pytest.raises(Refused, match=r"unknown \(coverage_incomplete\): DOUBT; ACTION"):
+        permit(finding)
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
