@@ -39,9 +39,13 @@ class Furnished(NamedTuple):
     starts: dict[int, int]
 
 
-@pytest.fixture(scope="module", params=["broker", "kafka_3_9"])
+@pytest.fixture(scope="module", params=["4.4", "3.9"])
 def furnished(request: pytest.FixtureRequest) -> Furnished:
-    address = request.getfixturevalue(request.param).bootstrap
+    """4.4 without authorizer, 3.9 with one."""
+    if request.param == "4.4":
+        address = request.getfixturevalue("broker").bootstrap
+    else:
+        address = request.getfixturevalue("kafka_3_9").plain
 
     async def topics() -> None:
         async with Admin.connect(address) as admin:

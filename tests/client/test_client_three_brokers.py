@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition
+from kafkawire.client.aborting import abort
 from kafkawire.rows import Audit
 from tests.broker_fixture import StartCluster
 from tests.client import live, setups
@@ -121,11 +122,9 @@ async def _found_and_aborted(three: Cluster, place: TopicPartition, hanging: Pro
         assert (finding.verdict, finding.reason) == setups.NOT_IN
         assert (finding.transactional_id, finding.start_offset, finding.blocked) == ("blocked-hanging", 0, True)
         assert (finding.last_stable_offset, finding.high_watermark) == (0, 3)
-        done = await admin.abort_transaction(place, start_offset=0)
-        assert done.producer_id == hanging.producer_id
-        deadline = admin.cluster.deadline()
-        while (found := (await admin.offsets([place])).all()[place]).last_stable_offset < found.high_watermark:
-            assert await deadline.sleep(0.02)
+        assert finding.producer_id == hanging.producer_id
+        done = await abort(admin, finding, search(BLOCKED), record=lambda *_: None)
+        assert (done.outcome, done.marker_offset, done.last_stable_offset) == ("aborted", 3, 4)
         assert (await admin.find_hanging_transactions(search(BLOCKED))).findings == ()
 
 
