@@ -27,6 +27,8 @@ from tools.bench.results import Run
 from tools.bench.rounds import BenchError, measure
 from tools.bench.samples import ROOT
 from tools.bench.startup import startup
+from tools.bench.transactions import KEY as TRANSACTIONS
+from tools.bench.transactions import transactions
 
 #: Keys of what is measured in other ways than by contestants in turn.
 STARTUP = ("startup/import", "startup/first")
@@ -56,10 +58,9 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
     def is_wanted(key: str) -> bool:
         return any(part in key for part in wanted)
 
-    if not any(is_wanted(key) for key in (*CASES, *STARTUP, WIRESHARK, *PEAKS)):
-        raise BenchError(
-            f"no case's key holds {' or '.join(wanted)}; they are {', '.join((*CASES, *STARTUP, WIRESHARK, *PEAKS))}"
-        )
+    keys = (*CASES, *STARTUP, WIRESHARK, TRANSACTIONS, *PEAKS)
+    if not any(map(is_wanted, keys)):
+        raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join(keys)}")
     if arguments.instructions and not counts.available():
         raise BenchError("instructions are counted by valgrind, which is not installed")
     results = []
@@ -78,6 +79,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
         results += startup(arguments.rounds)
     if is_wanted(WIRESHARK):
         results += dissectors(arguments.rounds)
+    if is_wanted(TRANSACTIONS):
+        results += transactions(arguments.rounds)
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
     command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(sys.argv[1:])}"
     return Run(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from tools.bench import dissectors
+from tools.bench import dissectors, transactions
 from tools.bench.results import Result, Run
 
 #: (contestants that were divided, quotient) of each case; a goal judges all of them or their mean.
@@ -227,6 +227,11 @@ GOALS = (
         quotient(dissectors.KEY, dissectors.OWN, dissectors.PLUGIN),
         at_most(2),
         why=_PLUGIN,
+    ),
+    Goal(
+        "find-hanging over 1,000 partitions: at least 3× kafka-transactions, its JVM's start included",
+        quotient(transactions.KEY, N, transactions.STOCK),
+        at_least(3),
     ),
     Goal(
         "most memory of a dump of a 2 GB segment (jsonl, Parquet, batches): under 200 MB",

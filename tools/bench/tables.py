@@ -67,13 +67,19 @@ KINDS = (
     Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
     Kind("capture", "kafkawire capture", "Short connections of real clients, 18 MB; frames a second.", _thousands),
     Kind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),
+    Kind(
+        "transactions",
+        "kafkawire txn find-hanging",
+        "From start to end by the clock, on one cluster; without the wait before suspects are read again.",
+        _millis,
+    ),
     Kind("startup", "Start", "CPU time of a fresh process, beyond Python and msgspec.", _millis),
 )
 
 
 def tables(run: Run) -> list[Table]:
     """Those of which the run has results."""
-    found = [_table(kind, run.table(kind.name)) for kind in KINDS if run.table(kind.name)]
+    found = [_table(kind, run.table(kind.name)) for kind in KINDS if any(one.timings for one in run.table(kind.name))]
     for make in (_memory, _instructions, _peaks):
         table = make(run)
         if table.rows:

@@ -12,6 +12,26 @@ from .jars import TOOLS_VERSION, java, tools_jars
 _LOG4J = Path(__file__).with_name("tools-log4j2.properties")
 
 
+def tool_command(
+    main: str, *arguments: str, version: str = TOOLS_VERSION, cache: Path | None = None, heap: str = "256m"
+) -> list[str]:
+    """The command that runs `org.apache.kafka.tools.<main>`, with the flags that let a JVM start fastest.
+
+    Raises BrokerUnavailableError where Java or the jars are missing."""
+    libs = tools_jars(version, cache=cache)
+    return [
+        java(),
+        f"-Xmx{heap}",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dlog4j2.configurationFile={_LOG4J}",
+        "-cp",
+        str(libs / "*"),
+        f"org.apache.kafka.tools.{main}",
+        *arguments,
+    ]
+
+
 def run_tool(
     main: str,
     *arguments: str,
@@ -26,15 +46,7 @@ def run_tool(
     Raises BrokerUnavailableError where Java or the jars are missing, BrokerError when it takes longer than `timeout`
     seconds or ends with a status that is not among `statuses`.
     """
-    libs = tools_jars(version, cache=cache)
-    command = [java(), f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    command += [
-        f"-Dlog4j2.configurationFile={_LOG4J}",
-        "-cp",
-        str(libs / "*"),
-        f"org.apache.kafka.tools.{main}",
-        *arguments,
-    ]
+    command = tool_command(main, *arguments, version=version, cache=cache, heap=heap)
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
