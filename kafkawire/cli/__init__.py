@@ -14,9 +14,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
@@ -31,18 +31,37 @@ COMMANDS = ("decode", "encode", "capture", "dump", "audit", "txn", "schema")
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
-class Commands(TyperGroup):
-    """The group of all commands, each imported on first use."""
+class LazyGroup(TyperGroup):
+    """A group whose commands are imported, and their options looked at, on first use.
+
+    Attributes:
+        names: of its commands, in the order of the help.
+    """
+
+    names: ClassVar[Collection[str]] = ()
+
+    def load(self, name: str, app: typer.Typer) -> None:
+        """Registers one of them with `app`."""
+        raise NotImplementedError
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return list(self.names)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in COMMANDS and cmd_name not in self.commands:
+        if cmd_name in self.names and cmd_name not in self.commands:
             holder = typer.Typer(callback=lambda: None, rich_markup_mode=None)
-            import_module(f"kafkawire.cli.{cmd_name}").register(holder)
+            self.load(cmd_name, holder)
             self.commands.update(get_group(holder).commands)
         return self.commands.get(cmd_name)
+
+
+class Commands(LazyGroup):
+    """The group of all commands."""
+
+    names = COMMANDS
+
+    def load(self, name: str, app: typer.Typer) -> None:
+        import_module(f"kafkawire.cli.{name}").register(app)
 
 
 app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})

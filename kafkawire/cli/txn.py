@@ -1,32 +1,41 @@
-"""`kafkawire txn`: transactions on a live cluster: which there are, which hang and why, and how they are ended."""
+"""`kafkawire txn`: transactions on a live cluster: which there are, which hang and why, and how they are ended.
+
+Each command is a function of a module of its own, imported when it is run: operators wait for every one of them.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import typer
 
-from kafkawire.cli import (
-    help_without_command,
-    txn_abort,
-    txn_describe,
-    txn_find_hanging,
-    txn_force_terminate,
-    txn_list,
-    txn_producers,
-    txn_watch,
-)
+from kafkawire.cli import LazyGroup, help_without_command
+
+#: Command -> module and function. What is stock spelling alone is not in the help.
+_COMMANDS = {
+    "list": "txn_list:list_transactions",
+    "describe": "txn_describe:describe",
+    "describe-producers": "txn_producers:describe_producers",
+    "find-hanging": "txn_find_hanging:find_hanging",
+    "abort": "txn_abort:abort",
+    "force-terminate": "txn_force_terminate:force_terminate",
+    "forceTerminateTransaction": "txn_force_terminate:force_terminate",
+    "watch": "txn_watch:watch",
+}
+_STOCK = ("forceTerminateTransaction",)
+
+
+class TxnCommands(LazyGroup):
+    names = _COMMANDS
+
+    def load(self, name: str, app: typer.Typer) -> None:
+        module, _, function = _COMMANDS[name].partition(":")
+        app.command(name, hidden=name in _STOCK)(getattr(import_module(f"kafkawire.cli.{module}"), function))
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(rich_markup_mode=None)
+    group = typer.Typer(cls=TxnCommands, rich_markup_mode=None)
     group.callback(invoke_without_command=True)(txn)
-    group.command("list")(txn_list.list_transactions)
-    group.command("describe")(txn_describe.describe)
-    group.command("describe-producers")(txn_producers.describe_producers)
-    group.command("find-hanging")(txn_find_hanging.find_hanging)
-    group.command("abort")(txn_abort.abort)
-    group.command("force-terminate")(txn_force_terminate.force_terminate)
-    group.command("forceTerminateTransaction", hidden=True)(txn_force_terminate.force_terminate)
-    group.command("watch")(txn_watch.watch)
     app.add_typer(group, name="txn")
 
 
