@@ -10,24 +10,67 @@
 The pieces: `append_of` and `Replay` (producer state of a partition from its batches), `read_committed` (what consumers
 get of it), `IdLog` and `standing` (the coordinator's log), `model` and `machine` (its rules, and what it makes of each
 request), `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
+Each is imported on first use: who judges what is live needs no log directories.
 """
 
-from kafkawire.transactions.appends import Append, append_of
-from kafkawire.transactions.assembly import conclude
-from kafkawire.transactions.checking import check
-from kafkawire.transactions.checks import Answer, Breach
-from kafkawire.transactions.cluster import choose_replicas
-from kafkawire.transactions.committed import outcome_of, read_committed
-from kafkawire.transactions.coordinator import IdLog, registration, standing
-from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
-from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Placed, Registration, Segment
-from kafkawire.transactions.local import audit
-from kafkawire.transactions.log_checks import LogChecks
-from kafkawire.transactions.model import state_name
-from kafkawire.transactions.producers import Producer
-from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
-from kafkawire.transactions.settings import Settings
-from kafkawire.transactions.verdicts import Case, judge
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkawire.transactions.appends import Append, append_of
+    from kafkawire.transactions.assembly import conclude
+    from kafkawire.transactions.checking import check
+    from kafkawire.transactions.checks import Answer, Breach
+    from kafkawire.transactions.cluster import choose_replicas
+    from kafkawire.transactions.committed import outcome_of, read_committed
+    from kafkawire.transactions.coordinator import IdLog, registration, standing
+    from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
+    from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Placed, Registration, Segment
+    from kafkawire.transactions.local import audit
+    from kafkawire.transactions.log_checks import LogChecks
+    from kafkawire.transactions.model import state_name
+    from kafkawire.transactions.producers import Producer
+    from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
+    from kafkawire.transactions.settings import Settings
+    from kafkawire.transactions.verdicts import Case, judge
+
+#: Name -> module.
+_HOMES = {
+    "Answer": "checks",
+    "Append": "appends",
+    "Breach": "checks",
+    "Case": "verdicts",
+    "CoordinatorLog": "copies",
+    "CopiedCase": "copies",
+    "Ended": "replay",
+    "Facts": "facts",
+    "IdLog": "coordinator",
+    "LogChecks": "log_checks",
+    "Open": "facts",
+    "Owner": "facts",
+    "Partition": "facts",
+    "Place": "facts",
+    "Placed": "facts",
+    "Producer": "producers",
+    "Registration": "facts",
+    "Replay": "replay",
+    "Segment": "facts",
+    "Settings": "settings",
+    "append_of": "appends",
+    "audit": "local",
+    "check": "checking",
+    "choose_replicas": "cluster",
+    "conclude": "assembly",
+    "judge": "verdicts",
+    "last_stable_offset": "replay",
+    "outcome_of": "committed",
+    "read_committed": "committed",
+    "registration": "coordinator",
+    "standing": "coordinator",
+    "state_name": "model",
+}
 
 __all__ = [
     "Answer",
@@ -63,3 +106,15 @@ __all__ = [
     "standing",
     "state_name",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kafkawire.transactions' has no attribute {name!r}")
+    value = getattr(import_module(f"kafkawire.transactions.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
