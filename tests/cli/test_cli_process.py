@@ -171,7 +171,14 @@ def test_no_input_on_a_terminal_is_a_usage_error() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["decode", "DescribeTransactionsRequest", "0100"], ["schema", "list"], ["--help"], ["dump", "--help"]],
+    [
+        ["decode", "DescribeTransactionsRequest", "0100"],
+        ["schema", "list"],
+        ["--help"],
+        ["dump", "--help"],
+        ["txn", "find-hanging", "--help"],
+        ["txn", "watch", "--help"],
+    ],
     ids=" ".join,
 )
 def test_start_up_is_light(arguments: list[str]) -> None:
@@ -180,6 +187,15 @@ def test_start_up_is_light(arguments: list[str]) -> None:
     assert "kafkawire.cli" in modules
     assert not {name.split(".")[0] for name in modules} & HEAVY
     assert sum(name.startswith("kafkawire.messages.") for name in modules) <= 1
+
+
+def test_the_client_is_light() -> None:
+    """It judges what is live, and reads no log directories: operators wait for its start."""
+    code = "import sys, kafkawire.client; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).stdout.decode().split()
+    assert "kafkawire.client" in modules
+    assert not {name.split(".")[0] for name in modules} & HEAVY
+    assert "kafkawire.logdir" not in modules
 
 
 def test_shell_completion() -> None:

@@ -1,4 +1,5 @@
 """`kafkawire txn find-hanging` beside kafka-transactions.sh, on one real cluster: commands as users run them, in turn.
+Kafka's tool runs with the flags that its script gives to the JVM, and with those that let one start fastest.
 
 What counts is the clock's time from start to end, as most of it is waiting for brokers; ours reads suspects twice, but
 does not wait in between (`--confirm-after 0`: that wait is the user's choice, and no work).
@@ -29,15 +30,18 @@ from tools.bench.rounds import BenchError
 from tools.bench.samples import ROOT
 from tools.broker import Cluster, cluster
 from tools.broker.errors import BrokerUnavailableError
-from tools.broker.kafka_tools import tool_command
+from tools.broker.kafka_tools import FAST_START, RUN_CLASS, tool_command
 from tools.examples.wire import Producer, Wire
 
 KEY = "transactions/find-hanging"
-OURS, STOCK, JVM = ("kafkawire native", "kafkawire python"), "kafka-transactions", "a JVM's start alone"
+OURS = ("kafkawire native", "kafkawire python")
+STOCK, FAST, JVM = "kafka-transactions", "kafka-transactions, fast start", "its JVM's start alone"
 PARTITIONS, BROKERS = 1000, 3
 _TOPIC = "bench"
 _LIVE = 10
 _HOUR_MS = 3_600_000
+#: What the installed `kafkawire` is.
+_SCRIPT = "import sys; from kafkawire.cli import main; sys.exit(main())"
 #: Most rounds: each takes some seconds.
 _ROUNDS = 15
 
@@ -90,7 +94,7 @@ def transactions(rounds: int) -> Iterator[Result]:
         with cluster(BROKERS, config={"transaction.partition.verification.enable": False}) as running:
             yield find_hanging(running, PARTITIONS, min(rounds, _ROUNDS))
     except BrokerUnavailableError as error:
-        absent = tuple(Absence(contestant=name, why=str(error)) for name in (*OURS, STOCK, JVM))
+        absent = tuple(Absence(contestant=name, why=str(error)) for name in (*OURS, STOCK, FAST, JVM))
         yield _result(PARTITIONS, BROKERS, {}, absent)
 
 
@@ -98,7 +102,7 @@ def find_hanging(running: Cluster, partitions: int, rounds: int) -> Result:
     """The case on a cluster that runs. Raises BenchError where one of ours fails, or does not find what hangs."""
     hanging = _furnish(running, partitions)
     arguments = ("--bootstrap-server", running.bootstrap, "find-hanging", "--topic", _TOPIC)
-    ours = [sys.executable, "-m", "kafkawire", "txn", arguments[2], *arguments[:2], *arguments[3:]]
+    ours = [sys.executable, "-c", _SCRIPT, "txn", arguments[2], *arguments[:2], *arguments[3:]]
     present = {
         name: _Contestant(
             [*ours, "--confirm-after", "0", "--format", "json"],
@@ -108,8 +112,11 @@ def find_hanging(running: Cluster, partitions: int, rounds: int) -> Result:
         )
         for name in OURS
     }
-    present[STOCK] = _Contestant(tool_command("TransactionsCommand", *arguments), statuses=(0,), found=_stock)
-    present[JVM] = _Contestant(tool_command("TransactionsCommand", "--version"), statuses=(0,), found=None)
+    for name, flags in ((STOCK, RUN_CLASS), (FAST, FAST_START)):
+        command = tool_command("TransactionsCommand", *arguments, flags=flags)
+        present[name] = _Contestant(command, statuses=(0,), found=_stock)
+    start = tool_command("TransactionsCommand", "--version", flags=RUN_CLASS)
+    present[JVM] = _Contestant(start, statuses=(0,), found=None)
     absent = []
     for turn in range(rounds + 1):  # the first fills caches, and is compared
         for name, one in list(present.items()):

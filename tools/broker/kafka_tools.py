@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from .errors import BrokerError
@@ -12,18 +12,38 @@ from .jars import TOOLS_VERSION, java, tools_jars
 _LOG4J = Path(__file__).with_name("tools-log4j2.properties")
 
 
+#: Flags of the JVM: those that let it start fastest, and those that Kafka's own script gives (kafka-run-class.sh).
+FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+RUN_CLASS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+    "-Dcom.sun.management.jmxremote=true",
+    "-Dcom.sun.management.jmxremote.authenticate=false",
+    "-Dcom.sun.management.jmxremote.ssl=false",
+)
+
+
 def tool_command(
-    main: str, *arguments: str, version: str = TOOLS_VERSION, cache: Path | None = None, heap: str = "256m"
+    main: str,
+    *arguments: str,
+    version: str = TOOLS_VERSION,
+    cache: Path | None = None,
+    heap: str = "256m",
+    flags: Sequence[str] = FAST_START,
 ) -> list[str]:
-    """The command that runs `org.apache.kafka.tools.<main>`, with the flags that let a JVM start fastest.
+    """The command that runs `org.apache.kafka.tools.<main>`.
 
     Raises BrokerUnavailableError where Java or the jars are missing."""
     libs = tools_jars(version, cache=cache)
     return [
         java(),
         f"-Xmx{heap}",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
+        *flags,
         f"-Dlog4j2.configurationFile={_LOG4J}",
         "-cp",
         str(libs / "*"),
