@@ -1,0 +1,15 @@
+"""The names of `kafkawire.transactions`, which are imported on first use."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkawire import transactions
+
+
+def test_every_name_is_there() -> None:
+    assert set(transactions._HOMES) == set(transactions.__all__) <= set(dir(transactions))
+    for name in transactions.__all__:
+        assert getattr(transactions, name).__module__ == f"kafkawire.transactions.{transactions._HOMES[name]}"
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        transactions.nothing  # noqa: B018
