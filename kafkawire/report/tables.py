@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kafkawire.report.partitions import Picture
-from kafkawire.report.words import CHECKS, label, reason_of, spelled, tone, waiting
+from kafkawire.report.words import CHECKS, broken, label, reason_of, spelled, tone, waiting
 from kafkawire.rows import Audit, CheckAnswer, Finding
 from kafkawire.transactions.wording import duration
 
@@ -159,6 +159,7 @@ def answers(audit: Audit) -> Table:
 
 def violations(audit: Audit) -> Table:
     columns = ("Rule", "Place", "Offset#", "Producer id#", "Transactional id", "What was found", "File")
+    shown = broken(audit)
     rows = (
         (
             Cell(found.check, tone="stuck", code=True),
@@ -169,9 +170,9 @@ def violations(audit: Audit) -> Table:
             words(found.what),
             words(found.file or ""),
         )
-        for found in audit.violations
+        for found in shown
     )
-    return table("Where rules are broken", columns, rows, len(audit.violations))
+    return table("Where rules are broken, beside what is open", columns, rows, len(shown))
 
 
 def damage(audit: Audit) -> Table:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kafkawire.rows import Audit, Finding
+from kafkawire.rows import Audit, Finding, Violation
+from kafkawire.transactions.checks import OF_FINDINGS
 from kafkawire.transactions.wording import count
 
 #: See `tone`, the loudest first.
@@ -141,12 +142,17 @@ def waiting(finding: Finding) -> int:
     return high - stable if finding.blocked and stable is not None and high is not None else 0
 
 
+def broken(audit: Audit) -> list[Violation]:
+    """Rules that are broken, beside what the findings say already."""
+    return [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
+
+
 def loudest(audit: Audit) -> str:
     """The tone of the whole page."""
     tones = set(map(tone, audit.findings))
     if "hanging" in tones:
         return "hanging"
-    if "stuck" in tones or audit.violations:
+    if "stuck" in tones or broken(audit):
         return "stuck"
     if "unknown" in tones or incomplete(audit):
         return "unknown"
@@ -165,8 +171,8 @@ def headline(audit: Audit) -> str:
         return count(tones["hanging"], "hanging transaction")
     if tones["stuck"]:
         return f"No hanging transaction, but {count(tones['stuck'], 'stuck one')}"
-    if audit.violations:
-        return f"No hanging transaction, but {count(len(audit.violations), 'broken rule')}"
+    if breaches := broken(audit):
+        return f"No hanging transaction, but {count(len({it.check for it in breaches}), 'broken rule')}"
     if tones["unknown"]:
         return f"{count(tones['unknown'], 'open transaction')} could not be judged"
     if incomplete(audit):

@@ -21,6 +21,9 @@ ZOO = Path(__file__).parent / "data" / "zoo"
 TRUTH: dict[str, Any] = json.loads((ZOO / "truth.json").read_text("utf-8"))
 CLOCKS = ("as_of", "later")
 
+#: What is open and not hanging breaks a rule, too, where it is open for a wrong reason.
+CHECKS_OF_REASONS = {"late": "late_transaction", "ghost": "snapshot_ghost"}
+
 #: What the brokers named as well as we do. Kafka's -1 for "no marker yet" is None here.
 FIELDS = (
     "blocked", "topic", "partition", "producer_id", "producer_epoch", "start_offset", "last_timestamp",
@@ -53,6 +56,37 @@ def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(clock: 
     assert found == expected
     assert audit(clock).read.complete
     assert audit(clock).damage == ()
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_the_rules_that_were_broken_are_named_and_no_other(clock: str) -> None:
+    broken = TRUTH["broken"] + (TRUTH["broken_later"] if clock == "later" else [])
+    found = {
+        (violation.check, of_coordinator(violation) or f"{violation.topic}-{violation.partition}")
+        for violation in audit(clock).violations
+    }
+    expected = {(row["check"], row["of"]) for row in broken}
+    for row in TRUTH["open"]:
+        verdict, reason = verdict_of(row, clock)
+        check = "transaction_unknown_to_coordinator" if verdict == "hanging" else CHECKS_OF_REASONS.get(reason)
+        if check is not None:
+            expected.add((check, f"{row['topic']}-{row['partition']}"))
+    assert found == expected
+
+
+def of_coordinator(violation: rows.Violation) -> str | None:
+    """The transactional id, where a record of the coordinator breaks the rule."""
+    return violation.transactional_id if violation.topic == "__transaction_state" else None
+
+
+def test_every_rule_is_answered() -> None:
+    answers = {answer.check: answer for answer in audit("later").answers}
+    assert set(answers) <= set(transactions.checks.CHECKS)
+    assert {check for check, answer in answers.items() if answer.answer == "violated"} == {
+        "transaction_unknown_to_coordinator", "late_transaction", "snapshot_ghost", "prepare_completed", "one_outcome",
+        "producer_id_unique",
+    }  # fmt: skip
+    assert answers["open_transaction"].noted == len(TRUTH["open"])
 
 
 def test_nothing_is_open_where_it_only_might_look_so() -> None:

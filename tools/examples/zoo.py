@@ -86,8 +86,10 @@ QUIET = {
     "repaired-0": "hung, and was aborted as KIP-664 says",
 }
 
-#: Rules that were broken on purpose: (check, topic-partition).
-BROKEN = (("one_outcome", "torn-1"), ("producer_id_unique", "invented-0"))
+#: Rules that were broken on purpose, beside what is open: (check, topic-partition or transactional id); and those that
+#: only the later clock shows.
+BROKEN = (("one_outcome", "torn-1"), ("producer_id_unique", "invented-0"), ("prepare_completed", "stuck"))
+BROKEN_LATER = (("prepare_completed", "torn"),)
 
 
 def visit(scene: Scene) -> None:
@@ -265,7 +267,8 @@ def truth_of(made: dict[str, Any]) -> dict[str, Any]:
         "later": as_of + LATER_MS,
         "open": opened,
         "quiet": QUIET,
-        "broken": [{"check": check, "place": place} for check, place in BROKEN],
+        "broken": [{"check": check, "of": of} for check, of in BROKEN],
+        "broken_later": [{"check": check, "of": of} for check, of in BROKEN_LATER],
         "offsets": made["offsets"],
     }
 

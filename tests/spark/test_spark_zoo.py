@@ -1,0 +1,33 @@
+"""The zoo on Spark: the verdicts of the written truth table, as on one machine (tests/transactions)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafkawire import logdir
+from kafkawire.transactions import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ZOO = Path(__file__).parents[1] / "transactions" / "data" / "zoo"
+TRUTH: dict[str, Any] = json.loads((ZOO / "truth.json").read_text("utf-8"))
+
+
+def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(spark: SparkSession) -> None:
+    from kafkawire import spark as kafkawire_spark
+
+    audit = kafkawire_spark.audit(logdir.open(str(ZOO)), Settings(as_of=TRUTH["later"]), spark=spark)
+    found = {(f.topic, f.partition, f.start_offset, f.verdict, f.reason, f.blocked) for f in audit.findings}
+    expected = {
+        (o["topic"], o["partition"], o["start_offset"], o["later"]["verdict"], o["later"]["reason"], o["blocked"])
+        for o in TRUTH["open"]
+    }
+    assert found == expected
+    assert audit.read.complete
