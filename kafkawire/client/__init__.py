@@ -5,6 +5,7 @@ async with Admin.connect("localhost:9092", read_properties("client.properties"))
     described = await admin.describe_transactions(["payments-1"])
     producers = await admin.describe_producers([TopicPartition("orders", 0)])
 
+`aborting.abort` and `terminating.terminate` end transactions: they judge before, record, and verify afterwards.
 `Connection` is the protocol alone, bytes in and events out; `Cluster` the brokers and their connections; `Admin` the
 typed calls. Nothing waits past its deadline, and every error is one sentence.
 """
@@ -21,6 +22,7 @@ from kafkawire.client.errors import (
     ConfigError,
     ConnectError,
     NoSuchBrokerError,
+    OutcomeUnknownError,
     PeerError,
     ProtocolError,
     RequestTimeoutError,
@@ -59,6 +61,7 @@ __all__ = [
     "Metadata",
     "NoSuchBrokerError",
     "Offsets",
+    "OutcomeUnknownError",
     "PartitionInfo",
     "PeerError",
     "ProducerIdAndEpoch",

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.calls import Call, prepared
+from kafkawire.client.calls import INTERRUPTED, Call, prepared
 from kafkawire.client.deadline import Deadline, backoffs
 from kafkawire.client.errors import ClientError, OutcomeUnknownError
 from kafkawire.client.fetching import batches
@@ -87,7 +87,8 @@ async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: 
     """Aborts a transaction that was judged as `finding` says.
 
     Args:
-        record: is called before the marker is sent, and where it raises nothing is sent; and again afterwards.
+        record: is called before the marker is sent, and where it raises nothing is sent; and again afterwards, also
+            where that was interrupted.
         force: it may be *unknown* or young.
 
     Raises:
@@ -99,7 +100,11 @@ async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: 
     permit(now, force=force)
     call = await plan_abort(admin, now, search.timeout_s)
     record(now, call, None)
-    done = await _send(admin, now, call, search.timeout_s)
+    try:
+        done = await _send(admin, now, call, search.timeout_s)
+    except BaseException as error:  # Ctrl-C, too
+        record(now, call, Aborted(outcome=NOT_VERIFIED, finding=now, call=call, problem=INTERRUPTED.format(error)))
+        raise
     record(now, call, done)
     return done
 

@@ -224,7 +224,7 @@ class Admin:
     ) -> Marked:
         """Writes an ABORT marker for one transaction into one partition, whatever its coordinator thinks.
 
-        Destroys data where the transaction is not hanging: judge it first (`find_hanging_transactions`). The
+        Destroys data where the transaction is not hanging: `aborting.abort` judges it first, and verifies. The
         transaction is named by its start offset, or by producer id, producer epoch and coordinator epoch; never both
         (AbortTransactionSpec). Sent once: where no answer comes, the error says that the outcome is not known.
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster
     from kafkawire.wire.message import Message
 
+#: What is recorded of a call that was not awaited to its end.
+INTERRUPTED = "interrupted ({!r}): whether it was carried out is not known"
+
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A request and where it goes.

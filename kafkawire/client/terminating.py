@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.calls import Call, prepared
+from kafkawire.client.calls import INTERRUPTED, Call, prepared
 from kafkawire.client.deadline import Deadline, backoffs
 from kafkawire.client.errors import ID_NOT_FOUND, BrokerError, ClientError
 from kafkawire.client.fencing import fence_request
@@ -85,7 +85,8 @@ async def terminate(
     """Ends an id's transaction and looks at what came of it.
 
     Args:
-        record: is called before the request is sent, and where it raises nothing is sent; and again afterwards.
+        record: is called before the request is sent, and where it raises nothing is sent; and again afterwards, also
+            where that was interrupted.
         force: a transaction of two-phase commit too.
 
     Raises:
@@ -96,7 +97,13 @@ async def terminate(
         return Terminated(outcome=NOTHING_OPEN, before=found, state=found.state)
     call = await plan_end(admin, found, search.timeout_s)
     record(found, call, None)
-    done = await _send(admin, found, call, search.timeout_s)
+    try:
+        done = await _send(admin, found, call, search.timeout_s)
+    except BaseException as error:  # Ctrl-C, too
+        record(
+            found, call, Terminated(outcome=NOT_VERIFIED, before=found, call=call, problem=INTERRUPTED.format(error))
+        )
+        raise
     record(found, call, done)
     return done
 

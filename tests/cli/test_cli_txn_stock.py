@@ -21,7 +21,7 @@ from tools.examples.wire import Producer, Wire
 
 pytestmark = pytest.mark.broker
 
-HOUR_MS = 3_600_000
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 TOPIC = "txn-stock"
 #: Partitions: what each tool aborts by start offset, what by epochs, and what ends through the coordinator.
 OURS, THEIRS, OURS_BY_EPOCHS, THEIRS_BY_EPOCHS, OURS_ENDS, THEIRS_ENDS = range(6)
@@ -90,19 +90,33 @@ def meaning(batch: Any) -> tuple[Any, ...]:
     return str(batch.control), batch.control.coordinator_epoch, batch.producer_epoch, record.key, record.value
 
 
+def _printed(finding: dict[str, Any]) -> dict[str, str]:
+    """As kafka-transactions.sh prints it."""
+    epoch = finding["coordinator_epoch"]
+    return {
+        "Topic": finding["topic"],
+        "Partition": str(finding["partition"]),
+        "ProducerId": str(finding["producer_id"]),
+        "ProducerEpoch": str(finding["producer_epoch"]),
+        "CoordinatorEpoch": str(-1 if epoch is None else epoch),
+        "StartOffset": str(finding["start_offset"]),
+        "LastTimestamp": str(finding["last_timestamp"]),
+    }
+
+
 def test_it_finds_what_kafkas_tool_finds_on_a_broker(txn: Any, made: Made) -> None:
     """Of all topics there, whatever other tests have left."""
     result = txn("find-hanging", "--broker-id", 1, "--confirm-after", 0.05, "--format", "json")
-    ours = {
-        (f["topic"], str(f["partition"]), str(f["producer_id"]), str(f["producer_epoch"]), str(f["start_offset"]))
-        for f in json.loads(result.text)["findings"]
-        if f["verdict"] == "hanging"
-    }
-    names = ("Topic", "Partition", "ProducerId", "ProducerEpoch", "StartOffset")
-    theirs = {tuple(row[name] for name in names) for row in kafka(made.address, "find-hanging", "--broker-id", 1)}
+    found = [one for one in json.loads(result.text)["findings"] if one["verdict"] == "hanging"]
+    ours = {tuple(_printed(one).values()): one["age_ms"] // MINUTE_MS for one in found}
+    stock = kafka(made.address, "find-hanging", "--broker-id", 1)
+    minutes = [int(row.pop("Duration(min)")) for row in stock]
+    assert {tuple(row) for row in stock} == {tuple(_printed(found[0]))}  # every other column
+    theirs = dict(zip((tuple(row.values()) for row in stock), minutes, strict=True))
     assert {one for one in theirs if one[0] == TOPIC} == {one for one in ours if one[0] == TOPIC}
     assert len({one for one in ours if one[0] == TOPIC}) == 4
-    assert theirs <= ours
+    assert set(theirs) <= set(ours)
+    assert all(0 <= theirs[one] - ours[one] <= 1 for one in theirs)  # a moment later
 
 
 def test_filters_of_list(txn: Any, made: Made) -> None:

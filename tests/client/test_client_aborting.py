@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -270,6 +271,33 @@ def test_no_answer_and_no_marker() -> None:
     assert "whether the marker was written is not known" in done.problem
     assert "the partition has the transaction open; its marker is not in the log" in done.problem
     assert len(sent(broker)) == 1
+
+
+def test_an_interruption_is_recorded() -> None:
+    """Ctrl-C while the answer is awaited."""
+    broker, told = PartitionBroker(), Told()
+    asked = asyncio.Event()
+
+    def silent(_: Any) -> Any:
+        asked.set()
+        return ...
+
+    async def scenario() -> None:
+        broker.on[WriteTxnMarkersRequest] = silent
+        async with broker.running(), admin(broker.address) as client:
+            finding = choose((await look_at(client, NAMED, SEARCH)).findings, NAMED)
+            running = asyncio.create_task(abort(client, finding, SEARCH, record=told))
+            await asked.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+    run(scenario)
+    before, after = told
+    assert before[2] is None
+    assert after[2] is not None
+    assert after[2].outcome == "not_verified"
+    assert after[2].problem == "interrupted (CancelledError()): whether it was carried out is not known"
 
 
 def test_a_broker_that_only_says_so() -> None:
