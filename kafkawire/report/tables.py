@@ -14,7 +14,7 @@ from kafkawire.transactions.wording import duration
 #: Rows that a table shows; the rest is counted, and `--format json` has them all.
 MOST_ROWS = 500
 
-_ANSWER_TONES = {"violated": "stuck", "holds": "fine", "not_checkable": "unknown"}
+_ANSWER_TONES = {"violated": "stuck", "not_checkable": "unknown", "holds": "fine"}
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -120,15 +120,15 @@ def partitions(audit: Audit, pictures: Sequence[Picture]) -> Table:
         holder = next((finding for finding in picture.findings if finding.blocked), None)
         return (
             place(picture.topic, picture.partition, picture.cluster_id, several=several),
-            number(picture.log_start),
-            number(picture.last_stable_offset),
-            number(picture.high_watermark),
             Cell(f"{behind:,}", behind, bar=round(100 * behind / most, 1) if most else None),
             Cell("nobody", None) if holder is None else Cell(label(holder), tone=tone(holder)),
+            number(picture.last_stable_offset),
+            number(picture.high_watermark),
+            number(picture.log_start),
             amount(len(picture.findings)),
         )
 
-    columns = ("Partition", "Log start#", "Last stable offset#", "High watermark#", "Readers wait for#", "Held by",
+    columns = ("Partition", "Readers wait for#", "Held by", "Last stable offset#", "High watermark#", "Log start#",
                "Open#")  # fmt: skip
     return table("Partitions with open transactions", columns, map(row, pictures), len(pictures))
 
@@ -158,16 +158,15 @@ def answers(audit: Audit) -> Table:
 
 
 def violations(audit: Audit) -> Table:
-    columns = ("Rule", "Place", "Offset#", "Producer id#", "Transactional id", "What was found", "File")
+    columns = ("Rule", "What was found", "Place", "Transactional id", "Producer id#", "File")
     shown = broken(audit)
     rows = (
         (
             Cell(found.check, tone="stuck", code=True),
-            words(found.place),
-            number(found.offset),
-            number(found.producer_id),
-            name(found.transactional_id),
             words(found.what),
+            words(found.place),
+            name(found.transactional_id),
+            number(found.producer_id),
             words(found.file or ""),
         )
         for found in shown

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kafkawire.rows import Audit, Finding, Violation
+from kafkawire.rows import Audit, Coverage, Finding, Violation
 from kafkawire.transactions.checks import OF_FINDINGS
 from kafkawire.transactions.wording import count
 
@@ -157,6 +157,14 @@ def loudest(audit: Audit) -> str:
     if "unknown" in tones or incomplete(audit):
         return "unknown"
     return "watch" if "watch" in tones else "fine"
+
+
+def coverage(read: Coverage) -> str:
+    """How much of `__transaction_state` a verdict rests on."""
+    there, missing = len(read.transaction_state), len(read.transaction_state_missing)
+    if not there:
+        return "nothing"
+    return f"{there} of {there + missing} partitions" if missing else f"all {count(there, 'partition')}"
 
 
 def incomplete(audit: Audit) -> bool:
