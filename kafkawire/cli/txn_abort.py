@@ -22,7 +22,7 @@ from kafkawire.cli.txn_ending import (
     YesOption,
     ask_leave,
     check_consent,
-    check_reason,
+    check_words,
     show_call,
 )
 from kafkawire.cli.txn_find_hanging import progress
@@ -114,7 +114,7 @@ def abort(
     named = _named(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, all_hanging)
     if all_hanging and force is not None:
         raise typer.BadParameter("--force is for one transaction, not for --all-hanging", param_hint="--force")
-    check_reason(force)
+    check_words(force, format)
     check_consent(yes=yes, dry_run=dry_run)
     search = make_search(
         bootstrap,

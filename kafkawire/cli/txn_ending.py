@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from kafkawire.cli.findings import say
+from kafkawire.cli.output import Format
 from kafkawire.cli.text import json_bytes, printable
 from kafkawire.errors import KafkaWireError
 
@@ -71,7 +72,9 @@ def show_call(call: Call) -> None:
     say(f"  in hex {call.hex}")
 
 
-def check_reason(force: str | None) -> None:
-    """`--force` wants to know why."""
+def check_words(force: str | None, format: Format | None) -> None:
+    """Usage errors that would come too late once something is done: `--force` wants to know why; there is no file."""
+    if format is Format.parquet:
+        raise typer.BadParameter("what is done is printed, and parquet needs a file", param_hint="--format")
     if force is not None and not force.strip():
         raise typer.BadParameter("say why: the reason is recorded", param_hint="--force")

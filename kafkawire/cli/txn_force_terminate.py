@@ -20,7 +20,7 @@ from kafkawire.cli.txn_ending import (
     YesOption,
     ask_leave,
     check_consent,
-    check_reason,
+    check_words,
     show_call,
 )
 from kafkawire.cli.txn_options import (
@@ -93,7 +93,7 @@ def force_terminate(
     """
     from kafkawire.client.terminating import NOTHING_OPEN, describe_one, left_open
 
-    check_reason(force)
+    check_words(force, format)
     check_consent(yes=yes, dry_run=dry_run)
     search = make_search(bootstrap, command_config, max_transaction_timeout, confirm_after)
 

@@ -106,6 +106,7 @@ NOWHERE = "127.0.0.1:1"
         (["--topic", "t", "--partition", 0, "--producer-id", 1, "--producer-epoch", 40000, "--coordinator-epoch", 0],
          "'--producer-epoch'"),
         (["--topic", "t", "--partition", 0, "--start-offset", 1, "--commit"], "No such option"),
+        (["--topic", "t", "--partition", 0, "--start-offset", 1, "--format", "parquet"], "parquet needs a file"),
     ],
 )  # fmt: skip
 def test_usage(run: Run, arguments: list[object], text: str) -> None:
@@ -117,6 +118,8 @@ def test_usage(run: Run, arguments: list[object], text: str) -> None:
 
 def test_usage_of_force_terminate(run: Run) -> None:
     assert run("txn", "force-terminate", "--bootstrap-server", NOWHERE, "--yes").code == 2
+    where = ("--bootstrap-server", NOWHERE, "--transactional-id", "a")
+    assert run("txn", "force-terminate", *where, "--yes", "--format", "parquet").code == 2
     blank = run(
         "txn", "force-terminate", "--bootstrap-server", NOWHERE, "--yes", "--transactional-id", "a", "--force", ""
     )

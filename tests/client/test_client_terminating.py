@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -133,6 +134,30 @@ def test_what_cannot_be_recorded_is_not_sent() -> None:
 
     run(scenario)
     assert not broker.count(InitProducerIdRequest)
+
+
+def test_an_interruption_is_recorded() -> None:
+    """Ctrl-C while the answer is awaited."""
+    broker, told = Coordinator(), list[Any]()
+    asked = asyncio.Event()
+
+    def silent(_: Any) -> Any:
+        asked.set()
+        return ...
+
+    async def scenario() -> None:
+        broker.on[InitProducerIdRequest] = silent
+        async with broker.running(), admin(broker.address) as client:
+            running = asyncio.create_task(terminate(client, NAME, SEARCH, record=lambda *what: told.append(what)))
+            await asked.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+    run(scenario)
+    (_, _, nothing), (_, _, after) = told
+    assert nothing is None
+    assert (after.outcome, "whether it was carried out is not known" in after.problem) == ("not_verified", True)
 
 
 @pytest.mark.parametrize("code", [53, 50, 90])
