@@ -103,6 +103,8 @@ class Connection:
             stream.close(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
         for event in stream.segment(sequence, segment.payload, packet, time_ns):
             self._take(sender, event)
+        if segment.missing:
+            stream.reach(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
         for index, side in enumerate(self._sides):
             for event in side.stream.tick():
                 self._take(index, event)
@@ -172,7 +174,7 @@ class Connection:
     def held(self) -> int:
         """About the bytes of memory that it takes: what waits for others before it, or for an answer. What is in lanes
         is not counted."""
-        sides = sum(side.stream.held + side.unframed for side in self._sides)
+        sides = sum(side.stream.held + side.held for side in self._sides)
         return sides + (0 if self._matcher is None else self._matcher.held)
 
     @property
@@ -205,6 +207,8 @@ class Connection:
             if not (side.synchronized and side.unframed):
                 break
             cut, first = side.unframed, side.first_unframed or self._now
+            if side.missing:
+                self._trouble(index, f"{_bytes(side.missing)} are missing in the capture", *first)
             side.lose()
             frames = self._found(index)
             if frames is None:
@@ -228,9 +232,25 @@ class Connection:
             what = f"{_bytes(event.bytes)} came again as others; the first copy counts"
             self._trouble(index, what, event.packet, event.time_ns)
             return
+        if self._bridges(index, event.missing):
+            self._advance(index, side.bridge(event.missing))
+            return
+        missing = event.missing + side.missing
         side.lose()
         side.drop()
-        self._trouble(index, f"{_bytes(event.missing)} are missing in the capture", event.packet, event.time_ns)
+        self._trouble(index, f"{_bytes(missing)} are missing in the capture", event.packet, event.time_ns)
+
+    def _bridges(self, index: int, missing: int) -> bool:
+        """Whether a hole lies within a frame whose beginning tells what it is: it costs that frame only."""
+        side = self._sides[index]
+        if self._matcher is None or not side.bridges(missing):
+            return False
+        if side.missing:
+            return True
+        head = side.head
+        if index == self._client:
+            return recognize.request(head) is recognize.Looks.YES
+        return len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in self._matcher.outstanding
 
     def _advance(self, index: int, frames: Iterator[Frame] | None) -> None:
         """Hand on the frames of one direction, and those that are found when it is known where the next one begins."""

@@ -65,7 +65,9 @@ class Matcher:
             if len(self._tokens) > MOST_OUTSTANDING:
                 self._unanswered(self._tokens.popleft())
             return
-        asked = self._reading.request(frame.data)
+        asked = (
+            self._reading.cut_request(frame.data, _cut(frame)) if frame.missing else self._reading.request(frame.data)
+        )
         row = self._begun(
             frame,
             api=asked.api,
@@ -78,7 +80,7 @@ class Matcher:
         )
         half = Matched(row=row)
         if self._options.keep:
-            half = Matched(row=row, request=asked.message, request_frame=frame.data)
+            half = Matched(row=row, request=asked.message, request_frame=_whole(frame))
         self._raw_tokens = asked.api_key == _SASL_HANDSHAKE and asked.version == 0
         if asked.silent or asked.correlation_id is None or asked.version is None:
             self._close(ticket, half)
@@ -92,7 +94,7 @@ class Matcher:
             time=iso_time(frame.time_ns),
             time_ns=frame.time_ns,
             packet=frame.packet,
-            request_bytes=len(frame.data),
+            request_bytes=frame.size,
             **said,
         )
 
@@ -151,7 +153,7 @@ class Matcher:
         self._early.clear()
 
     def _is_request(self, frame: Frame) -> bool:
-        head = len(frame.data).to_bytes(4, "big") + frame.data[: recognize.HEAD]
+        head = frame.size.to_bytes(4, "big") + frame.data[: recognize.HEAD]
         return recognize.request(head) is recognize.Looks.YES
 
     def _wait(self, correlation_id: int, pending: Pending) -> None:
@@ -169,11 +171,14 @@ class Matcher:
     def _complete(self, pending: Pending, frame: Frame) -> None:
         asked = pending.half.row
         assert pending.api_key is not None  # tokens are answered in their order
-        found = self._reading.response(frame.data, pending.api_key, pending.version)
+        if frame.missing:
+            found = self._reading.cut_response(_cut(frame))
+        else:
+            found = self._reading.response(frame.data, pending.api_key, pending.version)
         problem = asked.problem if found.problem is None else _joined(asked.problem, found.problem)
         row = self._answered(asked, frame, errors=found.errors, response=found.body, problem=problem)
         if self._options.keep:
-            half = replace(pending.half, row=row, response=found.message, response_frame=frame.data)
+            half = replace(pending.half, row=row, response=found.message, response_frame=_whole(frame))
         else:
             half = Matched(row=row)
         self._close(pending.ticket, half)
@@ -185,7 +190,7 @@ class Matcher:
             row,
             response_time_ns=frame.time_ns,
             response_packet=frame.packet,
-            response_bytes=len(frame.data),
+            response_bytes=frame.size,
             latency_ms=latency,
             **said,
         )
@@ -200,7 +205,7 @@ class Matcher:
             ticket, frame = early
             correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
             row = replace(self._answered(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
-            self._close(ticket, Matched(row=row, response_frame=frame.data if self._options.keep else None))
+            self._close(ticket, Matched(row=row, response_frame=_whole(frame) if self._options.keep else None))
 
     def _close(self, ticket: Ticket, matched: Matched) -> None:
         self._sequencer.close(ticket, matched, self._weight(matched.row))
@@ -245,6 +250,14 @@ def _iso_second(seconds: int) -> str | None:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def _cut(frame: Frame) -> str:
+    return f"{frame.missing} of its {frame.size} bytes are missing in the capture"
+
+
+def _whole(frame: Frame) -> bytes | None:
+    return None if frame.missing else frame.data
 
 
 def _joined(*problems: str | None) -> str:

@@ -88,6 +88,24 @@ class Reading:
                 return Answered(errors, None, self._nothing if text is None else msgspec.Raw(text))
         return self._decoded_response(frame, api_key, version)
 
+    def cut_request(self, head: bytes, why: str) -> Asked:
+        """A request's frame of which the capture lacks something; `head`: what is there before that."""
+        found = decode_request(head, copy=False)
+        return Asked(
+            api=None if found.api_key is None else api_name(found.api_key),
+            api_key=found.api_key,
+            version=found.version,
+            correlation_id=found.correlation_id,
+            client_id=found.client_id,
+            problem=f"request: {why}",
+            body=self._nothing,
+            silent=False,
+        )
+
+    def cut_response(self, why: str) -> Answered:
+        """A response's frame of which the capture lacks something."""
+        return Answered({}, f"response: {why}", self._nothing)
+
     def _decoded_request(self, frame: bytes) -> Asked:
         found = decode_request(frame, copy=False)
         return Asked(

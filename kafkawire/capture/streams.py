@@ -75,6 +75,7 @@ class Stream:
         self._last = (0, 0)  # packet and time of the newest segment
         self._recent = b""  # the bytes before `_next`
         self._end: int | None = None  # position of the FIN
+        self._reached = 0  # position of the end of a segment that was cut off
 
     @property
     def complete(self) -> bool:
@@ -148,6 +149,11 @@ class Stream:
             self._first = sequence
         self._end = self._position(sequence)
 
+    def reach(self, sequence: int) -> None:
+        """A segment, of which the capture has not all, went up to that sequence number."""
+        if self._first is not None:
+            self._reached = max(self._reached, self._position(sequence))
+
     def segment(self, sequence: int, data: bytes, packet: int, time_ns: int) -> Iterator[Event]:
         """What is in order once this segment has arrived."""
         if self._first is None:
@@ -194,10 +200,11 @@ class Stream:
     def finish(self) -> Iterator[Event]:
         """The end of the capture or of the connection."""
         yield from self.flush()
-        # What was acknowledged and never seen, but for one byte, which a FIN counts as.
-        missing = self._acknowledged - self._next - 1
+        # What was acknowledged and never seen, but for one byte, which a FIN counts as; and what was cut off.
+        end = max(self._acknowledged - 1, self._reached)
+        missing = end - self._next
         if missing > 0:
-            self._next = self._acknowledged
+            self._next = end
             yield Gap(missing, *self._last)
 
     def _position(self, sequence: int) -> int:

@@ -32,9 +32,13 @@ class FrameReader:
         """Bytes that were fed and are not yet in a frame."""
         return len(self._held) - self._used
 
+    def peek(self) -> bytes:
+        """The pending bytes."""
+        return bytes(memoryview(self._held)[self._used :])
+
     def release(self) -> bytes:
         """The pending bytes, which the reader then forgets: for whoever has to look for the next frame's beginning."""
-        pending = bytes(memoryview(self._held)[self._used :])
+        pending = self.peek()
         self.position += len(pending)
         self._held.clear()
         self._used = 0

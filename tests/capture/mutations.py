@@ -166,6 +166,10 @@ _TOLD = re.compile(
 )
 
 
+#: Of a frame.
+_MISSING = re.compile(r"(\d+) of its \d+ bytes are missing in the capture")
+
+
 def check(good: Whole, bad: Damaged) -> str:
     """Asserts all that must hold; what became of the damage, in a word."""
     reading = capture.read(BytesIO(bad.file), body=True, records=True)
@@ -189,6 +193,7 @@ def check(good: Whole, bad: Damaged) -> str:
     in_frames = told = 0
     for row in rows:
         in_frames += sum(size + 4 for size in (row.request_bytes, row.response_bytes) if size is not None)
+        in_frames -= sum(map(int, _MISSING.findall(row.problem or "")))
         said = _TOLD.match(row.problem or "")
         told += int(said[1]) if said else 0
     assert in_frames + told + summary.repeated + summary.cut == summary.bytes["kafka"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from bisect import bisect_right
 from contextlib import suppress
@@ -11,6 +12,7 @@ from itertools import accumulate
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from wiretap import (
     ACK,
     BROKER,
@@ -125,8 +127,70 @@ def test_a_hole_in_the_middle_of_a_large_request() -> None:
     found = exchanges([*talk.packets[: start + 5], *talk.packets[start + 6 :]])
     whole = [b for b in brief(found) if b[3] is None]
     assert whole == asked(1, *range(3, 3 + PATIENCE))
-    problems = [e.problem for e in found if e.problem]
-    assert "from the client: 100 bytes are missing in the capture" in problems
+    (cut,) = (e for e in found if e.problem)
+    size = cut.request_bytes
+    assert cut.problem == f"request: 100 of its {size} bytes are missing in the capture"
+    assert size is not None
+    assert size > 3000
+    assert (cut.api, cut.version, cut.correlation_id, cut.client_id) == ("Produce", 9, 2, "tests")
+    assert cut.response_bytes is not None
+    assert cut.latency_ms is not None
+
+
+def test_a_capture_of_headers_only() -> None:
+    """`tcpdump -s 128`: what the headers of messages say is shown, and that the rest is not there."""
+    talk = Talk(mss=1000)
+    data = records.build([records.Record(bytes(3000))])
+    for number in range(1, 8):
+        talk.request(produce(-1, data), version=9, correlation_id=number)
+        talk.acknowledge(1)
+        talk.response(ProduceResponse(), version=9, correlation_id=number)
+    whole = exchanges(talk)
+    for kept in (20 + 20 + 30, 200):
+        found = exchanges([packet[:kept] for packet in talk.packets])
+        assert [replace(row, problem=None) for row in found] == whole
+        for row in found:
+            assert re.fullmatch(r"request: \d+ of its 31\d\d bytes are missing in the capture", str(row.problem))
+
+
+def test_a_frame_with_two_holes() -> None:
+    talk = Talk(mss=100)
+    start = len(talk.packets)
+    talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
+    talk.acknowledge(1)
+    talk.response(ProduceResponse(), version=9, correlation_id=2)
+    for number in range(3, 3 + 2 * PATIENCE):
+        ask(talk, number)
+    lost = {start + 5, start + 9, start + 10}
+    found = exchanges([packet for place, packet in enumerate(talk.packets) if place not in lost])
+    assert [e.problem and e.problem[:29] for e in found if e.problem] == ["request: 300 of its 3106 bytes"[:29]]
+    assert [e.correlation_id for e in found] == [2, *range(3, 3 + 2 * PATIENCE)]
+
+
+def test_a_frame_with_a_hole_that_never_ends() -> None:
+    talk = ask(Talk(mss=100), 1)
+    start = len(talk.packets)
+    talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
+    found = exchanges([*talk.packets[: start + 5], *talk.packets[start + 6 : start + 20]])
+    assert [b for b in brief(found) if b[3] is None] == asked(1)
+    assert [e.problem for e in found if e.problem] == [
+        "from the client: 100 bytes are missing in the capture",
+        "from the client: 1900 bytes of a frame that is not whole",
+    ]
+
+
+def test_a_hole_over_the_end_of_a_frame() -> None:
+    """Where the next one begins is not known: it is looked for."""
+    talk = ask(Talk(mss=100), 1)
+    start = len(talk.packets)
+    talk.request(produce(-1, records.build([records.Record(bytes(500))])), version=9, correlation_id=2)
+    end = len(talk.packets)
+    talk.acknowledge(1)
+    for number in range(3, 3 + PATIENCE + 2):
+        ask(talk, number)
+    found = exchanges([p for place, p in enumerate(talk.packets) if place not in (start + 2, end - 1, end + 1)])
+    assert sum("are missing in the capture" in str(e.problem) for e in found) == 1
+    assert [b for b in brief(found) if b[3] is None][-PATIENCE:] == asked(*range(5, 5 + PATIENCE))
 
 
 def test_bytes_that_are_no_frame_are_reported_and_passed_over() -> None:
