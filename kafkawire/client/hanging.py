@@ -348,7 +348,8 @@ class _Finder:
         return tuple(dict.fromkeys((*self._gaps, *gaps)))
 
     def _suspect(self, finding: rows.Finding) -> bool:
-        return self._abandoned(finding) or _ending(finding) or finding.verdict == UNKNOWN
+        blocking = finding.reason == "ghost" and finding.blocked
+        return self._abandoned(finding) or _ending(finding) or blocking or finding.verdict == UNKNOWN
 
     def _abandoned(self, finding: rows.Finding) -> bool:
         """Whether it is said that no coordinator will end it."""

@@ -238,10 +238,7 @@ def _known(timestamp: int | None) -> int | None:
 
 def _decide(case: Case) -> _Decision:
     if case.open.last_offset < case.log_start:
-        below = f"Its data lies below the log start offset {case.log_start}: only producer state names it."
-        return _Decision(
-            NOT_HANGING, "ghost", [below], "none: its data is deleted, so there is nothing to abort or to commit"
-        )
+        return _ghost(case)
     said = [case.said]
     value, standing = case.value, case.standing
     doubts = list(case.unread)
@@ -269,6 +266,29 @@ def _decide(case: Case) -> _Decision:
         return _Decision(NOT_HANGING, "young", [*said, young], "none yet: look again when it is older")
     old = f"Its last batch is {duration(age)} old; {duration(case.limit_ms)} is the limit."
     return _Decision(HANGING, reason, [*said, old], _abort(case))
+
+
+def _ghost(case: Case) -> _Decision:
+    """Its data is deleted. Where it still holds the last stable offset, a marker alone lets readers move on: a broker
+    never forgets a producer with an open transaction."""
+    below = f"Its data lies below the log start offset {case.log_start}: only producer state names it."
+    if not case.blocked:
+        action = "none: its data is deleted, so there is nothing to abort or to commit"
+        return _Decision(NOT_HANGING, "ghost", [below], action)
+    if case.unread or case.standing == AHEAD:
+        action = f"none before it is certain that no coordinator will end it: {case.certainty}"
+    elif case.standing == CURRENT and case.listed:
+        force = f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
+        action = f"none on the partition: its coordinator must end it, by itself or on {force}"
+    else:
+        open_ = case.open
+        action = (
+            "readers wait until a marker is written: kafka-transactions.sh "
+            f"--bootstrap-server {case.address} abort --topic {shlex.quote(open_.place.topic)} "
+            f"--partition {open_.place.partition} --producer-id {open_.producer_id} "
+            f"--producer-epoch {open_.producer_epoch} --coordinator-epoch {max(open_.coordinator_epoch or 0, 0)}"
+        )
+    return _Decision(NOT_HANGING, "ghost", [below, case.said, *case.unread], action)
 
 
 def _held(case: Case, said: list[str]) -> _Decision:

@@ -272,9 +272,38 @@ async def test_partitions_that_could_not_be_described() -> None:
 
 @scenario
 async def test_the_log_starts_behind_it() -> None:
+    """Its data is deleted, and readers wait all the same: what frees them is said, once no coordinator is sure to."""
     made = broker()
     made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
-    assert verdicts(await find(made)) == [("not_hanging", "ghost")]
+    audit = await find(made, replace(SEARCH, address="h:1"))
+    assert verdicts(audit) == [("not_hanging", "ghost")]
+    (finding,) = audit.findings
+    assert finding.blocked
+    assert "no authorizer hides any" in finding.evidence[2]
+    assert finding.action == (
+        "readers wait until a marker is written: kafka-transactions.sh --bootstrap-server h:1 abort --topic orders "
+        "--partition 0 --producer-id 7 --producer-epoch 3 --coordinator-epoch 0"
+    )
+
+
+@scenario
+async def test_the_log_starts_behind_one_that_lives() -> None:
+    made = broker()
+    made.on |= preparing("Ongoing")
+    made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
+    (finding,) = (await find(made)).findings
+    assert finding.reason == "ghost"
+    assert "its coordinator must end it" in (finding.action or "")
+    assert "kafka-transactions.sh" not in (finding.action or "")
+
+
+@scenario
+async def test_the_log_starts_behind_what_blocks_nobody() -> None:
+    made = broker()
+    made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 90)
+    (finding,) = (await find(made)).findings
+    assert (finding.reason, finding.blocked) == ("ghost", False)
+    assert (finding.action or "").startswith("none: its data is deleted")
 
 
 def _from(answer: ListOffsetsResponse, start: int) -> ListOffsetsResponse:
