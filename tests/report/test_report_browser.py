@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from kafkawire import report
+from kafkawire import logdir, report, transactions
 from kafkawire.rows import Audit
 from tests.report.audits import NOON, READ, every_kind, far_too_many, finding, hostile
 from tools import browser
+
+ZOO = Path(__file__).parents[1] / "transactions" / "data" / "zoo"
 
 Open = Callable[[Audit], Any]
 
@@ -217,8 +219,14 @@ def test_dark_and_printed(show: Open, tmp_path: Path) -> None:
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
 
 
-def test_a_screenshot_of_the_zoo_is_the_size_that_was_asked_for(show: Open, tmp_path: Path) -> None:
-    driver = show(every_kind())
+def test_the_zoo_on_a_screenshot(show: Open, tmp_path: Path) -> None:
+    """A real audit: as many sections as findings that somebody has to look at, each with its picture in time."""
+    audit = transactions.audit(logdir.open(str(ZOO)))
+    driver = show(audit)
+    cards = driver.find_elements("css selector", "article.card")
+    assert len(cards) == 12  # 10 that hang, one that is stuck, one ghost that holds readers back
+    assert len(driver.find_elements("css selector", "article.card figure.story")) == 12
+    assert len(driver.find_elements("css selector", "article.card pre.command")) == 10
     browser.resize(driver, 1000, 700)
     browser.screenshot(driver, tmp_path / "shot.png")
     data = (tmp_path / "shot.png").read_bytes()

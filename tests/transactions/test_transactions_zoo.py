@@ -94,7 +94,12 @@ def test_nothing_is_open_where_it_only_might_look_so() -> None:
     assert not places & set(TRUTH["quiet"])
     known = {f"{topic}-{number}" for topic, count in zoo.TOPICS.items() for number in range(count)}
     assert set(TRUTH["quiet"]) < known
-    assert set(TRUTH["quiet"]) == set(zoo.QUIET)
+    assert TRUTH["quiet"] == zoo.QUIET
+
+
+def test_the_table_is_what_its_maker_would_write() -> None:
+    said = {"asked_at": TRUTH["as_of"], "open": TRUTH["open"], "offsets": TRUTH["offsets"]}
+    assert zoo.truth_of(said) == TRUTH
 
 
 def test_offsets_are_those_that_the_brokers_named() -> None:
