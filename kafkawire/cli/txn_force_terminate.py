@@ -169,7 +169,7 @@ def _row(
 
 
 def _say_found(found: TransactionDescription) -> None:
-    from kafkawire.transactions.coordinator import NEVER
+    from kafkawire.transactions.model import NEVER
     from kafkawire.transactions.wording import duration, when
 
     never = found.timeout_ms == NEVER

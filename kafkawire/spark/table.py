@@ -29,8 +29,9 @@ from kafkawire.logdir import LogFile, Partition
 from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, EMPTY, MALFORMED
 from kafkawire.transactions.checking import check
 from kafkawire.transactions.columnar import Appends, PieceFact, read_pieces
-from kafkawire.transactions.coordinator import Unreadable, registration, state_name
+from kafkawire.transactions.coordinator import Unreadable, registration
 from kafkawire.transactions.facts import CoordinatorRecord, Place, Segment
+from kafkawire.transactions.model import state_name
 from kafkawire.transactions.reading import read_snapshot
 
 T = TypeVar("T")

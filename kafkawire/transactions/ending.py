@@ -12,7 +12,7 @@ import msgspec
 
 from kafkawire.errors import KafkaWireError
 from kafkawire.rows import Finding
-from kafkawire.transactions.coordinator import NEVER
+from kafkawire.transactions.model import NEVER
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN
 
 #: Reasons of what is not hanging, and may be aborted by whoever takes the responsibility.

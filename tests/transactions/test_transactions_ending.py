@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.rows import Finding
-from kafkawire.transactions.coordinator import NEVER, STATES
 from kafkawire.transactions.ending import (
     Named,
     Refused,
@@ -24,6 +23,7 @@ from kafkawire.transactions.ending import (
     still_held,
     unchanged,
 )
+from kafkawire.transactions.model import NEVER, STATES
 
 HANGING = Finding(
     verdict="hanging",

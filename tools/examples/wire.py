@@ -82,6 +82,7 @@ class Connection:
         self._port = port
         self._client_port: int = self._socket.getsockname()[1]
         self._exchanges = exchanges
+        self._reader = frames.FrameReader()
         self._correlation_id = 0
 
     def ask(self, body: Message, version: int, expected: type[M]) -> M:
@@ -121,8 +122,7 @@ class Connection:
 
     def _exchange(self, request: bytes, name: str, api_key: int, version: int) -> bytes:
         self._socket.sendall(request)
-        (size,) = struct.unpack(">i", self._read(4))
-        frame = self._read(size)
+        frame = self._frame()
         self._exchanges.append(
             Exchange(
                 api=name,
@@ -133,7 +133,7 @@ class Connection:
                 client_port=self._client_port,
                 broker_port=self._port,
                 request_bytes=len(request) - 4,
-                response_bytes=size,
+                response_bytes=len(frame),
             )
         )
         return frame
@@ -141,14 +141,12 @@ class Connection:
     def close(self) -> None:
         self._socket.close()
 
-    def _read(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            part = self._socket.recv(size - len(data))
-            if not part:
-                raise ExamplesError(f"127.0.0.1:{self._port} closed the connection")
-            data += part
-        return bytes(data)
+    def _frame(self) -> bytes:
+        """The next one: a request waits for its response, so no more than one comes."""
+        while data := self._socket.recv(1 << 16):
+            for frame in self._reader.feed(data):
+                return frame
+        raise ExamplesError(f"127.0.0.1:{self._port} closed the connection")
 
 
 @dataclass
