@@ -13,6 +13,7 @@ from tools.examples.wire import Producer, Wire
 Verdict = tuple[str, str]
 NOT_IN = ("hanging", "partition_not_in_transaction")
 ENDED = ("hanging", "transaction_ended")
+BUMPED = ("hanging", "epoch_bumped")
 NAMELESS = ("hanging", "no_transactional_id")
 LIVE = ("not_hanging", "live")
 STUCK = ("not_hanging", "stuck_prepare")
@@ -90,6 +91,21 @@ def _late_batch(scene: Scene, *, version: int) -> None:
     scene.write(producer, sequence=1, version=version)
 
 
+def _begun_anew(scene: Scene) -> None:
+    """A producer that comes back: its batch was in no transaction, so nothing ends it."""
+    scene.write(scene.producer("anew"))
+    assert scene.producer("anew").epoch == 1
+
+
+def _fenced(scene: Scene) -> None:
+    """The coordinator aborts the partition that it knows of, and raises the epoch twice."""
+    producer = scene.producer("fenced")
+    scene.add(producer)
+    scene.write(producer)
+    scene.write(producer, 1)
+    assert scene.producer("fenced").epoch == 2
+
+
 def _invented(scene: Scene) -> None:
     scene.write(Producer(INVENTED_ID, 0))
 
@@ -126,6 +142,8 @@ ALL = (
     *ONE_OF_EACH,
     *(Setup(f"never begun, Produce {v}", partial(_never_begun, version=v), (NOT_IN,)) for v in (3, 8, 10, 11)),
     Setup("a late batch, Produce 11", partial(_late_batch, version=11), (ENDED,)),
+    Setup("its producer began anew", _begun_anew, (BUMPED,)),
+    Setup("fenced, of two partitions one added", _fenced, (None, BUMPED)),
     Setup("a stuck abort", partial(_stuck, committed=False), (STUCK,)),
     Setup("committed", partial(_finished, committed=True), (None,)),
     Setup("aborted", partial(_finished, committed=False), (None,)),

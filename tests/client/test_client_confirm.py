@@ -271,6 +271,17 @@ async def test_partitions_that_could_not_be_described() -> None:
 
 
 @scenario
+async def test_a_broker_from_before_kafka_3() -> None:
+    """It describes producers, and nobody lists ids: that is no proof of anything."""
+    made = broker()
+    del made.versions[66], made.versions[65]
+    audit = await find(made)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert "the broker has no ListTransactions request: brokers know it from Kafka 3.0 on" in audit.read.gaps[0]
+    assert not audit.read.complete
+
+
+@scenario
 async def test_the_log_starts_behind_it() -> None:
     """Its data is deleted, and readers wait all the same: what frees them is said, once no coordinator is sure to."""
     made = broker()
