@@ -99,8 +99,10 @@ def _moments(finding: Finding, clock: int | None) -> list[Moment]:
         since = begun if begun is not None else changed
         if since is not None and timeout is not None:
             due = since + timeout
-            what = f"the timeout of {duration(timeout)} ends: the coordinator aborts its transaction"
-            moments.append(Moment(due, COORDINATOR, what, clock is not None and due > clock))
+            ahead = clock is None or due > clock
+            then = "the coordinator will abort" if ahead else "the coordinator should have aborted"
+            what = f"the timeout of {duration(timeout)}: {then} its transaction"
+            moments.append(Moment(due, COORDINATOR, what, ahead))
     if clock is not None:
         moments.append(Moment(clock, CLOCK, "the clock of this report"))
     return moments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -219,10 +220,25 @@ def _held_back(findings: Iterable[Finding], who_holds: str) -> str:
     return f"{who_holds} readers of committed data back in {count(len(held), 'partition')}{by}."
 
 
+#: An action that names a command: alone, or behind the reason for it.
+_COMMAND = re.compile(r"(?:(?P<why>[^:]*): )??(?P<command>(?P<tool>kafkawire|kafka-transactions\.sh) .*)", re.DOTALL)
+
+
 def what_to_do(finding: Finding) -> tuple[str | None, str]:
     """The command to run, if there is one, and a sentence on it or why there is none."""
     action = finding.action or "none"
-    if not action.startswith("none"):
-        place = "Put a broker's address for HOST:PORT. " if "HOST:PORT" in action else ""
-        return action, f"{place}It looks once more before it acts, aborts in this partition alone, and looks again."
-    return None, "Nothing" + action.removeprefix("none") + ("" if action.endswith(".") else ".")
+    if action.startswith("none"):
+        return None, _sentence("Nothing" + action.removeprefix("none"))
+    named = _COMMAND.fullmatch(action)
+    if named is None:
+        return None, _sentence(action)
+    said = [_sentence(named["why"])] if named["why"] else []
+    if "HOST:PORT" in action:
+        said.append("Put a broker's address for HOST:PORT.")
+    if named["tool"] == "kafkawire":
+        said.append("It looks once more before it acts, aborts in this partition alone, and looks again.")
+    return named["command"], " ".join(said)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -226,7 +226,8 @@ def test_the_zoo_on_a_screenshot(show: Open, tmp_path: Path) -> None:
     cards = driver.find_elements("css selector", "article.card")
     assert len(cards) == 12  # 10 that hang, one that is stuck, one ghost that holds readers back
     assert len(driver.find_elements("css selector", "article.card figure.story")) == 12
-    assert len(driver.find_elements("css selector", "article.card pre.command")) == 10
+    commands = [block.text.split()[0] for block in driver.find_elements("css selector", "pre.command code")]
+    assert commands == ["kafkawire"] * 10 + ["kafka-transactions.sh"]
     browser.resize(driver, 1000, 700)
     browser.screenshot(driver, tmp_path / "shot.png")
     data = (tmp_path / "shot.png").read_bytes()

@@ -13,7 +13,7 @@ from kafkawire import report
 from kafkawire.report.page import MOST_CARDS
 from kafkawire.report.tables import MOST_ROWS
 from kafkawire.report.text import MOST_CHARACTERS
-from kafkawire.report.words import CHECKS, REASONS
+from kafkawire.report.words import CHECKS, REASONS, what_to_do
 from kafkawire.rows import Audit, CheckAnswer, Coverage, Damage, Finding, Violation
 from kafkawire.transactions import checks
 from tests import golden
@@ -200,6 +200,24 @@ def test_what_must_not_be_aborted_has_no_command() -> None:
             Audit(as_of=NOON, read=READ, findings=(finding(verdict="not_hanging", reason=reason, action="none: no"),))
         )
         assert "<pre" not in html
+
+
+@pytest.mark.parametrize(
+    ("action", "command", "advice"),
+    [
+        ("kafkawire txn abort --topic 'a: kafkawire b'", "kafkawire txn abort --topic 'a: kafkawire b'",
+         "It looks once more before it acts, aborts in this partition alone, and looks again."),
+        ("readers wait: kafka-transactions.sh --bootstrap-server HOST:PORT abort",
+         "kafka-transactions.sh --bootstrap-server HOST:PORT abort",
+         "Readers wait. Put a broker's address for HOST:PORT."),
+        ("none: its producer ends it; to end it now: kafkawire txn force-terminate x", None,
+         "Nothing: its producer ends it; to end it now: kafkawire txn force-terminate x."),
+        ("ask somebody", None, "Ask somebody."),
+        (None, None, "Nothing."),
+    ],
+)  # fmt: skip
+def test_what_to_do(action: str | None, command: str | None, advice: str) -> None:
+    assert what_to_do(finding(action=action)) == (command, advice)
 
 
 def test_a_rule_without_a_sentence_is_shown_by_its_name() -> None:
