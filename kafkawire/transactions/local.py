@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory
 from kafkawire.transactions.assembly import conclude
 from kafkawire.transactions.facts import Facts, Metadata
 from kafkawire.transactions.metadata import handed_out, read_metadata
 from kafkawire.transactions.reading import replicas
+from kafkawire.transactions.replica_agreement import replicas_agree, together
 from kafkawire.transactions.replicas import ReplicaFacts, replica_facts
 from kafkawire.transactions.settings import Settings, resolve
 
@@ -40,7 +43,9 @@ def audit(
         found.append(
             replica_facts(partition, expiration_ms=expiration, handed_out=handed_out(known), progress=progress)
         )
-    return conclude(facts_of(directory, found, metadata, paths=paths), settings)
+    facts = facts_of(directory, found, metadata, paths=paths)
+    agreement = replicas_agree(together(audited, clusters), next(iter(audited), None))
+    return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
 
 
 def facts_of(
