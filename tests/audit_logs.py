@@ -9,7 +9,8 @@ import crc32c
 from kafkawire.messages import ProducerSnapshot, TransactionLogKey, TransactionLogValue
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.records import Record, build, build_marker
+from kafkawire.records import Batch, Record, build, build_marker, read
+from kafkawire.transactions import Replay, append_of
 from kafkawire.transactions.model import partition_of_id
 
 #: 2025-06-16 12:00:00 UTC; tests count from here.
@@ -124,6 +125,23 @@ class PartitionLog:
         self.directory.mkdir(parents=True, exist_ok=True)
         for base_offset, data in self.segments:
             (self.directory / f"{base_offset:020}.log").write_bytes(data)
+
+    def derive(self) -> None:
+        """Write the snapshots and transaction indexes that a broker has of such a log when it has been shut down."""
+        replay = Replay()
+        for base, data in self.segments:
+            if base:
+                self.snapshot(*replay.snapshot(), offset=base)
+            index = b""
+            for batch in read(bytes(data)):
+                assert isinstance(batch, Batch)
+                append = append_of(batch)
+                ended = None if append is None else replay.add(append)
+                if ended is not None and ended.aborted is not None:
+                    index += ended.aborted.encode_prefixed(version=0)
+            if index:
+                (self.directory / f"{base:020}.txnindex").write_bytes(index)
+        self.snapshot(*replay.snapshot())
 
     def _append(self, data: bytes, offsets: int) -> int:
         self.segments[-1][1].extend(data)

@@ -33,24 +33,6 @@ def sound(log: PartitionLog) -> None:
     log.data(1)
 
 
-def derive(log: PartitionLog) -> None:
-    """Write the snapshots and transaction indexes that a broker has of such a log when it has been shut down."""
-    replay = Replay()
-    for base, data in log.segments:
-        if base:
-            log.snapshot(*replay.snapshot(), offset=base)
-        index = b""
-        for batch in read(bytes(data)):
-            assert isinstance(batch, RecordBatch)
-            append = append_of(batch)
-            ended = None if append is None else replay.add(append)
-            if ended is not None and ended.aborted is not None:
-                index += ended.aborted.encode_prefixed(version=0)
-        if index:
-            (log.directory / f"{base:020}.txnindex").write_bytes(index)
-    log.snapshot(*replay.snapshot())
-
-
 def violations(log: PartitionLog) -> list[Violation]:
     log.write()
     return list(transactions.audit(logdir.open(log.directory)).violations)
@@ -123,7 +105,7 @@ def test_sound_logs_hold_in_every_check(log: PartitionLog) -> None:
     log.roll()
     log.data(1, records=2)
     log.write()
-    derive(log)
+    log.derive()
     (partition,) = logdir.open(log.directory).partitions
     answers = {answer.check: answer for answer in transactions.check(partition)}
     assert tuple(answers) == LOG_CHECKS
@@ -229,7 +211,7 @@ def test_a_snapshot_that_cannot_be_read_is_no_violation(log: PartitionLog) -> No
 
 
 def write_index(log: PartitionLog, entries: list[AbortedTxn]) -> None:
-    derive(log)
+    log.derive()
     data = b"".join(entry.encode_prefixed(version=0) for entry in entries)
     (log.directory / f"{0:020}.txnindex").write_bytes(data)
 
@@ -307,7 +289,7 @@ def derived_snapshot(log: PartitionLog) -> list[ProducerEntry]:
     """Of `sound`, written with its files; its entries."""
     sound(log)
     log.write()
-    derive(log)
+    log.derive()
     assert violations(log) == []
     return derived_snapshot_of(log)
 
