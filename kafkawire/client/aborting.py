@@ -139,24 +139,27 @@ async def _check(admin: Admin, finding: rows.Finding, marker: Marker, timeout_s:
     assert start is not None  # of every open transaction
     seen = Seen()
     while True:
+        lasting = False
         try:
-            seen = await _see(admin, marker, start, seen, deadline)
-        except ClientError as error:
-            return seen, f"the partition could not be read after it ({error})"
-        problems = missing(finding, seen)
-        if not problems:
-            return seen, ""
+            seen = await _see(admin, marker, start, seen, timeout_s)
+            problems = missing(finding, seen)
+        except ClientError as error:  # its leader may be moving
+            problems = [f"the partition could not be read after it ({error})"]
+            lasting = not error.retriable
+        if lasting or not problems:
+            return seen, "".join(problems)
         if not await deadline.sleep(next(waits)):
             return seen, f"{'; '.join(problems)} ({deadline.seconds:.3g} s later)"
 
 
-async def _see(admin: Admin, marker: Marker, start: int, before: Seen, deadline: Deadline) -> Seen:
+async def _see(admin: Admin, marker: Marker, start: int, before: Seen, timeout_s: float | None) -> Seen:
     place = TopicPartition(marker.topic, marker.partition)
     found = before.marker_offset
-    offsets = (await admin.offsets([place], timeout_s=deadline.left()))[place]
+    offsets = (await admin.offsets([place], timeout_s=timeout_s))[place]
     if found is None:
+        deadline = admin.cluster.deadline(timeout_s)
         found = await _find_marker(admin, marker, max(start, offsets.log_start), offsets.high_watermark, deadline)
-    states = (await admin.describe_producers([place], timeout_s=deadline.left()))[place]
+    states = (await admin.describe_producers([place], timeout_s=timeout_s))[place]
     opens = {s.producer_id: s.transaction_start_offset for s in states if s.transaction_start_offset is not None}
     return Seen(
         start_offset=opens.get(marker.producer_id),

@@ -7,7 +7,7 @@ What the coordinator does not know of, it does not end: transactions of the id t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.calls import INTERRUPTED, Call, prepared
-from kafkawire.client.deadline import Deadline, backoffs
+from kafkawire.client.deadline import backoffs
 from kafkawire.client.errors import ID_NOT_FOUND, BrokerError, ClientError
 from kafkawire.client.fencing import fence_request
 from kafkawire.client.hanging import Search, summary
@@ -168,8 +168,8 @@ async def _check(admin: Admin, found: TransactionDescription, timeout_s: float |
     waits = backoffs(admin.cluster.config)
     while True:
         try:
-            state = (await _describe(admin, found.transactional_id, deadline.left())).state
-            holding = await _holding(admin, found, found.partitions, deadline)
+            state = (await _describe(admin, found.transactional_id, timeout_s)).state
+            holding = await _holding(admin, found, timeout_s)
         except (ClientError, Refused) as error:
             return None, f"what came of it could not be read ({error})"
         if not holding:
@@ -178,11 +178,9 @@ async def _check(admin: Admin, found: TransactionDescription, timeout_s: float |
             return state, f"still open in {', '.join(map(str, holding))} {deadline.seconds:.3g} s later"
 
 
-async def _holding(
-    admin: Admin, found: TransactionDescription, places: Sequence[TopicPartition], deadline: Deadline
-) -> list[TopicPartition]:
+async def _holding(admin: Admin, found: TransactionDescription, timeout_s: float | None) -> list[TopicPartition]:
     """The partitions that still have the transaction open; later ones of the id have higher epochs."""
-    states = (await admin.describe_producers(places, timeout_s=deadline.left())).all()
+    states = (await admin.describe_producers(found.partitions, timeout_s=timeout_s)).all()
     return [
         place
         for place, producers in states.items()

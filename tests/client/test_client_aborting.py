@@ -15,10 +15,12 @@ from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
     FetchRequest,
+    FetchResponse,
     ListTransactionsRequest,
     ListTransactionsResponse,
     WriteTxnMarkersRequest,
 )
+from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.list_transactions_response import TransactionState
 from kafkawire.rows import Finding
 from kafkawire.transactions.ending import Named, Refused, choose
@@ -265,7 +267,7 @@ def test_no_answer_and_the_marker_is_there(answer: Any) -> None:
 def test_no_answer_and_no_marker() -> None:
     broker = PartitionBroker()
     broker.on[WriteTxnMarkersRequest] = lambda _: None
-    done = attempt(broker, request_timeout_ms="300")
+    done = attempt(broker)
     assert done.outcome == "not_verified"
     assert done.problem is not None
     assert "whether the marker was written is not known" in done.problem
@@ -303,20 +305,20 @@ def test_an_interruption_is_recorded() -> None:
 def test_a_broker_that_only_says_so() -> None:
     broker = PartitionBroker()
     broker.log.marks = False
-    done = attempt(broker, request_timeout_ms="300")
+    done = attempt(broker)
     assert done.outcome == "not_verified"
     assert done.problem == (
         "the partition has the transaction open; its marker is not in the log; the last stable offset is 40 "
-        "(0.3 s later)"
+        "(0.4 s later)"
     )
 
 
 def test_a_last_stable_offset_that_does_not_move() -> None:
     broker = PartitionBroker()
     broker.log.stable = START
-    done = attempt(broker, request_timeout_ms="300")
+    done = attempt(broker)
     assert (done.outcome, done.marker_offset) == ("not_verified", END)
-    assert done.problem == "the last stable offset is 40 (0.3 s later)"
+    assert done.problem == "the last stable offset is 40 (0.4 s later)"
 
 
 def test_it_takes_a_moment() -> None:
@@ -344,6 +346,21 @@ def test_the_marker_cannot_be_looked_for() -> None:
     assert done.problem is not None
     assert "the partition could not be read after it" in done.problem
     assert "the principal needs Read on topic orders" in done.problem
+
+
+def test_a_leader_that_moves_meanwhile() -> None:
+    """Errors that pass are waited for: what counts is whether the marker is there."""
+    broker = PartitionBroker()
+    fetch = broker.fetch
+    moving = fetch_error(6)
+    broker.on[FetchRequest] = script(moving, moving, fetch)
+    assert attempt(broker).outcome == "aborted"
+    assert broker.count(FetchRequest) == 3
+
+
+def fetch_error(code: int) -> FetchResponse:
+    data = PartitionData(partition_index=0, error_code=code, high_watermark=-1, records=None)
+    return FetchResponse(responses=(FetchableTopicResponse(topic="orders", partitions=(data,)),))
 
 
 def test_another_one_holds_it_still() -> None:
