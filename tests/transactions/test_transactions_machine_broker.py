@@ -123,6 +123,7 @@ def wire(broker: Cluster) -> Any:
 
     asyncio.run(topic())
     with Wire(broker.bootstrap) as wire:
+        wire.leaders([TOPIC])  # waits for them
         yield wire
 
 
