@@ -215,7 +215,7 @@ def test_a_broker_that_goes_and_comes_back() -> None:
 
     async def scenario() -> None:
         made = broker()
-        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="100") as client:
+        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="1000") as client:
             watch = watching(client)
             first = await watch.poll()
             metadata = made.on[MetadataRequest]
@@ -256,7 +256,7 @@ def test_what_no_broker_says_right() -> None:
         made = broker()
         right = made.on[DescribeProducersRequest]
         made.on[DescribeProducersRequest] = lambda _: b"\x00\x00\x00\x05\xff\xff\xff\xff\x00"
-        async with made.running(), admin(made.address, default_api_timeout_ms="500") as client:
+        async with made.running(), admin(made.address) as client:
             watch = watching(client)
             (failed,) = await watch.poll()
             made.on[DescribeProducersRequest] = right
@@ -317,7 +317,7 @@ def test_coverage_by_topic() -> None:
     async def scenario() -> None:
         made = broker()
         made.topics["headless"] = {0: -1}
-        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="50") as client:
+        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="1000") as client:
             watch = watching(client, replace(SEARCH, topics=("orders", "headless")))
             first = await watch.poll()
             made.topics["headless"] = {0: 1}
