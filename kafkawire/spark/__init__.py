@@ -25,9 +25,10 @@ except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
 from kafkawire.spark.functions import from_kafka_message, to_kafka_message
-from kafkawire.spark.job import audit, transactions
+from kafkawire.spark.job import audit
 from kafkawire.spark.messages import message_table
 from kafkawire.spark.session import local_session, session_on, ship
+from kafkawire.spark.table import transactions
 from kafkawire.spark.topics import read_topic, stream_topic
 
 if TYPE_CHECKING:

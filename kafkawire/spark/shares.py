@@ -1,8 +1,10 @@
-"""How segments are shared out over tasks: as many tasks as the bytes are worth, each with a like number of bytes."""
+"""How files are shared out over tasks: as many tasks as the bytes are worth, each with a like number of bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, contextmanager
 from typing import TypeVar
 
 from kafkawire.logdir import LogFile
@@ -28,3 +30,14 @@ def file_size(file: LogFile) -> int:
         return file.size
     except OSError:
         return 0
+
+
+@contextmanager
+def in_folder(folder: str) -> Iterator[None]:
+    """Work where the driver was started, which paths count from: a cluster's workers are in folders of their own. Where
+    there is no such folder, only absolute paths can be right."""
+    if os.path.isdir(folder):
+        with chdir(folder):
+            yield
+    else:
+        yield

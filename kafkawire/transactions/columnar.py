@@ -78,7 +78,7 @@ def read_pieces(
 
     Args:
         after: the segment before; None for the first of the log, or where it does not matter what is missing.
-        start, end: the part, one of `logdir.splits.ranges`; see `joined`.
+        start, end: the part, one of `logdir.splits.ranges`.
     """
     scan = Scan(file.topic or "", file.offset or 0, after)
     damage: list[rows.Damage] = []
@@ -209,32 +209,6 @@ class Scan:
             damage=damage,
             intact_from=self._intact_from,
         )
-
-
-def joined(parts: list[Segment]) -> Segment:
-    """A segment from its parts, in order; `intact_from` is not known."""
-    whole = parts[0]
-    for part in parts[1:]:
-        gap = part.gap
-        if part.batches:
-            if whole.batches and gap is None and part.first_offset > whole.end_offset:
-                gap = Gap(whole.end_offset, part.first_offset)
-        elif gap is not None:
-            gap = Gap(whole.end_offset, gap.end)  # an end that cannot be read
-        times = [time for time in (whole.broker_time, part.broker_time) if time is not None]
-        whole = Segment(
-            base_offset=whole.base_offset,
-            first_offset=whole.first_offset if whole.batches else part.first_offset,
-            end_offset=max(whole.end_offset, part.end_offset),
-            leader_epoch=max(whole.leader_epoch, part.leader_epoch),
-            batches=whole.batches + part.batches,
-            transactional=whole.transactional + part.transactional,
-            bytes=whole.bytes + part.bytes,
-            broker_time=max(times, default=None),
-            gap=gap or whole.gap,
-            damage=whole.damage + part.damage,
-        )
-    return whole
 
 
 def _controls(

@@ -45,11 +45,13 @@ class Cluster(NamedTuple):
     master: str
     workers: tuple[int, ...]
 
-    def executors(self) -> list[int]:
-        """The process ids of the executors that run now."""
+    def executors(self, *, busy: bool = False) -> list[int]:
+        """The process ids of the executors that run now. `busy`: of those that have begun to run Python."""
         listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
-        found = (line.split(None, 2) for line in listed.stdout.splitlines())
-        return [int(pid) for pid, parent, args in found if int(parent) in self.workers and "ExecutorBackend" in args]
+        found = [line.split(None, 2) for line in listed.stdout.splitlines()]
+        executors = [int(pid) for pid, parent, *args in found if int(parent) in self.workers and args]
+        daemons = {int(parent) for _, parent, *args in found if args and "pyspark.daemon" in args[0]}
+        return [pid for pid in executors if pid in daemons or not busy]
 
 
 @contextmanager

@@ -79,10 +79,10 @@ def test_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_failing_job_is_one_sentence(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafkawire.spark import queries
+    from kafkawire.spark import job
     from kafkawire.spark.session import SparkError
 
-    monkeypatch.setattr(queries, "OPEN", "SELECT no_such_column FROM {facts}")
+    monkeypatch.setattr(job, "_SCHEMA", "replica int, facts int")
     logs = LogDirectory(tmp_path / "logs")
     logs.partition("orders").data(1)
     with pytest.raises(SparkError) as caught:
