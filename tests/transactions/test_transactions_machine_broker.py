@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -25,8 +25,9 @@ from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnT
 from kafkawire.transactions import machine
 from kafkawire.transactions.machine import Step, TransactionMetadata
 from kafkawire.transactions.model import PREPARED
+from tests.broker_fixture import StartCluster
 from tests.client import live
-from tools.broker import Cluster
+from tools.broker import Cluster, jars
 from tools.examples.wire import Wire
 
 pytestmark = pytest.mark.broker
@@ -34,15 +35,25 @@ pytestmark = pytest.mark.broker
 TOPIC, PARTITIONS = "machine", 4
 STEPS = 150
 TIMEOUT_S = 30.0
-#: transaction.version of the cluster, which is what its own aborts have.
-VERSION = 2
+
+
+class Coordinator(NamedTuple):
+    """A release, its cluster's transaction.version (which its own aborts have), and the EndTxn that are asked of it."""
+
+    release: str
+    version: int
+    ends: tuple[int, int]
+
+
+COORDINATORS = (Coordinator(jars.BROKER_VERSION, 2, (3, 5)), Coordinator("3.9.1", 0, (3, 4)))
 
 
 class Beside:
     """An id of the broker, and of the machine. New producer ids are not known before: the broker's are taken over."""
 
-    def __init__(self, wire: Wire, name: str) -> None:
+    def __init__(self, wire: Wire, name: str, version: int) -> None:
         self.name = name
+        self._version = version
         first = wire.init_producer(name, timeout_ms=60_000)
         self._connection = wire.connection(wire.coordinator(name))
         new = machine.create(first.producer_id, 1000, 0)
@@ -61,7 +72,7 @@ class Beside:
     def init(self, expected: tuple[int, int] | None) -> None:
         answer = self._asked(self._init(expected), 4, InitProducerIdResponse)
         step = machine.init_producer_id(
-            self.held, timeout_ms=60_000, now=0, new_producer_id=-1, expected=expected, version=VERSION
+            self.held, timeout_ms=60_000, now=0, new_producer_id=-1, expected=expected, version=self._version
         )
         self._take(step, answer.error_code, f"InitProducerId {expected}")
         if not step.error:
@@ -83,10 +94,10 @@ class Beside:
     def end(self, own: tuple[int, int], committed: bool, request_version: int) -> None:
         body = EndTxnRequest(transactional_id=self.name, producer_id=own[0], producer_epoch=own[1], committed=committed)
         answer = self._asked(body, request_version, EndTxnResponse)
-        version = VERSION if request_version >= 5 else 0
+        version = self._version if request_version >= 5 else 0
         step = machine.end(self.held, *own, committed=committed, now=0, version=version)
         self._take(step, answer.error_code, f"EndTxn v{request_version} {own} {committed}")
-        if version == VERSION and not step.error:
+        if request_version >= 5 and not step.error:
             assert (answer.producer_id, answer.producer_epoch) == (self.held.producer_id, self.held.epoch)
 
     def _take(self, step: Step, error: int, what: str) -> None:
@@ -115,8 +126,17 @@ class Beside:
         assert {(topic.topic, one) for topic in said.topics for one in topic.partitions} == held.partitions, what
 
 
-@pytest.fixture(scope="module")
-def wire(broker: Cluster) -> Any:
+@pytest.fixture(scope="module", params=COORDINATORS, ids=lambda one: one.release)
+def asked(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Iterator[tuple[Wire, Coordinator]]:
+    coordinator: Coordinator = request.param
+    if coordinator.release == jars.BROKER_VERSION:
+        yield from ((wire, coordinator) for wire in _wire(request.getfixturevalue("broker")))
+        return
+    with start_cluster(1, version=coordinator.release) as cluster:
+        yield from ((wire, coordinator) for wire in _wire(cluster))
+
+
+def _wire(broker: Cluster) -> Iterator[Wire]:
     async def topic() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
             await live.create_topics(admin, {TOPIC: PARTITIONS})
@@ -128,9 +148,10 @@ def wire(broker: Cluster) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_requests(wire: Wire, seed: int) -> None:
+def test_random_requests(asked: tuple[Wire, Coordinator], seed: int) -> None:
+    wire, coordinator = asked
     choose = random.Random(seed)
-    both = Beside(wire, f"machine-{seed}")
+    both = Beside(wire, f"machine-{seed}", coordinator.version)
 
     def own() -> tuple[int, int]:
         held: TransactionMetadata = both.held
@@ -147,7 +168,7 @@ def test_random_requests(wire: Wire, seed: int) -> None:
         lambda: both.init(expected()),
         lambda: both.add(own(), choose.randrange(PARTITIONS)),
         lambda: both.add(own(), choose.randrange(PARTITIONS)),
-        lambda: both.end(own(), choose.random() < 0.5, choose.choice([3, 5])),
+        lambda: both.end(own(), choose.random() < 0.5, choose.choice(coordinator.ends)),
     ]
     for _ in range(STEPS):
         choose.choice(requests)()

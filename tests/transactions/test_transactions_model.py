@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 #: Directories that brokers wrote: 2.8.2, 3.9.1 and 4.4.0 with transaction versions 0 and 2.
 WRITTEN = sorted(
     path
-    for folder in ("examples/kafka-logs", "tests/logdir/data")
+    for folder in ("examples/kafka-logs", "tests/logdir/data", "tests/transactions/data")
     for path in ROOT.joinpath(folder).glob(f"**/{TRANSACTION_STATE}-*")
 )
 
@@ -108,7 +108,11 @@ def written(value: TransactionLogValue, after: TransactionLogValue) -> Transacti
 
 
 def test_directories_are_there() -> None:
-    assert len(WRITTEN) == 19
+    assert {path.relative_to(ROOT).parts[:2] for path in WRITTEN} == {
+        ("examples", "kafka-logs"),
+        ("tests", "logdir"),
+        ("tests", "transactions"),
+    }
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: "/".join(path.parts[-3:]))
@@ -137,11 +141,13 @@ def test_the_log_directories_hold_what_matters() -> None:
                 seen.add((state_name(after.transaction_status), after.client_transaction_version, step))
     assert seen >= {
         ("Empty", 0, 1),
+        ("Empty", 2, 1),
         ("Ongoing", 0, 0),
         ("Ongoing", 2, 0),
         ("PrepareCommit", 0, 0),
         ("PrepareCommit", 2, 1),
         ("PrepareAbort", 0, 0),
+        ("PrepareAbort", 2, 1),
         ("CompleteCommit", 0, 0),
         ("CompleteCommit", 2, 0),
         ("CompleteAbort", 0, 0),
