@@ -197,6 +197,20 @@ def test_an_unknown_one_wants_force() -> None:
         assert len(sent(broker)) == force
 
 
+def test_brokers_that_list_no_transactions() -> None:
+    """Of 2.8: they describe producers, and cannot say whose a producer id is."""
+    for force in (False, True):
+        broker = PartitionBroker()
+        del broker.versions[65], broker.versions[66]
+        broker.versions[27] = (0, 1)
+        if force:
+            assert attempt(broker, force=True).outcome == "aborted"
+        else:
+            with pytest.raises(Refused, match=r"unknown.*brokers know it from Kafka 3.0 on.*--force REASON overrides"):
+                attempt(broker)
+        assert len(sent(broker)) == force
+
+
 def test_an_unknown_one_that_is_decided_is_never_aborted() -> None:
     broker = PartitionBroker()
     broker.log.end = START  # its data is above the high watermark: nothing about it is certain
