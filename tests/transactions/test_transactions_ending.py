@@ -24,6 +24,7 @@ from kafkawire.transactions.ending import (
     unchanged,
 )
 from kafkawire.transactions.model import NEVER, STATES
+from kafkawire.transactions.verdicts import HELD, REASONS
 
 HANGING = Finding(
     verdict="hanging",
@@ -76,6 +77,12 @@ def test_what_may_be_aborted(verdict: str, reason: str, state: str | None, allow
             permit(finding, force=force)
         assert "ACTION" in str(caught.value)  # what to do instead
         assert ("--force REASON overrides" in str(caught.value)) == (allowed == FORCED)
+
+
+def test_every_reason_is_decided() -> None:
+    """None that a verdict may give is missing above, and nothing that a coordinator holds is ever aborted."""
+    assert set(REASONS) <= {(verdict, reason) for verdict, reason, _, _ in PERMITTED}
+    assert {allowed for _, reason, _, allowed in PERMITTED if reason in HELD} == {NO}
 
 
 def named(**by: Any) -> Named:
