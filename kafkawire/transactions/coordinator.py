@@ -14,12 +14,7 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, decode_key, decode_value
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Owner, Place, Registration
-from kafkawire.transactions.model import NEVER as NEVER
-from kafkawire.transactions.model import STATES as STATES
-from kafkawire.transactions.model import partition_of_id as partition_of_id
-from kafkawire.transactions.model import raises_epoch
-from kafkawire.transactions.model import state_name as state_name
-from kafkawire.transactions.model import status_of as status_of
+from kafkawire.transactions.model import raises_epoch, state_name
 
 #: What the coordinator's log says of the transaction that a batch of an epoch belongs to.
 CURRENT = "current"  # it is the id's present transaction
