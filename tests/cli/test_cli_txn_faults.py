@@ -1,0 +1,125 @@
+"""Whoever answers at the address, every `kafkawire txn` command says it in one line, exits 1, and ends in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListTransactionsRequest,
+    MetadataRequest,
+)
+from kafkawire.messages.find_coordinator_response import Coordinator
+from tests.cli.runner import Run
+from tests.client.answers import describing, producers
+from tests.client.partition_script import in_thread
+from tests.client.scripted import RESET, ScriptedBroker, reset
+
+COMMANDS = {
+    "list": ("list",),
+    "describe": ("describe", "--transactional-id", "a"),
+    "describe-producers": ("describe-producers", "--topic", "orders", "--partition", "0"),
+    "find-hanging": ("find-hanging", "--topic", "orders"),
+    "abort": ("abort", "--topic", "orders", "--partition", "0", "--start-offset", "40", "--dry-run"),
+    "force-terminate": ("force-terminate", "--transactional-id", "a", "--dry-run"),
+}
+HASTE = {"request.timeout.ms": 200, "default.api.timeout.ms": 600, "socket.connection.setup.timeout.ms": 200}
+
+
+class Stranger(ScriptedBroker):
+    """Says the same to everybody, and hangs up."""
+
+    def __init__(self, said: bytes | str) -> None:
+        super().__init__()
+        self.said = said
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        if isinstance(self.said, str):
+            reset(writer)
+            return
+        writer.write(self.said)
+        writer.close()
+
+
+STRANGERS = {
+    "an HTTP server": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers here"),
+    "a TLS listener": (bytes.fromhex("15030300020250"), "set security.protocol to SSL or SASL_SSL"),
+    "an SSH server": (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server answers here"),
+    "one who hangs up": (b"", "no Kafka listener, or one that wants TLS"),
+    "one who resets": (RESET, "closed the connection"),
+    "one who writes to terminals": (b"\x1b[2J\x1b]0;owned\x07\r\n", ""),
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in HASTE.items()))
+    return file
+
+
+def told(run: Run, broker: ScriptedBroker, command: str, config: Path) -> str:
+    """The one line on standard error."""
+    result = run("txn", *COMMANDS[command], "--bootstrap-server", broker.address, "--command-config", config)
+    assert (result.code, result.text) == (1, "")
+    (line,) = (line for line in result.err.splitlines() if not line.startswith("note: "))
+    assert line.startswith("error: ")
+    assert line.isprintable()
+    return line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_strangers(run: Run, config: Path, stranger: str, command: str) -> None:
+    said, text = STRANGERS[stranger]
+    with in_thread(Stranger(said)) as broker:
+        line = told(run, broker, command, config)
+        assert broker.address in line
+        assert text in line
+
+
+# A broker that knows Kafka --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["closes", "resets", "says nothing", "says nonsense", "denies"])
+def failing(request: pytest.FixtureRequest) -> Iterator[tuple[ScriptedBroker, str]]:
+    """Fails at whatever comes after its metadata."""
+    broker = ScriptedBroker({"orders": {0: 1}, "__transaction_state": {0: 1}})
+
+    def found(body: Any) -> FindCoordinatorResponse:
+        denied = (Coordinator(key=key, node_id=-1, error_code=53) for key in body.coordinator_keys)
+        return FindCoordinatorResponse(coordinators=tuple(denied))
+
+    nonsense = bytes.fromhex("00000007 00000000 ffffff")
+    said: Any = {"closes": None, "resets": RESET, "says nothing": ..., "says nonsense": nonsense}.get(request.param)
+    for kind in (
+        ListTransactionsRequest,
+        DescribeProducersRequest,
+        DescribeTransactionsRequest,
+        FindCoordinatorRequest,
+    ):
+        broker.on[kind] = lambda _: said
+    if request.param == "denies":
+        broker.on |= {FindCoordinatorRequest: found, DescribeProducersRequest: producers(29)}
+        broker.on |= {DescribeTransactionsRequest: describing(53), MetadataRequest: broker.metadata}
+    with in_thread(broker) as running:
+        yield running, request.param
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "list"])
+def test_brokers_that_fail(run: Run, config: Path, failing: tuple[ScriptedBroker, str], command: str) -> None:
+    broker, how = failing
+    line = told(run, broker, command, config)
+    if how == "denies":
+        assert "the principal needs " in line
+    else:
+        assert broker.address in line
