@@ -24,6 +24,8 @@ from kafkawire.transactions.model import MAX_EPOCH, NEVER, PREPARED, epoch_probl
 
 _Value = TransactionLogValue
 
+_NO_PARTITIONS: frozenset[tuple[str, int]] = frozenset()
+
 _GAP = "compaction removed records between the id's record and the one before"
 _CLOCKS = "two coordinators wrote the two records, and their clocks differ"
 _ILLEGAL = "the step itself is not legal"
@@ -32,9 +34,9 @@ _OLD = "the record is of a version that does not carry previous producer ids"
 
 def partitions_of(value: TransactionLogValue) -> frozenset[tuple[str, int]]:
     """The partitions of the id's transaction."""
-    return frozenset(
-        (entry.topic, number) for entry in value.transaction_partitions or () for number in entry.partition_ids
-    )
+    if not value.transaction_partitions:
+        return _NO_PARTITIONS
+    return frozenset((entry.topic, number) for entry in value.transaction_partitions for number in entry.partition_ids)
 
 
 def transition_problem(before: _Value | None, after: _Value | None) -> str | None:
@@ -51,7 +53,7 @@ def fields_problem(before: _Value | None, after: _Value) -> str | None:
     """transition_fields: partitions, start and timeout are those of the transaction. Asked of legal transitions only.
     For `transactionLastUpdateTimestampMs`, which needs to know who wrote the two, see `clock_problem`."""
     state = state_name(after.transaction_status)
-    start, listed = after.transaction_start_timestamp_ms, partitions_of(after)
+    start = after.transaction_start_timestamp_ms
     if state == "Empty":
         if after.transaction_partitions is not None:
             return "Empty with a list of partitions"
@@ -64,7 +66,9 @@ def fields_problem(before: _Value | None, after: _Value) -> str | None:
     begun = state_name(before.transaction_status) in ("Ongoing", *PREPARED)
     if begun and start != before.transaction_start_timestamp_ms:
         return f"the start goes from {before.transaction_start_timestamp_ms} to {start} at {state}"
-    return _partitions_problem(state, partitions_of(before) if begun else frozenset(), listed)
+    if state in PREPARED and begun and after.transaction_partitions == before.transaction_partitions:
+        return None  # as nearly always
+    return _partitions_problem(state, partitions_of(before) if begun else frozenset(), partitions_of(after))
 
 
 def _partitions_problem(

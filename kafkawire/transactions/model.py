@@ -67,7 +67,8 @@ EPOCH_STEPS = {
 
 def state_name(status: int) -> str:
     """Name of a TransactionStatus; `UNKNOWN_<n>` for one that Kafka does not name."""
-    return STATES.get(status, f"UNKNOWN_{status}")
+    name = STATES.get(status)
+    return f"UNKNOWN_{status}" if name is None else name
 
 
 def status_of(name: str) -> int:

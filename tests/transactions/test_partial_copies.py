@@ -1,0 +1,123 @@
+"""Sound logs of which something is missing: what was not copied, copied too early, or compacted breaks no rule."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kafkawire import logdir, transactions
+from kafkawire.records import Batch, read
+from kafkawire.rows import Audit
+from kafkawire.transactions import Settings
+from tests.audit_logs import HOUR, PartitionLog
+from tests.worlds import World
+
+SEEDS = range(16)
+
+
+def sound(root: Path, seed: int) -> World:
+    world = World(root, seed)
+    world.run(10)
+    return world
+
+
+def audit(world: World) -> Audit:
+    return transactions.audit(logdir.open(world.root), Settings(as_of=world.now - HOUR))
+
+
+def cut(log: PartitionLog, draw: random.Random, *, kept: int = 0) -> None:
+    """The log ends earlier, behind any of its batches. `kept`: so many at least are left."""
+    ends = [
+        (number, item.position + item.size, item.last_offset + 1)
+        for number, (_, data) in enumerate(log.segments)
+        for item in read(bytes(data))
+        if isinstance(item, Batch)
+    ]
+    if len(ends) > kept:
+        number, position, end = draw.choice(ends[kept:])
+        del log.segments[number][1][position:]
+        del log.segments[number + 1 :]
+        log.end = end
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_not_copied(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    world = sound(tmp_path, seed)
+    world.finish()
+    world.replicate().write()
+    for path in sorted(tmp_path.rglob("*")):
+        if path.exists() and draw.random() < 0.15 and path.suffix != ".log" and path.parent != tmp_path:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert audit(world).violations == ()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_copies_of_different_moments(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    world = sound(tmp_path, seed)
+    world.finish()
+    (world.logs.root / ".kafka_cleanshutdown").unlink()
+    shutil.rmtree(world.logs.root)
+    for (topic, _), log in world.logs.partitions.items():
+        if draw.random() < 0.4:
+            # The topic and its partitions were made long before.
+            cut(log, draw, kept=6 if topic == "__cluster_metadata" else 0)
+    world.logs.write()
+    assert audit(world).violations == ()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compaction(tmp_path: Path, seed: int) -> None:
+    """Of `__transaction_state` any record may be gone but the newest of an id."""
+    draw = random.Random(seed)
+    world = sound(tmp_path, seed)
+    world.finish()
+    for (topic, _), log in world.logs.partitions.items():
+        if topic == "__transaction_state":
+            items = [item for item in read(bytes(log.segments[0][1])) if isinstance(item, Batch)]
+            newest = {next(iter(item.records)).key: item.base_offset for item in items}
+            kept = [i for i in items if i.base_offset in newest.values() or draw.random() < 0.6]
+            log.segments[0][1][:] = b"".join(bytes(item.data) for item in kept)
+    world.logs.write()
+    found = audit(world)
+    assert found.violations == ()
+    assert {answer.check for answer in found.answers if answer.not_checkable} >= {"legal_transition", "epoch_step"}
+
+
+def test_settings_come_from_the_metadata_log(tmp_path: Path) -> None:
+    world = sound(tmp_path, 1)
+    world.configure("producer.id.expiration.ms", "60000")
+    world.configure("producer.id.expiration.ms", "70000", broker="2")
+    world.configure("transaction.max.timeout.ms", "soon")
+    world.configure("log.retention.ms", "5")
+    world.finish()
+    found = {setting.name: setting for setting in audit(world).read.settings}
+    path = world.metadata.directory
+    said = {name: (setting.value, setting.source) for name, setting in found.items()}
+    assert said == {
+        "transaction.max.timeout.ms": (900_000, "Kafka's default"),
+        "producer.id.expiration.ms": (70_000, f"the configuration of broker 2 in {path}"),
+        "transactional.id.expiration.ms": (604_800_000, "Kafka's default"),
+        "transaction.state.log.num.partitions": (4, f"the partitions of the topic in {path}"),
+    }
+    given = Settings(
+        max_timeout_ms=1, producer_id_expiration_ms=2, transactional_id_expiration_ms=3, transaction_state_partitions=5
+    )
+    rows = transactions.audit(logdir.open(world.root), given).read.settings
+    assert [(row.value, row.source) for row in rows] == [(n, "given") for n in (1, 2, 3, 5)]
+
+
+def test_the_expiration_that_the_cluster_has_set_counts(tmp_path: Path) -> None:
+    """A producer whose state may have expired can begin anew, with any sequence number."""
+    for seconds, checks in ((60, set()), (86_400, {"sequence_contiguous"})):
+        world = sound(tmp_path / str(seconds), 1)
+        world.configure("producer.id.expiration.ms", str(1000 * seconds))
+        producer_id = world.producer_id()
+        for sequence in (0, 40):
+            world.orders[0].data(producer_id, at=world.tick(120_000), sequence=sequence, transactional=False)
+        world.finish()
+        assert {violation.check for violation in audit(world).violations} == checks
