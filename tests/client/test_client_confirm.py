@@ -138,7 +138,7 @@ async def test_an_id_that_was_in_no_list_for_a_moment() -> None:
     assert verdict[0] == "not_hanging"
 
 
-def preparing(state: str = "PrepareCommit") -> dict[type, Any]:
+def preparing(state: str = "PrepareCommit", **more: Any) -> dict[type, Any]:
     """The id of the open transaction is listed, and its coordinator says that it is being ended."""
 
     def listed(_: Any) -> ListTransactionsResponse:
@@ -149,7 +149,9 @@ def preparing(state: str = "PrepareCommit") -> dict[type, Any]:
         answer = describing()(request)
         return replace(
             answer,
-            transaction_states=tuple(replace(one, transaction_state=state) for one in answer.transaction_states),
+            transaction_states=tuple(
+                replace(one, transaction_state=state, **more) for one in answer.transaction_states
+            ),
         )
 
     return {ListTransactionsRequest: listed, DescribeTransactionsRequest: described}
@@ -157,6 +159,29 @@ def preparing(state: str = "PrepareCommit") -> dict[type, Any]:
 
 #: Its start, the epoch of 1970, is young with this limit: only what the readings say counts.
 PATIENT = replace(SEARCH, max_timeout_ms=1 << 50)
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "begun_s", "reason", "action"),
+    [
+        (60_000, 0, "live", "its producer ends it, or the coordinator"),
+        (60_000, -61, "late", "none on the partition: its coordinator must end it"),
+        (2**31 - 1, -7 * 86_400, "two_phase_commit", "its owner must commit or abort it"),
+    ],
+)
+def test_what_its_coordinator_holds(timeout_ms: int, begun_s: int, reason: str, action: str) -> None:
+    """However old its batches are. It is read once: nothing can hide what is there."""
+
+    async def test() -> None:
+        made = broker()
+        begun = int(time.time() + begun_s) * 1000
+        made.on |= preparing("Ongoing", transaction_timeout_ms=timeout_ms, transaction_start_time_ms=begun)
+        audit = await find(made)
+        assert verdicts(audit) == [("not_hanging", reason)]
+        assert action in (audit.findings[0].action or "")
+        assert made.count(DescribeProducersRequest) == 1
+
+    run(test)
 
 
 @scenario
