@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.errors import PySparkException
 
 from kafkawire import rows
@@ -19,9 +20,11 @@ from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.spark.session import QUICK_START, SparkError, session_on
 from kafkawire.spark.shares import file_size, in_folder, share_out
 from kafkawire.transactions.assembly import conclude
+from kafkawire.transactions.facts import Placed
 from kafkawire.transactions.local import cluster_ids, facts_of, of_cluster
 from kafkawire.transactions.metadata import handed_out, read_metadata
 from kafkawire.transactions.reading import replicas
+from kafkawire.transactions.replica_agreement import replicas_agree, together
 from kafkawire.transactions.replicas import ReplicaFacts, replica_facts
 from kafkawire.transactions.settings import Settings, resolve
 
@@ -31,16 +34,24 @@ if TYPE_CHECKING:
 #: Below this, a job is over before the Java runtime's optimising compiler has paid for itself.
 SMALL_BYTES = 1 << 30
 
-_SCHEMA = "replica int, facts binary"
+_SCHEMA = "task int, facts binary"
 
 
-class Task(NamedTuple):
-    """A replica to read: its number in the job, and what `replica_facts` takes."""
+class Replica(NamedTuple):
+    """A task: a replica to read, and what else `replica_facts` takes."""
 
-    replica: int
     partition: Partition
     expiration_ms: int
     handed_out: int | None
+
+
+class Group(NamedTuple):
+    """A task: the replicas of a partition to compare."""
+
+    replicas: list[Partition]
+
+
+Task = Replica | Group
 
 
 def audit(
@@ -52,7 +63,8 @@ def audit(
     master: str | None = None,
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and hold the logs against the rules: the same
-    answer as that of `transactions.audit`. A replica of a partition is read by one task.
+    answer as that of `transactions.audit`. A replica of a partition is read by one task, and replicas of the same one
+    are compared by one task.
 
     Args:
         paths: what to call them in the answer.
@@ -75,27 +87,36 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
     audited = replicas(directory)
     metadata = read_metadata(audited)
     clusters = cluster_ids(directory)
-    tasks = []
-    for number, partition in enumerate(audited):
+    tasks: list[Task] = []
+    for partition in audited:
         known = of_cluster(partition.broker.root, metadata, clusters)
         expiration = resolve(settings, known).producer_id_expiration.value
-        tasks.append(Task(number, partition, expiration, handed_out(known)))
-    shares = share_out(tasks, lambda task: sum(map(file_size, task.partition.segments)))
+        tasks.append(Replica(partition, expiration, handed_out(known)))
+    groups = together(audited, clusters)
+    found = _done([*tasks, *map(Group, groups)], spark)
+    facts = facts_of(directory, found[: len(audited)], metadata, paths=paths)
+    agreement = [placed for answers in found[len(audited) :] for placed in answers]
+    if not groups:
+        agreement = list(replicas_agree((), next(iter(audited), None)))
+    return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
+
+
+def _done(tasks: list[Task], spark: SparkSession) -> list[Any]:
+    """What the tasks give, in their order: `ReplicaFacts` of a replica, the answers of a group."""
+    shares = share_out(list(enumerate(tasks)), lambda task: _size(task[1]))
     numbers = spark.range(0, len(shares), 1, numPartitions=max(1, len(shares)))
     try:
         read = numbers.mapInArrow(reader(shares, os.getcwd()), _SCHEMA).toArrow()
     except PySparkException as error:
         raise SparkError(f"the Spark job failed: {str(error).strip().splitlines()[0]}") from error
-    found: dict[int, ReplicaFacts] = {
-        row["replica"]: pickle.loads(row["facts"])
-        for row in read.to_pylist()  # written by our own workers
-    }
-    facts = facts_of(directory, [found[number] for number in range(len(audited))], metadata, paths=paths)
-    return conclude(facts, settings)
+    found = {row["task"]: row["facts"] for row in read.to_pylist()}
+    return [pickle.loads(found[number]) for number in range(len(tasks))]  # written by our own workers
 
 
-def reader(shares: list[list[Task]], folder: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: takes batches of numbers of shares, gives the facts of their replicas.
+def reader(
+    shares: list[list[tuple[int, Task]]], folder: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: takes batches of numbers of shares, gives what their tasks, which have numbers, find.
 
     Args:
         folder: where paths that are not absolute count from.
@@ -103,16 +124,24 @@ def reader(shares: list[list[Task]], folder: str) -> Callable[[Iterable[pa.Recor
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with in_folder(folder):
-            for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-                for task in shares[number]:
-                    columns = [pa.array([task.replica], pa.int32()), pa.array([_facts(task)], pa.binary())]
-                    yield pa.RecordBatch.from_arrays(columns, ["replica", "facts"])
+            for share in (share for batch in batches for share in batch.column(0).to_pylist()):
+                for number, task in shares[share]:
+                    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(_do(task))], pa.binary())]
+                    yield pa.RecordBatch.from_arrays(columns, ["task", "facts"])
 
     return read
 
 
-def _facts(task: Task) -> bytes:
-    return pickle.dumps(replica_facts(task.partition, expiration_ms=task.expiration_ms, handed_out=task.handed_out))
+def _do(task: Task) -> ReplicaFacts | list[Placed]:
+    if isinstance(task, Group):
+        return list(replicas_agree([task.replicas]))
+    return replica_facts(task.partition, expiration_ms=task.expiration_ms, handed_out=task.handed_out)
+
+
+def _size(task: Task) -> int:
+    """Bytes to read."""
+    partitions = task.replicas if isinstance(task, Group) else [task.partition]
+    return sum(file_size(file) for partition in partitions for file in partition.segments)
 
 
 def _is_small(directory: LogDirectory) -> bool:

@@ -82,7 +82,7 @@ def test_a_failing_job_is_one_sentence(spark: SparkSession, tmp_path: Path, monk
     from kafkawire.spark import job
     from kafkawire.spark.session import SparkError
 
-    monkeypatch.setattr(job, "_SCHEMA", "replica int, facts int")
+    monkeypatch.setattr(job, "_SCHEMA", "task int, facts int")
     logs = LogDirectory(tmp_path / "logs")
     logs.partition("orders").data(1)
     with pytest.raises(SparkError) as caught:
