@@ -86,12 +86,29 @@ def audit(
             help="Partitions of __transaction_state; by default as the metadata log says, or else 50.",
         ),
     ] = None,
+    producer_id_expiration: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="MINUTES",
+            help="The brokers' producer.id.expiration.ms, in minutes; by default as its metadata says, or else a day.",
+        ),
+    ] = None,
+    transactional_id_expiration: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="MINUTES",
+            help="The brokers' transactional.id.expiration.ms, in minutes; likewise, or else 7 days.",
+        ),
+    ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     format: output.FormatOption = None,
 ) -> None:
     """Find hanging transactions in copied log directories, and say what to do about each.
 
-    Exit code 3: a hanging or stuck one was found; 4: none was found, but not all could be read or judged.
+    The logs are held against the rules of the transaction protocol, too. Exit code 3: a hanging or stuck one was found,
+    or a broken rule; 4: none was found, but not all could be read or judged.
     """
     from kafkawire import logdir
     from kafkawire.transactions import Settings
@@ -103,7 +120,9 @@ def audit(
         raise InputError(f"{paths[0]}: no partition's log is here")
     settings = Settings(
         as_of=as_of,
-        max_timeout_ms=None if max_transaction_timeout is None else max_transaction_timeout * MINUTE_MS,
+        max_timeout_ms=_milliseconds(max_transaction_timeout),
+        producer_id_expiration_ms=_milliseconds(producer_id_expiration),
+        transactional_id_expiration_ms=_milliseconds(transactional_id_expiration),
         transaction_state_partitions=txn_partitions,
     )
     if engine is Engine.spark:
@@ -122,6 +141,10 @@ def audit(
             say("")
             say(f"Report: {report}")
     end(result)
+
+
+def _milliseconds(minutes: int | None) -> int | None:
+    return None if minutes is None else minutes * MINUTE_MS
 
 
 # Engines -------------------------------------------------------------------------------------------------------------
@@ -184,6 +207,7 @@ def _print_table(audit: rows.Audit) -> None:
     say("")
     say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
     _print_answers(audit.answers)
+    _print_settings(audit.read.settings)
     explain(audit.findings, several_clusters=several)
     broken = [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
     if broken or audit.damage:
@@ -203,6 +227,16 @@ def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
         say("Not checkable:")
     for answer in mute:
         say(f"  - {answer.check}: {'; '.join(answer.lacked)}")
+
+
+def _print_settings(settings: tuple[rows.Setting, ...]) -> None:
+    """What the audit counted with, grouped by where it comes from."""
+    by_source: dict[str, list[str]] = {}
+    for setting in settings:
+        by_source.setdefault(setting.source, []).append(f"{setting.name} {setting.value}")
+    if by_source:
+        said = (f"{', '.join(listed)} ({source})" for source, listed in by_source.items())
+        say(f"Settings: {'; '.join(said)}.")
 
 
 def _line(finding: rows.Finding, several: bool) -> OpenTransaction:

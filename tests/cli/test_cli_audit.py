@@ -171,6 +171,21 @@ def test_the_limit_can_be_given(run: Run, logs: LogDirectory) -> None:
     assert run(*arguments(hanging(logs), "--max-transaction-timeout", 300)).code == 0
 
 
+def test_settings_are_told_with_their_source(run: Run, logs: LogDirectory) -> None:
+    out = run(*arguments(logs, "--producer-id-expiration", 60, "--format", "table")).out.decode()
+    assert (
+        "\nSettings: transaction.max.timeout.ms 900000, transactional.id.expiration.ms 604800000 (Kafka's default); "
+        "producer.id.expiration.ms 3600000, transaction.state.log.num.partitions 3 (given).\n"
+    ) in out
+    read = json.loads(run(*arguments(logs, "--transactional-id-expiration", 1, "--format", "json")).out)["read"]
+    assert {setting["name"]: setting["value"] for setting in read["settings"]} == {
+        "transaction.max.timeout.ms": 900_000,
+        "producer.id.expiration.ms": 86_400_000,
+        "transactional.id.expiration.ms": 60_000,
+        "transaction.state.log.num.partitions": 3,
+    }
+
+
 def test_names_from_strangers_are_harmless(run: Run, logs: LogDirectory) -> None:
     topic = os.fsdecode(b"\x1b[2J\xffred")
     logs.partition(topic).data(7, at=OLD)
