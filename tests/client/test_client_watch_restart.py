@@ -1,4 +1,4 @@
-"""Three real brokers that restart one after the other while they are watched."""
+"""Three real brokers that restart one after the other, and one that is killed, while they are watched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkawire.client import Admin, Search, Watch
+from kafkawire.client import Admin, Search, TopicPartition, Watch
 from kafkawire.rows import Change, Poll
 from tests.broker_fixture import StartCluster
 from tests.client import live
@@ -30,7 +30,11 @@ LATE_S = 5.0
 
 @pytest.fixture(scope="module")
 def three(start_cluster: StartCluster) -> Iterator[Cluster]:
-    config = {"transaction.partition.verification.enable": False, "broker.session.timeout.ms": SESSION_MS}
+    config = {
+        "transaction.partition.verification.enable": False,
+        "broker.session.timeout.ms": SESSION_MS,
+        "broker.heartbeat.interval.ms": SESSION_MS // 6,
+    }
     with start_cluster(3, config=config, heap="300m") as cluster:
 
         async def topics() -> None:
@@ -42,7 +46,10 @@ def three(start_cluster: StartCluster) -> Iterator[Cluster]:
 
 
 def test_a_rolling_restart_while_it_is_watched(three: Cluster) -> None:
-    """Each poll is a sample or a told failure, what did not take place is told, and what hangs is never called gone."""
+    """Each poll is a sample or a told failure, what did not take place is told, and what hangs is never called gone.
+
+    At last one is killed: its partitions have no leader until its session is over, and that is told.
+    """
     old = int(time.time() * 1000) - 3 * HOUR_MS
     with Wire(three.bootstrap) as wire:
         wire.produce(WATCHED, 0, [b"x"], INVENTED, timestamp=old)
@@ -75,6 +82,13 @@ def test_a_rolling_restart_while_it_is_watched(three: Cluster) -> None:
             for node in three.nodes:
                 assert await asyncio.to_thread(three.restart_node, node.node_id)
                 await seen()
+            place = TopicPartition(WATCHED, 0)
+            leader = (await admin.cluster.metadata([WATCHED])).partitions[place].leader
+            assert leader is not None
+            await asyncio.to_thread(three.kill_node, leader)
+            await seen()
+            await asyncio.to_thread(three.start_node, leader)
+            await seen()
             collecting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await collecting
@@ -82,6 +96,7 @@ def test_a_rolling_restart_while_it_is_watched(three: Cluster) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 3 * TIMEOUT_S))
     polls = [row for row in told if isinstance(row, Poll)]
     assert [poll.poll for poll in polls] == list(range(1, len(polls) + 1))
+    assert any(poll.outcome != "complete" or poll.missed for poll in polls)
     # What was due took place, or is told of; a busy machine may wake a poll late.
     accounted = (len(polls) - 1 + sum(poll.missed for poll in polls)) * WATCH_S
     assert accounted - WATCH_S <= (polls[-1].time - polls[0].time) / 1000 <= accounted + LATE_S
