@@ -26,6 +26,7 @@ except ImportError:
 
 from kafkawire.spark.functions import from_kafka_message, to_kafka_message
 from kafkawire.spark.job import audit
+from kafkawire.spark.lake import audit_tables
 from kafkawire.spark.messages import message_table
 from kafkawire.spark.session import local_session, session_on, ship
 from kafkawire.spark.table import transactions
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "audit",
+    "audit_tables",
     "from_kafka_message",
     "local_session",
     "message_table",
@@ -50,9 +52,8 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data sources of this package known to a session: `kafka_segment`, `kafka_pcap`,
-    `kafka_index`. Lets Spark push filters
-    down to data sources in Python, which they need."""
+    """Make the data sources of this package known to a session: `kafka_segment`, `kafka_pcap`, `kafka_index`. Lets
+    Spark push filters down to data sources in Python, which their option `filterPushdown` needs."""
     from kafkawire.spark.captures import KafkaPcap
     from kafkawire.spark.indexes import KafkaIndex
     from kafkawire.spark.segments import KafkaSegment

@@ -3,9 +3,8 @@
     register(spark)
     spark.read.format("kafka_pcap").load("captures/*.pcapng").where("api = 'Produce' AND latency_ms > 500")
 
-A row an exchange (`rows`: "exchanges", the default), as `kafkawire capture` prints them, or a frame ("frames").
-`request` and `response` are decoded only where they are asked for; so it is with `data`, a frame's bytes. Rows are in
-no order that Spark would promise: `file` and `packet` tell it.
+A row an exchange (`rows`: "exchanges", the default), as `kafkawire capture` prints them, or a frame ("frames"). Rows
+are in no order that Spark would promise: `file` and `packet` tell it.
 
 Paths are captures (pcap or pcapng, compressed or not), folders of them, globs of these, or URIs of a store. In a
 folder, names that begin with "." or "_" are passed over. What is no capture, cannot be read any further or has no
@@ -18,10 +17,12 @@ Options, case-insensitive:
 - `maxPartBytes`: larger files are read by several tasks (32 MiB by default), each of which walks over all packets and
   owns a share of the connections, by their ends: TCP has no other borders. One connection is one task, and so is a
   compressed file.
+- `body`: "true" adds the columns `request` and `response`, whole messages as JSON; to frames `data`, their bytes. It is
+  decoded where these columns are: a source in Python is not told which of them a query needs
 - `records`: "true" decodes record batches in bodies; `noPayloads`: "true" leaves them out; `showSecrets`: "true" shows
   passwords and tokens in bodies and frames
-
-Filters on api, connection and time_ns choose exchanges before they are rows.
+- `filterPushdown`: "true" for a table that is loaded for one query: filters on api, connection and time_ns choose
+  exchanges before they are rows (`sources.Options.filter_pushdown`)
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ FRAMES = pa.schema(
         ("data", pa.binary()),
     ]
 )
+#: What there is only by option.
+BODIES = frozenset(("request", "response", "data"))
 #: Its fields are those of the table.
 _Frame: Any = msgspec.defstruct("_Frame", [(field.name, Any) for field in FRAMES], frozen=True, kw_only=True)
 #: More tasks for one file would walk over its packets more often than that is worth.
@@ -102,10 +105,14 @@ class KafkaPcap(DataSource):
         return "kafka_pcap"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(EXCHANGES if Options(self.options).choice("rows", ROWS) == "exchanges" else FRAMES)
+        options = Options(self.options)
+        fields = EXCHANGES if options.choice("rows", ROWS) == "exchanges" else FRAMES
+        body = options.flag("body")
+        return from_arrow_schema(pa.schema([field for field in fields if body or field.name not in BODIES]))
 
     def reader(self, schema: StructType) -> CaptureReader:
-        return CaptureReader(schema, Options(self.options))
+        options = Options(self.options)
+        return (FilteringCaptureReader if options.filter_pushdown else CaptureReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from kafkawire.spark.capture_streams import CaptureStream
@@ -127,16 +134,6 @@ class CaptureReader(DataSourceReader):
             "payloads": not options.flag("noPayloads"),
             "show_secrets": options.flag("showSecrets"),
         }
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        # What chooses exchanges by a request's time cannot choose frames, of which each has a time of its own.
-        times = wanted_range(filters, "time_ns") if self.rows == "exchanges" else None
-        self.selection = Selection(
-            apis=_chosen(wanted_values(filters, "api"), str),
-            connections=_chosen(wanted_values(filters, "connection"), int),
-            times=None if times is None else _in_milliseconds(*times),
-        )
-        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         return self.tasks(captures(self.options.paths))
@@ -170,7 +167,7 @@ class CaptureReader(DataSourceReader):
             with _open(part.file, part.size) as file:
                 found = read(
                     file,
-                    body=bool(asked & {"request", "response"}),
+                    body=bool(asked & {"request", "response"}) and self.rows == "exchanges",
                     text=True,
                     keep="data" in asked,
                     selection=self.selection,
@@ -193,6 +190,20 @@ class CaptureReader(DataSourceReader):
         if self.options.fail_fast:
             raise SourceError(f"{path}: {problem}")
         return Matched(row=rows.Exchange(file=path, problem=problem))
+
+
+class FilteringCaptureReader(CaptureReader):
+    """Takes filters; see `Options.filter_pushdown`."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        # What chooses exchanges by a request's time cannot choose frames, of which each has a time of its own.
+        times = wanted_range(filters, "time_ns") if self.rows == "exchanges" else None
+        self.selection = Selection(
+            apis=_chosen(wanted_values(filters, "api"), str),
+            connections=_chosen(wanted_values(filters, "connection"), int),
+            times=None if times is None else _in_milliseconds(*times),
+        )
+        return filters
 
 
 # Files to parts ------------------------------------------------------------------------------------------------------

@@ -14,11 +14,13 @@ hdfs://). Options, case-insensitive:
 - `mode`: PERMISSIVE, the default; or FAILFAST: damage fails the job
 - `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin where `.index` files say, or, without one,
   where walking over headers leads; a compressed batch is never split.
+- `filterPushdown`: "true" for a table that is loaded for one query (`sources.Options.filter_pushdown` says why)
 
 As a stream (`spark.readStream`) growing directories are read on; see `streams`.
 
-Only the columns that are asked for are decoded. Filters on topic, partition, offset, timestamp and producer_id choose
-segments by their names and indexes, and batches by their headers.
+Only the columns that there are are decoded; `spark.read.schema("offset long, value binary")` leaves out others. (What a
+query selects, Spark does not tell a source in Python.) With `filterPushdown`, filters on topic, partition, offset,
+timestamp and producer_id choose segments by their names and indexes, and batches by their headers.
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ class KafkaSegment(DataSource):
         return from_arrow_schema(as_arrow.RECORDS if rows == "records" else as_arrow.BATCHES)
 
     def reader(self, schema: StructType) -> SegmentReader:
-        return SegmentReader(schema, Options(self.options))
+        options = Options(self.options)
+        return (FilteringSegmentReader if options.filter_pushdown else SegmentReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from kafkawire.spark.streams import SegmentStream
@@ -98,14 +101,6 @@ class SegmentReader(DataSourceReader):
         self.producers: frozenset[Any] | None = None
         self.topics: frozenset[Any] | None = None
         self.numbers: frozenset[Any] | None = None
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        offsets = wanted_range(filters, "offset" if self.rows == "records" else "base_offset")
-        self.selection = Selection(offsets=offsets, times=wanted_range(filters, "timestamp"))
-        self.producers = wanted_values(filters, "producer_id")
-        self.topics = wanted_values(filters, "topic")
-        self.numbers = wanted_values(filters, "partition")
-        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         parts = [part for file in self._files() for part in self._parts(file)]
@@ -209,6 +204,18 @@ class SegmentReader(DataSourceReader):
         if self.options.fail_fast:
             raise SourceError(f"{part.file.path}: at byte {damage.position}: {text}") from cause
         return as_arrow.of_rows([{**as_arrow.place_of(part.file), "position": damage.position, "error": text}], schema)
+
+
+class FilteringSegmentReader(SegmentReader):
+    """Takes filters; see `Options.filter_pushdown`."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        offsets = wanted_range(filters, "offset" if self.rows == "records" else "base_offset")
+        self.selection = Selection(offsets=offsets, times=wanted_range(filters, "timestamp"))
+        self.producers = wanted_values(filters, "producer_id")
+        self.topics = wanted_values(filters, "topic")
+        self.numbers = wanted_values(filters, "partition")
+        return filters
 
 
 def size_of(part: Part) -> int:

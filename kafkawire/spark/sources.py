@@ -36,6 +36,12 @@ class Options:
         self.fail_fast = mode == FAILFAST
 
     @property
+    def filter_pushdown(self) -> bool:
+        """Whether the source takes filters. By option only: of a table that is loaded, Spark keeps the tasks of the
+        last query with filters, and gives them to queries without any, which then lack rows (seen with 4.3.0)."""
+        return self.flag("filterPushdown")
+
+    @property
     def paths(self) -> list[str]:
         """The paths of `load`; a glob stands for what it matches.
 

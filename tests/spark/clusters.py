@@ -47,7 +47,9 @@ class Cluster(NamedTuple):
 
     def executors(self, *, busy: bool = False) -> list[int]:
         """The process ids of the executors that run now. `busy`: of those that have begun to run Python."""
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+        listed = subprocess.run(
+            ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        )
         found = [line.split(None, 2) for line in listed.stdout.splitlines()]
         executors = [int(pid) for pid, parent, *args in found if int(parent) in self.workers and args]
         daemons = {int(parent) for _, parent, *args in found if args and "pyspark.daemon" in args[0]}

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire import capture, errors
 from kafkawire.rows import arrow
 from kafkawire.spark import captures, register
-from kafkawire.spark.captures import CaptureReader, Parts
+from kafkawire.spark.captures import CaptureReader, FilteringCaptureReader, Parts
 from kafkawire.spark.sources import Options, SourceError
 from tests.capture.wiretap import Talk, ask, ethernet, pcap
 
@@ -31,11 +31,11 @@ BODIES = ("request", "response")
 Row = dict[str, Any]
 
 
-def reader(path: object, *columns: str, **options: str) -> CaptureReader:
+def reader(path: object, *columns: str, **options: str) -> FilteringCaptureReader:
     given = Options({**options, "path": str(path)})
     schema = captures.EXCHANGES if given.choice("rows", captures.ROWS) == "exchanges" else captures.FRAMES
     chosen = [field for field in schema if not columns or field.name in columns]
-    return CaptureReader(from_arrow_schema(captures.pa.schema(chosen)), given)
+    return FilteringCaptureReader(from_arrow_schema(captures.pa.schema(chosen)), given)
 
 
 def taken(reader: CaptureReader) -> list[Row]:
@@ -204,7 +204,11 @@ def test_large_bodies_are_in_small_batches(tmp_path: Path, monkeypatch: pytest.M
 def test_in_a_session(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     shutil.copy(PCAP, tmp_path / "t.pcap")
-    table = spark.read.format("kafka_pcap").option("maxPartBytes", "40000").load(str(tmp_path))
+    reader = spark.read.format("kafka_pcap").option("maxPartBytes", "40000")
+    assert not {"request", "response", "data"} & set(reader.load(str(tmp_path)).columns)
+    assert "data" in reader.option("rows", "frames").option("body", "true").load(str(tmp_path)).columns
+    table = reader.option("rows", "exchanges").option("body", "true").load(str(tmp_path))
+    assert table.schema == from_arrow_schema(captures.EXCHANGES)
     assert table.rdd.getNumPartitions() > 1
     assert table.count() == len(expected())
     counts = {row.api: row["count"] for row in table.groupBy("api").count().collect()}

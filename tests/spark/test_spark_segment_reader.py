@@ -20,7 +20,7 @@ from kafkawire.errors import RecordError
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Batch, Header, Record, build, build_marker
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
-from kafkawire.spark.segments import Parts, SegmentReader
+from kafkawire.spark.segments import FilteringSegmentReader, Parts, SegmentReader
 from kafkawire.spark.sources import Options
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node" / "broker-1"
@@ -32,9 +32,10 @@ Rows = list[dict[str, Any]]
 def reader(path: object, schema: pa.Schema | None = None, filters: Iterable[Filter] = (), **options: str) -> Any:
     given = {"rows": "records", **options, "path": str(path)}
     chosen = schema or (RECORDS if given["rows"] == "records" else BATCHES)
-    found = SegmentReader(from_arrow_schema(chosen), Options(given))
-    if filters:
-        assert list(found.pushFilters(list(filters))) == list(filters)
+    if not filters:
+        return SegmentReader(from_arrow_schema(chosen), Options(given))
+    found = FilteringSegmentReader(from_arrow_schema(chosen), Options(given))
+    assert list(found.pushFilters(list(filters))) == list(filters)
     return found
 
 

@@ -97,6 +97,15 @@ def test_an_empty_directory_has_no_rows(spark: SparkSession, tmp_path: Path) -> 
     assert load(spark, tmp_path).count() == 0
 
 
+def test_a_table_is_whole_after_a_query_with_filters(spark: SparkSession, logs: LogDirectory) -> None:
+    """Spark would give the tasks of a query with filters to those without."""
+    path = logs.write()
+    table = load(spark, path)
+    assert (table.where("offset >= 3").count(), table.count(), table.where("offset < 2").count()) == (1, 4, 2)
+    pushed = load(spark, path, filterPushdown="true")
+    assert [row.offset for row in pushed.where("offset >= 3 AND topic = 'orders'").collect()] == [3]
+
+
 def test_unknown_options_are_refused(spark: SparkSession, logs: LogDirectory) -> None:
     path = logs.write()
     with pytest.raises(PySparkException, match="rows is records, batches or headers, not pages"):
