@@ -42,14 +42,14 @@ def case_answers(cluster: Cluster, judged: Sequence[tuple[CopiedCase, rows.Findi
         for place in cluster.chosen:
             tallies[place, check] = Tally(check)
     for case, finding in judged:
-        _open(case, finding, tallies)
+        _open(cluster, case, finding, tallies)
     _prepared(cluster, [finding for _, finding in judged], tallies)
     _stable(cluster, tallies)
     for (place, _), tally in tallies.items():
         yield Placed(place, tally.answer())
 
 
-def _open(case: CopiedCase, finding: rows.Finding, tallies: _Tallies) -> None:
+def _open(cluster: Cluster, case: CopiedCase, finding: rows.Finding, tallies: _Tallies) -> None:
     """An open transaction: noted, and held against the rule that its verdict is about."""
     open_ = case.open
     place, offset, producer_id = open_.place, open_.start_offset, open_.producer_id
@@ -71,21 +71,25 @@ def _open(case: CopiedCase, finding: rows.Finding, tallies: _Tallies) -> None:
         unknown.lack("the transaction is too young: its producer may be about to register it")
     else:
         unknown.held += 1
-        _late(case, finding, late)
+        _late(cluster, case, finding, late)
 
 
-def _late(case: CopiedCase, finding: rows.Finding, late: Tally) -> None:
+def _late(cluster: Cluster, case: CopiedCase, finding: rows.Finding, late: Tally) -> None:
     """A transaction that its coordinator holds. It counts from its record there: clients invent timestamps."""
     value = case.value
-    if finding.reason != "late" or value is None or case.as_of is None:
+    if finding.reason != "late" or value is None or case.owner is None:
         late.held += 1
         return
+    clock = cluster.clock_of(case.owner.newest.place)
+    assert clock is not None
     begun = value.transaction_start_timestamp_ms
     if begun < 0:
         begun = value.transaction_last_update_timestamp_ms
-    over = case.as_of - begun - value.transaction_timeout_ms
+    over = clock - begun - value.transaction_timeout_ms
     if over <= GRACE_MS:
-        late.lack("past its timeout by less than 5 min: the coordinator may be about to abort it")
+        late.lack(
+            "past its timeout by less than 5 min when its coordinator's log was copied: it may be about to abort it"
+        )
         return
     what = (
         f"Ongoing since {when(begun)} with a timeout of {duration(value.transaction_timeout_ms)}: its coordinator "
@@ -106,10 +110,10 @@ def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tall
     for finding in findings:
         if finding.reason == "stuck_prepare" and finding.transactional_id is not None:
             stuck[finding.transactional_id].append(finding)
-    as_of, _ = cluster.clock
     limit = cluster.resolved.max_timeout.value + GRACE_MS
     for place in (partition.place for partition in cluster.of_ids.values()):
         tally = tallies[place, PREPARE_COMPLETED] = Tally(PREPARE_COMPLETED)
+        as_of = cluster.clock_of(place)
         history = histories.get(place)
         if history is None:
             continue
@@ -123,7 +127,9 @@ def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tall
             if as_of is None:
                 tally.lack(_NO_CLOCK)
             elif not where and as_of - since <= limit:
-                tally.lack("the transaction was decided a short time before the clock: its markers may be on their way")
+                tally.lack(
+                    "the transaction was decided a short time before the copy was made: its markers may be on their way"
+                )
             else:
                 what = f"{state_name(value.transaction_status)} since {when(since)}, {duration(as_of - since)}"
                 if where:

@@ -84,6 +84,14 @@ class Cluster(msgspec.Struct, frozen=True, dict=True):
                 covered[copy] = max(covered.get(copy, partition.broker_time), partition.broker_time)
         return covered
 
+    def clock_of(self, place: Place) -> int | None:
+        """The clock for what ought to have happened since: a copy shows nothing that came after it was made, however
+        much later others were. A clock that was given is taken to be all copies'."""
+        as_of, _ = self.clock
+        if as_of is None or self.settings.as_of is not None:
+            return as_of
+        return min(as_of, self.covered.get(place.copy, as_of))
+
     @cached_property
     def has_transactions(self) -> bool:
         """Whether any partition holds a transaction's batch: otherwise no transactional id can matter."""

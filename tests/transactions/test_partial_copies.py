@@ -12,7 +12,7 @@ from kafkawire import logdir, transactions
 from kafkawire.records import Batch, read
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
-from tests.audit_logs import HOUR, PartitionLog
+from tests.audit_logs import HOUR, LogDirectory, PartitionLog
 from tests.worlds import World
 
 SEEDS = range(16)
@@ -86,6 +86,27 @@ def test_compaction(tmp_path: Path, seed: int) -> None:
     found = audit(world)
     assert found.violations == ()
     assert {answer.check for answer in found.answers if answer.not_checkable} >= {"legal_transition", "epoch_step"}
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_another_broker_was_copied_much_later(tmp_path: Path, prepared: bool) -> None:
+    """Of what was under way in the first copy, the second can tell nothing. A clock that is given is meant for both."""
+    world = World(tmp_path, 3)
+    producer = world.producer("at-work")
+    world.begin(producer, 0)
+    if prepared:
+        world.prepare(producer, True)
+        world.marker(producer, 0, True)
+    world.logs.write()
+    later = LogDirectory(tmp_path / "broker-1", ids=0)
+    later.partition("payments").data(-1, -1, at=world.now + HOUR, append_time=world.now + HOUR, transactional=False)
+    later.write()
+    directory = logdir.open(tmp_path)
+    assert transactions.audit(directory).as_of == world.now + HOUR
+    assert transactions.audit(directory).violations == ()
+    given = transactions.audit(directory, Settings(as_of=world.now + HOUR))
+    check = "prepare_completed" if prepared else "late_transaction"
+    assert {row.check for row in given.violations} == {check}
 
 
 def test_settings_come_from_the_metadata_log(tmp_path: Path) -> None:
