@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from kafkawire import logdir, rows, transactions
 from kafkawire.transactions import Settings
+from kafkawire.transactions.checks import CHECKS
+from tests.worlds import World
 
 LOGS = Path(__file__).parents[2] / "examples" / "kafka-logs"
 NAMES = ("one-node", "three-nodes")
@@ -53,3 +55,25 @@ def test_a_directory_that_names_no_cluster_belongs_to_the_only_one(tmp_path: Pat
     audit = transactions.audit(logdir.open(str(tmp_path / "copy")))
     whole = transactions.audit(logdir.open(str(LOGS / "three-nodes")))
     assert {plain(finding) for finding in audit.findings} == {plain(finding) for finding in whole.findings}
+
+
+def test_rules_are_asked_of_each_cluster_by_itself(tmp_path: Path) -> None:
+    """Two clusters use the same topics, producer ids and transactional ids; taken for one they would break rules."""
+    for name in ("a", "b"):
+        world = World(tmp_path / name, 5)
+        if name == "b":
+            world.run(3)
+        world.run()
+        world.finish()
+        (world.logs.root / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={name}\n")
+    both = transactions.audit(logdir.open(tmp_path))
+    assert both.violations == ()
+    assert [answer.check for answer in both.answers] == list(CHECKS)
+    assert {setting.source.split(":")[0] for setting in both.read.settings} == {"cluster a", "cluster b"}
+    one, other = (transactions.audit(logdir.open(tmp_path / name)) for name in ("a", "b"))
+    held = {answer.check: answer.held for answer in both.answers}
+    for answer, again in zip(one.answers, other.answers, strict=True):
+        assert held[answer.check] == answer.held + again.held
+    for path in tmp_path.rglob("meta.properties"):
+        path.unlink()
+    assert {row.check for row in transactions.audit(logdir.open(tmp_path)).violations} >= {"replicas_agree"}
