@@ -51,7 +51,7 @@ class World:
     """A cluster of one broker, or of two with the same partitions; the first is the one with all the rest.
 
     Attributes:
-        now: the clock of all, epoch milliseconds; every step takes ten seconds.
+        now: the clock of all, epoch milliseconds; `step`: how much later each thing is than the one before.
         logs: the first broker's directory. `orders`: its partitions of data.
         spot: a batch that a test remembers, as its segment's base offset and its position there.
     """
@@ -59,6 +59,7 @@ class World:
     def __init__(self, root: Path, seed: int) -> None:
         self.random = random.Random(seed)
         self.now = NOON
+        self.step = 10_000
         self.root = root
         self.logs = LogDirectory(root / "broker-2", ids=IDS, compacted=False)
         self.metadata = self.logs.partition("__cluster_metadata")
@@ -89,8 +90,8 @@ class World:
         record = ConfigRecord(resource_type=4, resource_name=broker, name=name, value=value)
         return self.control(ConfigRecord.spec.api_key or 0, record.encode(version=0))
 
-    def tick(self, milliseconds: int = 10_000) -> int:
-        self.now += milliseconds
+    def tick(self, milliseconds: int | None = None) -> int:
+        self.now += self.step if milliseconds is None else milliseconds
         return self.now
 
     # Coordinators ----------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ class World:
         """The id's transaction gets partitions of the topic, and data in each."""
         for number in numbers:
             if producer.state != "Ongoing":
-                producer.started = self.now + 10_000
+                producer.started = self.now + self.step
             producer.partitions = (*producer.partitions, (TOPIC, number))
             self.write(producer, "Ongoing")
             self.data(producer, number)

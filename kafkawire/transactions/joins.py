@@ -57,10 +57,11 @@ def _outcomes(cluster: Cluster, histories: _Histories) -> Iterator[Placed]:
     for history in histories.values():
         for producer_id, decided in history.decisions.found.items():
             decisions.setdefault(producer_id, []).extend(decided)
+    owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
     until = _decided_until(cluster, histories)
     tallies = Tallies()
     for producer_id, endings in by_producer(e for e in cluster.facts.endings if e.place in cluster.chosen):
-        owner = next((place for place, history in histories.items() if history.owner(producer_id)), None)
+        owner = owners.get(producer_id)
         known = until if owner is None else _until(histories[owner], cluster.chosen[owner])
         judge(endings, decisions.get(producer_id, ()), tallies, decided_until=known)
     for place, tally in tallies.all():
