@@ -20,7 +20,9 @@ from kafkawire.codegen.render import environment
 from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, Op, Tag
 
 #: The runtime, in the order in which its parts stand in the plugin.
-RUNTIME = tuple(f"wireshark_{part}.lua" for part in ("fields", "values", "layouts", "records", "frames", "streams"))
+RUNTIME = tuple(
+    f"wireshark_{part}.lua" for part in ("fields", "values", "layouts", "unpack", "records", "frames", "streams")
+)
 
 #: What the runtime's own fields begin with.
 _RESERVED = frozenset({"batch", "record", "unknown_tag"})

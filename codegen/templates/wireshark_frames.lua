@@ -68,9 +68,16 @@ local function problem_in(r, tree, problem)
   end
 end
 
+-- Whether bodies are shown: the preference, of which Wireshark tells when it changes.
+local bodies = true
+
+function kafkawire.prefs_changed()
+  bodies = kafkawire.prefs.bodies
+end
+
 -- A message and the tree of it; its position behind, or nil where it cannot be read.
 local function show_body(r, message, version, position, looks, tree)
-  local node, inside = tree, kafkawire.prefs.bodies and affords(20) and looks or nothing
+  local node, inside = tree, bodies and affords(20) and looks or nothing
   if wanted(looks, own.message) then
     node = add(tree, own.message, span(r, position, r.n - position), message.name)
     if looks == everything then set_text(node, message.name .. " v" .. version) end
@@ -116,7 +123,7 @@ end
 local function body_version(r, message, version, position)
   if message.api_key ~= API_VERSIONS or r.n < position + 2 or int16(r.s, position) ~= UNSUPPORTED_VERSION then return version end
   if not has_version(message, version) then return 0 end
-  local after, problem = try(read_message, {s = r.s, n = r.n, errors = {}}, message, version, position, nothing)
+  local after, problem = try(read_message, {s = r.s, n = r.n}, message, version, position, nothing)
   return not problem and after == r.n and version or 0
 end
 
@@ -142,7 +149,7 @@ local function show_response(r, api_key, version, looks, tree)
     return
   end
   show_body(r, message, version, after, looks, tree)
-  for _, name in ipairs(r.errors) do
+  for _, name in ipairs(r.errors or {}) do
     if not affords(1) then break end
     add_found(looks, tree, own.errors, name)
   end

@@ -424,10 +424,13 @@ end
 
 -- The steps of a struct, as one.
 function steps_of(message, number, looks)
-  if not wants_any(message, number, looks) then looks = nothing end
   local layout = layout_of(message, number)
   local found = looks.steps[layout]
   if found then return found end
+  if looks ~= nothing and not wants_any(message, number, looks) then
+    looks.steps[layout] = steps_of(message, number, nothing)
+    return looks.steps[layout]
+  end
   local steps, same = {}, {}
   local function end_run()
     if #same > 0 then steps[#steps + 1] = #same == 1 and fixed(same[1], looks) or run(same, looks) end

@@ -33,7 +33,6 @@ local record = {
 
 local CODECS = {[0] = "none", "gzip", "snappy", "lz4", "zstd"}
 local HEADER, OVERHEAD = 61, 12
-local MOST_DECOMPRESSED = 64 * 1024 * 1024
 
 -- The messages of the internal topics, by what their keys or values begin with.
 local COORDINATOR_TOPICS = {__transaction_state = "transaction", __consumer_offsets = "group", __share_group_state = "share"}
@@ -75,7 +74,7 @@ end
 
 -- The same bytes up to `limit`.
 local function within(r, limit)
-  return {s = r.s, view = r.view, n = limit, cut = r.cut, errors = r.errors, topic = r.topic, looks = r.looks}
+  return {s = r.s, view = r.view, n = limit, cut = r.cut, topic = r.topic, looks = r.looks}
 end
 
 -- A message in a record, shown below `item`. Bytes behind it are left alone, as Kafka's own readers leave them.
@@ -275,32 +274,6 @@ local function read_record(r, position, head, tree)
     show_internal(inner, key, value_at, key_item, value_item)
   end
   return limit
-end
-
--- Wireshark's own functions for each codec: those that a version does not have are errors to ask for.
-local UNPACKERS = {gzip = {"uncompress_zlib", "uncompress"}, snappy = {"uncompress_snappy"}, zstd = {"uncompress_zstd"}}
-
-local function unpacker(range, codec)
-  for _, name in ipairs(UNPACKERS[codec] or {}) do
-    local found, unpack = pcall(function() return range[name] end)
-    if found and unpack then return unpack end
-  end
-end
-
--- The decompressed records of a batch as a reader; nil where this Wireshark cannot.
-local function decompressed(r, codec, position, limit)
-  local packed = range(r.view, position, limit - position)
-  local unpack = unpacker(packed, codec)
-  if not unpack or (codec == "snappy" and r.s:byte(position + 1) == 130) then return nil end -- xerial's framing
-  if codec == "gzip" then -- its last four bytes say how much it holds
-    local a, b, c, d = byte(r.s, limit - 3, limit)
-    if not d or a + b * 256 + c * 65536 + d * 16777216 > MOST_DECOMPRESSED or limit - position > MOST_DECOMPRESSED / 4 then
-      return nil
-    end
-  end
-  local done, view = pcall(unpack, packed, "Decompressed records")
-  if not done or not view then return nil end
-  return {s = view:raw(), view = view, n = view:len(), errors = r.errors, topic = r.topic, looks = r.looks}
 end
 
 -- Batches ---------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 -- Streams: the TCP segments of a conversation -> its frames.
 
-local streams -- by both ends
+local streams -- by the end that sent first, and the other
 
 -- What is known of each frame, by its number in the order in which they were first seen. Lists of numbers, for a capture
 -- has millions of frames: what it is, where it is, which frame it answers and which packet answers it, and how it is told
@@ -15,16 +15,20 @@ end
 forget_all()
 kafkawire.init = forget_all
 
--- The conversation of a packet, and the packet's ends. `server` is the end that answers, once that is known.
+-- The conversation of a packet, and which of its ends sent it, 1 or 2. `server` is the end that answers, once that is
+-- known.
 local function stream_of(pinfo)
   local from, to = tostring(pinfo.src) .. " " .. pinfo.src_port, tostring(pinfo.dst) .. " " .. pinfo.dst_port
-  local key = from < to and from .. " " .. to or to .. " " .. from
-  local stream = streams[key]
-  if not stream then
-    stream = {pending = {}, lost = {}, tokens = 0}
-    streams[key] = stream
-  end
-  return stream, from, to
+  local senders = streams[from]
+  local found = senders and senders[to]
+  if found then return found, 1 end
+  senders = streams[to]
+  found = senders and senders[from]
+  if found then return found, 2 end
+  found = {pending = {}, lost = {}, tokens = 0}
+  streams[from] = streams[from] or {}
+  streams[from][to] = found
+  return found, 1
 end
 
 -- What a frame is, found out when it is first seen: later its request may be answered, and packets are looked at again
@@ -80,8 +84,7 @@ end
 -- Shows a frame at `at`, of which `there` bytes behind its size are captured. Its title, where `titled`.
 local function show_frame(tvb, s, at, there, frame, is_request, titled, tree)
   local view = tvb(at, 4 + there)
-  local r = {s = #s == 4 + there and s or sub(s, at + 1, at + 4 + there), view = view, n = 4 + there, cut = there < sizes[frame],
-    errors = {}}
+  local r = {s = #s == 4 + there and s or sub(s, at + 1, at + 4 + there), view = view, n = 4 + there, cut = there < sizes[frame]}
   local node = add(tree, kafkawire, view)
   local looks = looks_at(node)
   if wanted(looks, own.size) then add(node, own.size, range(view, 0, 4)) end
@@ -104,7 +107,7 @@ local function show_frame(tvb, s, at, there, frame, is_request, titled, tree)
   end
   if not titled and looks ~= everything then return end
   local title = title_of(frame, is_request)
-  if #r.errors > 0 then
+  if r.errors then
     local words = table.concat(r.errors, ", ", 1, math.min(#r.errors, 3))
     title = title .. " [" .. words .. (#r.errors > 3 and ", ..." or "") .. "]"
   end
@@ -129,11 +132,9 @@ end
 
 -- How many of the packet's bytes were taken; where more are wanted, TCP was told. What begins no frame is remembered:
 -- when the packet is looked at again, later frames have changed what is expected.
-local function dissect(tvb, pinfo, tree, stream, is_request)
-  local s, n, at = tvb:raw(), tvb:len(), 0
-  local number, visited = pinfo.number, pinfo.visited
-  local info = pinfo.cols.info
-  local titles = tostring(info) ~= "(n/a)" and {} or nil -- tshark fills in no columns that are not printed
+local function dissect(tvb, s, n, number, visited, pinfo, tree, stream, is_request)
+  local info, at = pinfo.cols.info, 0
+  local titles = tostring(info) ~= "(info)" and {} or nil -- so it says where nobody looks at columns
   while at < n do
     local left = n - at
     local size = left >= 4 and int32(s, at) or nil
@@ -176,41 +177,44 @@ end
 local last_packet = 0
 
 -- A new packet may spend anew; one that is not behind the last begins a pass in which other fields may be asked for.
-local function begin_packet(pinfo)
-  local number = pinfo.number
+local function begin_packet(number, visited)
   if number <= last_packet then forget_asked() end
-  if number ~= last_packet or pinfo.visited then spent = 0 end
+  if number ~= last_packet or visited then spent = 0 end
   last_packet = number
 end
 
 -- On a port that is Kafka's, or that somebody says is.
 function kafkawire.dissector(tvb, pinfo, tree)
-  if tvb:len() == 0 then return 0 end
-  begin_packet(pinfo)
-  local stream, from, to = stream_of(pinfo)
+  local n = tvb:len()
+  if n == 0 then return 0 end
+  local number, visited = pinfo.number, pinfo.visited
+  begin_packet(number, visited)
+  local stream, sender = stream_of(pinfo)
+  local s = tvb:raw()
   if not stream.server then
-    if looks_like_request(tvb:raw(0, math.min(tvb:len(), 2048)), 0) then
-      stream.server = to
+    if looks_like_request(s, 0) then
+      stream.server = 3 - sender
     elseif pinfo.match_uint == pinfo.dst_port then
-      if begins_frame(stream, tvb:raw(0, math.min(tvb:len(), 2048)), 0, true) == false then return 0 end
-      return dissect(tvb, pinfo, tree, stream, true)
+      if begins_frame(stream, s, 0, true) == false then return 0 end
+      return dissect(tvb, s, n, number, visited, pinfo, tree, stream, true)
     elseif pinfo.match_uint ~= pinfo.src_port then
       return 0
     else
-      return dissect(tvb, pinfo, tree, stream, false)
+      return dissect(tvb, s, n, number, visited, pinfo, tree, stream, false)
     end
   end
-  return dissect(tvb, pinfo, tree, stream, stream.server == to)
+  return dissect(tvb, s, n, number, visited, pinfo, tree, stream, stream.server ~= sender)
 end
 
 -- On any other port: a conversation is Kafka's when it has a request's beginning.
 local function recognize(tvb, pinfo, tree)
-  if tvb:len() < 8 or not looks_like_request(tvb:raw(0, math.min(tvb:len(), 2048)), 0) then return false end
-  local stream, _, to = stream_of(pinfo)
-  stream.server = stream.server or to
+  local n = tvb:len()
+  if n < 8 or not looks_like_request(tvb:raw(0, math.min(n, 2048)), 0) then return false end
+  local stream, sender = stream_of(pinfo)
+  stream.server = stream.server or 3 - sender
   pinfo.conversation = kafkawire
-  begin_packet(pinfo)
-  dissect(tvb, pinfo, tree, stream, stream.server == to)
+  begin_packet(pinfo.number, pinfo.visited)
+  dissect(tvb, tvb:raw(), n, pinfo.number, pinfo.visited, pinfo, tree, stream, stream.server ~= sender)
   return true
 end
 

@@ -176,6 +176,7 @@ local meanings = {
     local code = int16(r.s, position)
     if code ~= 0 then
       local name = numbers.error[code] or ("UNKNOWN_" .. code)
+      r.errors = r.errors or {}
       r.errors[#r.errors + 1] = name
       if item then add_expert(item, expert.error, name) end
     end

@@ -34,6 +34,13 @@ Pairs = list[tuple[str, Any]]
 
 
 @cache
+def version() -> str:
+    """What tshark says of itself."""
+    assert TSHARK is not None
+    return subprocess.run([TSHARK, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@cache
 def plugin_text(schemas: Path | None = None) -> str:
     return render_wireshark(with_kafkas_own(schemas), words())
 
@@ -56,7 +63,7 @@ def run(plugin: Path, capture: Path, *arguments: str) -> str:
     text = done.stdout.decode("utf-8", "replace")
     errors = done.stderr.decode("utf-8", "replace")
     for output in (text, errors):
-        trouble = re.search(r".*(Lua Error|Lua: Error|Dissector bug|_ws\.lua\.error).*", output)
+        trouble = re.search(r"(Lua Error|Lua: |Dissector bug|_ws\.lua\.error).*", output)
         assert trouble is None, trouble and trouble[0]
     assert done.returncode == 0, errors
     return text
