@@ -130,8 +130,9 @@ end
 -- A response to a request of that key and version; false where the request is not known.
 local function show_response(r, api_key, version, looks, tree)
   if not api_key then
-    read_header("ResponseHeader", r, 0, 4, looks, tree)
+    local _, problem = try(read_header, "ResponseHeader", r, 0, 4, looks, tree)
     add_expert(tree, expert.unmatched)
+    if problem then problem_in(r, tree, problem) end
     return
   end
   local message = responses[api_key]

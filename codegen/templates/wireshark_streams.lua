@@ -5,11 +5,11 @@ local streams -- by the end that sent first, and the other
 -- What is known of each frame, by its number in the order in which they were first seen. Lists of numbers, for a capture
 -- has millions of frames: what it is, where it is, which frame it answers and which packet answers it, and how it is told
 -- from another that begins at the same place of the same packet.
-local places, keys, versions, ids, packets, times, requests_of, answers, sizes, others
+local places, keys, versions, ids, packets, times, requests_of, answers, sizes, asks, others
 
 local function forget_all()
   streams = {}
-  places, keys, versions, ids, packets, times, requests_of, answers, sizes, others = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+  places, keys, versions, ids, packets, times, requests_of, answers, sizes, asks, others = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
   topic_names = {[CLUSTER_METADATA_ID] = "__cluster_metadata"}
 end
 forget_all()
@@ -59,18 +59,22 @@ local function learn_response(stream, s, at, frame)
   end
 end
 
+local function place_of(number, at)
+  return number * 536870912 + at
+end
+
 -- The number of the frame of `size` bytes at `at` of the packet.
 local function know(stream, s, at, size, is_request, number, pinfo)
-  local place = number * 536870912 + at
+  local place = place_of(number, at)
   local frame = places[place]
   while frame do
-    if sizes[frame] == size then return frame end
+    if sizes[frame] == size and asks[frame] == is_request then return frame end
     frame = others[frame]
   end
   frame = #sizes + 1
   keys[frame], versions[frame], ids[frame], requests_of[frame], answers[frame] = false, false, false, false, false
   sizes[frame], packets[frame], times[frame], others[frame] = size, number, pinfo.rel_ts, places[place] or false
-  places[place] = frame;
+  places[place], asks[frame] = frame, is_request;
   (is_request and learn_request or learn_response)(stream, s, at, frame)
   return frame
 end
@@ -143,8 +147,8 @@ local function dissect(tvb, s, n, number, visited, pinfo, tree, stream, is_reque
       begins = begins_frame(stream, s, at, is_request)
     elseif stream.lost[number .. (is_request and ">" or "<") .. at .. " " .. left] then
       begins = false
-    else
-      begins = size and true
+    elseif size then -- what is put together now may begin elsewhere than when it was first seen
+      begins = size >= 0 and size <= MAX_FRAME and (left >= 12 or places[place_of(number, at)] ~= nil)
     end
     if begins ~= false and (begins == nil or size > left - 4) and tvb:reported_len() == n and pinfo.can_desegment > 0 then
       pinfo.desegment_offset = at

@@ -13,21 +13,22 @@ from tests.wireshark import mutants, talks, tshark
 
 pytestmark = tshark.needs_tshark
 
-MUTANTS = 40 if os.environ.get("DISSECTOR_FULL") else 2
+MUTANTS = 40 if os.environ.get("DISSECTOR_FULL") else 4
 
 
 @pytest.mark.parametrize("number", range(MUTANTS))
 def test_damaged_payloads(tmp_path: Path, number: int) -> None:
     plugin = tshark.write_plugin(tmp_path)
-    path = mutants.write(tmp_path / "mutant.pcap", mutants.mutant(tshark.PCAP.read_bytes(), number))
+    share = (0.3, 0.8)[number // 2 % 2]
+    path = mutants.write(tmp_path / "mutant.pcap", mutants.mutant(tshark.PCAP.read_bytes(), number, share))
     arguments = ["-V", "-O", "kafkawire", *(["-2"] if number % 2 else [])]
     assert "Expert Info (Error/Malformed)" in tshark.run(plugin, path, *arguments)
 
 
 def test_damage_in_every_message(tmp_path: Path) -> None:
     plugin = tshark.write_plugin(tmp_path)
-    talks.write_talk(tmp_path / "sound.pcap", 1, 1 if MUTANTS > 2 else 40)
-    for number in range(MUTANTS // 2):
+    talks.write_talk(tmp_path / "sound.pcap", 1, 1 if MUTANTS > 4 else 40)
+    for number in range(MUTANTS // 4):
         damaged = mutants.mutant((tmp_path / "sound.pcap").read_bytes(), number, 0.8)
         path = mutants.write(tmp_path / "mutant.pcap", damaged)
         assert "kafkawire.malformed" in tshark.run(plugin, path, "-T", "pdml", "-J", "kafkawire")
