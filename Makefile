@@ -9,7 +9,10 @@ CARGO := $(shell command -v cargo)
 #: Minutes that `make fuzz` takes in all.
 DURATION ?= 30
 
-.PHONY: demo test test-python check check-rust generate bench conformance dissector-test examples fuzz wheels clean
+#: The theme tells of a successor on every run.
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: demo test test-python check check-rust docs generate bench conformance dissector-test examples fuzz wheels clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python -m tools.demo
@@ -40,6 +43,10 @@ ifdef CARGO
 else
 	@echo "no Rust compiler here: native/ is not linted"
 endif
+
+# The guide as a site, in build/site: a link or a reference that leads nowhere is an error.
+docs: $(VENV)/.dev
+	$(BIN)/python -m mkdocs build --strict
 
 generate: $(VENV)/.dev
 	$(BIN)/python -m kafkawire.codegen

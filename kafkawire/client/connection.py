@@ -127,7 +127,8 @@ class Connection:
         """The correlation id and the bytes of a request, in the highest version that both sides know.
 
         Args:
-            at_most, at_least: versions that the caller can live with.
+            at_most: the highest version that the caller can live with.
+            at_least: the lowest one.
 
         Raises:
             UnsupportedApiError: there is no such version. EncodeError: `body` is no request of Kafka's.

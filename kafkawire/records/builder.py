@@ -54,8 +54,9 @@ def build(
 
     Args:
         records: a record's offset of -1 means the one after the record before it (`base_offset` for the first).
-        base_offset, last_offset: what the batch covers; `last_offset` is the last record's unless compaction removed
-            records at the end (it must be given for a batch without records).
+        base_offset: where the batch begins.
+        last_offset: where it ends: the last record's unless compaction removed records at the end (it must be given
+            for a batch without records).
         base_timestamp: what the records' timestamps are counted from; by default the first record's, as producers do.
         append_time: the broker's timestamp (LogAppendTime) instead of the records' own.
         delete_horizon: KIP-534; takes the base timestamp's place.

@@ -102,8 +102,8 @@ def read(
     """The batches in `data`, and the damage between them, in order of position.
 
     Args:
-        start, end: only what begins in `[start, end)`; a batch may end behind `end`. `start` is the beginning of a
-            batch (see `find_batch`).
+        start: the beginning of a batch (see `find_batch`).
+        end: only what begins before it; a batch may end behind it.
         check_crc: compare every batch's checksum. Without it, a batch is believed by its length, nothing but headers is
             looked at, and wrappers of magic 0 and 1 are not `measured`.
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.

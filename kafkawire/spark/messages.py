@@ -39,7 +39,9 @@ def message_table(
 
     Args:
         frame: the table that the column `data` is in.
-        messageName, version, options: as in `from_kafka_message`; with `errors`, `_error` is the last column.
+        messageName: as in `from_kafka_message`.
+        version: as there.
+        options: as there; with `errors`, `_error` is the last column.
         keep: columns of `frame` that stand in front.
         columns: the fields that are wanted, in the message's order; all by default.
 

@@ -146,7 +146,9 @@ def decode_structs(
     """Many values as one array of structs, with their errors: what `decode` is made of.
 
     Args:
-        asked, style: the fields (see `shape`), and what differs between users. The others: see `decode`.
+        message: as in `decode`, and so are `values`, `version` and `offsets`.
+        asked: the fields (see `shape`); all by default.
+        style: what differs between users.
         engine: the engine that walks over values; by default the one that `kafkawire.backend` names.
     """
     _need_pyarrow()

@@ -1,0 +1,40 @@
+"""SECURITY.md names tests that are there, and limits that are those of the code."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kafkawire.capture import memory, packets, streams
+from kafkawire.frames import MAX_FRAME_BYTES
+from kafkawire.logdir import located
+from kafkawire.records import MAX_BATCH_BYTES
+from kafkawire.wire.interpreter import allocation_limit
+from kafkawire.wire.layout import MAX_DEPTH
+from tests.docs.guide import ROOT
+
+PAGE = (ROOT / "SECURITY.md").read_text("utf-8")
+NAMED = sorted(set(re.findall(r"`((?:tests|tools)/[\w/.]+)`", PAGE)))
+
+
+@pytest.mark.parametrize("path", NAMED)
+def test_what_it_names_is_there(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+def test_limits_are_those_of_the_code() -> None:
+    kib, mib = 1 << 10, 1 << 20
+    for limit, text in [
+        (MAX_BATCH_BYTES, f"`max_batch_bytes` ({MAX_BATCH_BYTES // mib} MiB)"),
+        (MAX_FRAME_BYTES, f"at most {MAX_FRAME_BYTES // mib} MiB a frame"),
+        (streams.MAX_HELD_BYTES, f"{streams.MAX_HELD_BYTES // mib} MiB for each direction"),
+        (memory.MOST_HELD, f"{memory.MOST_HELD // mib} MiB for all"),
+        (memory.MOST_OPEN, f"{memory.MOST_OPEN:,} connections"),
+        (packets.MAX_PACKET_BYTES, f"packets of at most {packets.MAX_PACKET_BYTES // kib} KiB"),
+        (located.MAX_BYTES, f"up to {located.MAX_BYTES // mib} MiB each"),
+        (MAX_DEPTH, f"nested deeper than {MAX_DEPTH}"),
+    ]:
+        assert text in PAGE, limit
+    assert allocation_limit(1000) == 64 * 1000 + 64 * kib
+    assert "64 times its input plus 64 KiB" in PAGE
