@@ -13,6 +13,7 @@ from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
 from tests.audit_logs import NOON, LogDirectory
+from tests.injected.cases import CASES, SEEDS
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
 
 if TYPE_CHECKING:
@@ -68,6 +69,24 @@ def test_logs_of_every_kind(spark: SparkSession, tmp_path: Path, seed: int) -> N
     local, by_spark = both(spark, settings, *paths)
     assert local.findings
     assert by_spark == local
+
+
+def test_injected_violations_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    """Every injection, each in a cluster of its own, in one job."""
+    cases = {f"cluster-{number}": case for number, case in enumerate(case for case in CASES if case.seed == SEEDS[0])}
+    paths: list[str] = []
+    for name, case in cases.items():
+        for path in case.write(tmp_path / name):
+            properties = Path(path, "meta.properties")
+            properties.write_text(properties.read_text().replace("cluster.id=test", f"cluster.id={name}"))
+            paths.append(path)
+    local, by_spark = both(spark, Settings(), *paths)
+    assert by_spark == local
+    named = {name: set[str]() for name in cases}
+    for violation in by_spark.violations:
+        assert violation.file is not None
+        named[Path(violation.file).relative_to(tmp_path).parts[0]].add(violation.check)
+    assert named == {name: {case.check} for name, case in cases.items()}
 
 
 def test_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
