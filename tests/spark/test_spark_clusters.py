@@ -99,9 +99,3 @@ def test_through_connect_with_the_package_shipped(remote: str, paths: list[str],
     assert found["audit"] == expected
     assert found["transactions"] > 50
     assert ".zip" in Path(found["package"]).parent.parent.name
-
-
-def test_a_server_that_does_not_answer(paths: list[str]) -> None:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-    with pytest.raises(RuntimeError, match=r"SparkError: sc://127\.0\.0\.1:1 does not answer"):
-        call("tests.spark.test_spark_clusters:audited", "sc://127.0.0.1:1", *paths)
