@@ -26,6 +26,8 @@ from tools.bench.report import markdown, show
 from tools.bench.results import Run
 from tools.bench.rounds import BenchError, measure
 from tools.bench.samples import ROOT
+from tools.bench.spark import KEYS as SPARK
+from tools.bench.spark import spark
 from tools.bench.startup import startup
 from tools.bench.transactions import KEY as TRANSACTIONS
 from tools.bench.transactions import transactions
@@ -58,7 +60,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
     def is_wanted(key: str) -> bool:
         return any(part in key for part in wanted)
 
-    keys = (*CASES, *STARTUP, WIRESHARK, TRANSACTIONS, *PEAKS)
+    keys = (*CASES, *STARTUP, WIRESHARK, TRANSACTIONS, *SPARK, *PEAKS)
     if not any(map(is_wanted, keys)):
         raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join(keys)}")
     if arguments.instructions and not counts.available():
@@ -81,6 +83,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
         results += dissectors(arguments.rounds)
     if is_wanted(TRANSACTIONS):
         results += transactions(arguments.rounds)
+    if any(map(is_wanted, SPARK)):
+        results += spark(arguments.rounds, is_wanted)
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
     command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(sys.argv[1:])}"
     return Run(

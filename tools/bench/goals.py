@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from tools.bench import dissectors, transactions
+from tools.bench import dissectors, spark, transactions
 from tools.bench.results import Result, Run
 
 #: (contestants that were divided, quotient) of each case; a goal judges all of them or their mean.
@@ -78,6 +78,17 @@ def quotient(key: str, ours: str, other: str, other_key: str = "") -> Callable[[
 def _time(result: Result | None, contestant: str) -> float | None:
     timing = result.timing(contestant) if result else None
     return timing.median if timing else None
+
+
+def rate(key: str, contestant: str) -> Callable[[Run], float | None]:
+    """Thousands of items a second."""
+
+    def measure(run: Run) -> float | None:
+        result = run.result(key)
+        time = _time(result, contestant)
+        return result.items / time / 1e3 if result and time else None
+
+    return measure
 
 
 def milliseconds(key: str, contestant: str) -> Callable[[Run], float | None]:
@@ -232,6 +243,30 @@ GOALS = (
         "find-hanging over 1,000 partitions: at least 3× kafka-transactions, its JVM's start included",
         quotient(transactions.KEY, N, transactions.STOCK),
         at_least(3),
+    ),
+    Goal(
+        "from_kafka_message, TransactionLogValue: at least 6× a Python UDF",
+        quotient(spark.MESSAGES, spark.FUNCTION, spark.UDF),
+        at_least(6),
+    ),
+    *(
+        Goal(f"{name}: at least {limit}k {what} a second and core", rate(key, name), at_least(limit), "{:,.0f}k")
+        for key, name, limit, what in (
+            (spark.MESSAGES, spark.FUNCTION, 400, "values"),
+            (spark.MESSAGES, spark.TABLE, 600, "values"),
+            (spark.HEADERS, spark.SOURCE, 250, "batches"),
+        )
+    ),
+    Goal(
+        "audit on Spark: at least half of the SQL prototype's 443k batches a second on two cores",
+        rate(spark.AUDIT, spark.SPARK),
+        at_least(221),
+        "{:,.0f}k",
+    ),
+    Goal(
+        "audit on Spark: from one core to two at least 1.4×",
+        quotient(spark.AUDIT, spark.SPARK, spark.SPARK_ONE),
+        at_least(1.4),
     ),
     Goal(
         "most memory of a dump of a 2 GB segment (jsonl, Parquet, batches): under 200 MB",

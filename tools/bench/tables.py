@@ -65,13 +65,19 @@ KINDS = (
     Kind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
     Kind("columns", "Messages as columns", "100,000 values of `__transaction_state`; Java reads objects.", _rate),
     Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
-    Kind("capture", "kafkawire capture", "Short connections of real clients, 18 MB; frames a second.", _thousands),
+    Kind("capture", "kafkawire capture", "Connections of real clients, some 45 MB; frames a second.", _thousands),
     Kind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),
     Kind(
         "transactions",
         "kafkawire txn find-hanging",
         "From start to end by the clock, on one cluster; without the wait before suspects are read again.",
         _millis,
+    ),
+    Kind(
+        "spark",
+        "Spark",
+        "By the clock, in a session that runs already, JVM and Python workers together; values or batches a second.",
+        _thousands,
     ),
     Kind("startup", "Start", "CPU time of a fresh process, beyond Python and msgspec.", _millis),
 )

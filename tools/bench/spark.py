@@ -1,0 +1,242 @@
+"""The Spark side: column functions beside a Python UDF, a data source, and the audit beside the one without Spark.
+
+What counts is the clock's time of a job in a session that runs already, its workers included: the work is shared by a
+JVM and Python processes, so that no thread's CPU time says what it costs. Contestants take turns.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kafkawire import logdir, records
+from kafkawire.messages import TransactionLogValue
+from tools.bench.results import Absence, Result, Timing
+from tools.bench.rounds import BenchError
+from tools.bench.samples import transaction_log_values
+
+MESSAGES, HEADERS, AUDIT = "spark/messages", "spark/headers", "spark/audit"
+KEYS = (MESSAGES, HEADERS, AUDIT)
+FUNCTION, TABLE, UDF = "from_kafka_message", "message_table", "Python UDF"
+SOURCE = "kafka_segment"
+LOCAL, SPARK, SPARK_ONE = "audit, no Spark", "audit on Spark, 2 cores", "audit on Spark, 1 core"
+
+VALUES = 200_000
+BATCHES = 500_000
+PLACES, TRANSACTIONS = 8, 240_000
+#: Most rounds: each takes some seconds.
+_ROUNDS = 7
+_NOW = 1_700_000_000_000
+_OFFSET = struct.Struct(">q")
+
+Job = Callable[[], object]
+
+
+def spark(rounds: int, wanted: Callable[[str], bool]) -> Iterator[Result]:
+    """The cases whose keys are wanted; all absent where Spark cannot start."""
+    try:
+        from kafkawire.spark.session import SparkError, local_session
+
+        with local_session("local[1]") as session:
+            for key, case in ((MESSAGES, _messages), (HEADERS, _headers)):
+                if wanted(key):
+                    yield case(session, min(rounds, _ROUNDS))
+        if wanted(AUDIT):
+            yield _audit(min(rounds, _ROUNDS))
+    except ImportError as error:
+        yield _result(MESSAGES, "messages", "value", 0, {}, {}, (Absence(contestant=FUNCTION, why=str(error)),))
+    except SparkError as error:
+        raise BenchError(f"spark: {error}") from error
+
+
+# Cases ---------------------------------------------------------------------------------------------------------------
+
+
+def _messages(session: Any, rounds: int) -> Result:
+    from pyspark.sql import functions as F
+
+    from kafkawire.spark import from_kafka_message, message_table
+    from kafkawire.spark.schema import spark_schema
+
+    name, version = "TransactionLogValue", 1
+    values = session.createDataFrame([(value,) for value in transaction_log_values(VALUES)], "value binary").cache()
+    values.count()
+    schema = spark_schema(TransactionLogValue.spec)
+
+    def by_hand(data: bytes) -> Any:
+        return _tuples(TransactionLogValue.decode(data, version=version), schema)
+
+    jobs = {
+        FUNCTION: lambda: values.select(from_kafka_message("value", name, version).alias("m")).select("m.*"),
+        TABLE: lambda: message_table(values, "value", name, version),
+        UDF: lambda: values.select(F.udf(by_hand, schema)("value").alias("m")).select("m.*"),
+    }
+    told = {which: job().groupBy().agg(F.bit_xor(F.xxhash64("*"))).collect() for which, job in jobs.items()}
+    if len(set(map(str, told.values()))) != 1:
+        raise BenchError(f"{MESSAGES}: different values: {told}")
+    writers = {which: _writer(job) for which, job in jobs.items()}
+    timings = _in_turn(writers, rounds)
+    values.unpersist()
+    title = f"{VALUES:,} values of {name}, one core"
+    return _result(MESSAGES, title, "value", VALUES, timings, {FUNCTION: True, TABLE: True})
+
+
+def _tuples(value: Any, schema: Any) -> Any:
+    """A message as Spark's rows have it."""
+    fields = getattr(schema, "fields", None)
+    if fields is not None:
+        return tuple(_tuples(getattr(value, field.name), field.dataType) for field in fields)
+    if value is not None and hasattr(schema, "elementType"):
+        return [_tuples(one, schema.elementType) for one in value]
+    return value
+
+
+def _headers(session: Any, rounds: int) -> Result:
+    from kafkawire.spark import register
+
+    register(session)
+    with tempfile.TemporaryDirectory() as folder:
+        _write_small_batches(Path(folder))
+
+        def read() -> Any:
+            return session.read.format(SOURCE).option("rows", "headers").load(folder)
+
+        if (found := read().count()) != BATCHES:
+            raise BenchError(f"{HEADERS}: {found} of {BATCHES} batches")
+        timings = _in_turn({SOURCE: _writer(read)}, rounds)
+    return _result(
+        HEADERS, f"{BATCHES:,} batches of some 150 bytes, one core", "batch", BATCHES, timings, {SOURCE: True}
+    )
+
+
+def _audit(rounds: int) -> Result:
+    """The same directories audited without Spark, and with it on one core and on two."""
+    from kafkawire import spark as room
+    from kafkawire import transactions
+    from kafkawire.spark.session import local_session
+
+    with tempfile.TemporaryDirectory() as folder:
+        batches = _write_transactions(Path(folder))
+        timings: dict[str, list[float]] = {}
+
+        def local() -> object:
+            return transactions.audit(logdir.open(folder))
+
+        expected = transactions.audit(logdir.open(folder))
+        timings |= _in_turn({LOCAL: local}, rounds)
+        for name, master in ((SPARK_ONE, "local[1]"), (SPARK, "local[2]")):
+            with local_session(master) as session:
+
+                def on_spark(session: Any = session) -> object:
+                    return room.audit(logdir.open(folder), spark=session)
+
+                if on_spark() != expected:
+                    raise BenchError(f"{AUDIT}: {name} finds something else")
+                timings |= _in_turn({name: on_spark}, rounds)
+    return _result(AUDIT, f"{batches:,} batches of transactions in {PLACES} partitions", "batch", batches, timings, {
+        LOCAL: True, SPARK: True, SPARK_ONE: True,
+    })  # fmt: skip
+
+
+# What is read --------------------------------------------------------------------------------------------------------
+
+
+def _write_small_batches(root: Path) -> None:
+    """One segment of batches of one record; a base offset is no part of a batch's checksum."""
+    batch = bytearray(records.build([records.Record(b"key", bytes(70), timestamp=_NOW)]))
+    with _segment(root, "small", 0) as file:
+        for offset in range(BATCHES):
+            _OFFSET.pack_into(batch, 0, offset)
+            file.write(batch)
+
+
+def _write_transactions(root: Path) -> int:
+    """Partitions of transactions of two batches and a marker each, the last one open; how many batches."""
+    producers = 50
+    written = 0
+    for place in range(PLACES):
+        with _segment(root, "orders", place) as file:
+            offset = 0
+            sequences = dict.fromkeys(range(producers), 0)
+            for number in range(TRANSACTIONS // PLACES):
+                producer = number % producers
+                for _ in range(2):
+                    batch = records.build(
+                        [records.Record(b"key", b"value", timestamp=_NOW + number)],
+                        base_offset=offset,
+                        producer_id=1000 * place + producer,
+                        producer_epoch=0,
+                        base_sequence=sequences[producer],
+                        transactional=True,
+                    )
+                    file.write(batch)
+                    sequences[producer] += 1
+                    offset += 1
+                    written += 1
+                if number + 1 < TRANSACTIONS // PLACES:
+                    file.write(
+                        records.build_marker(
+                            "COMMIT" if number % 3 else "ABORT",
+                            producer_id=1000 * place + producer,
+                            producer_epoch=0,
+                            coordinator_epoch=0,
+                            offset=offset,
+                            timestamp=_NOW + number,
+                        )
+                    )
+                    offset += 1
+                    written += 1
+    return written
+
+
+def _segment(root: Path, topic: str, partition: int) -> Any:
+    folder = root / f"{topic}-{partition}"
+    folder.mkdir()
+    return (folder / f"{0:020}.log").open("wb")
+
+
+# Measuring -----------------------------------------------------------------------------------------------------------
+
+
+def _writer(frame: Callable[[], Any]) -> Job:
+    """A job that makes every row and keeps none."""
+    return lambda: frame().write.format("noop").mode("overwrite").save()
+
+
+def _in_turn(jobs: Mapping[str, Job], rounds: int) -> dict[str, list[float]]:
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    for turn in range(rounds + 1):  # the first one fills caches, and has the JVM compile
+        for name, job in jobs.items():
+            begun = time.monotonic()
+            job()
+            if turn:
+                seconds[name].append(time.monotonic() - begun)
+    return seconds
+
+
+def _result(
+    key: str,
+    title: str,
+    unit: str,
+    items: int,
+    seconds: Mapping[str, list[float]],
+    ours: Mapping[str, bool],
+    absent: tuple[Absence, ...] = (),
+) -> Result:
+    return Result(
+        key=key,
+        table="spark",
+        title=title,
+        unit=unit,
+        items=items,
+        size=0,
+        timings=tuple(
+            Timing(contestant=name, ours=ours.get(name, False), seconds=tuple(found), process=0.0)
+            for name, found in seconds.items()
+        ),
+        absent=absent,
+    )
