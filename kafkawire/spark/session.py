@@ -6,6 +6,7 @@ import atexit
 import hashlib
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import zipfile
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TAIL_BYTES = 2000
+#: Where a Spark Connect server listens unless told otherwise, and how long it is waited for.
+_CONNECT_PORT = 15002
+_REACH_S = 10
 
 
 class SparkError(KafkaWireError):
@@ -98,12 +103,23 @@ def _connect(url: str) -> SparkSession:
         from pyspark.sql.connect.session import SparkSession as Remote
     except ImportError:
         raise MissingExtraError("Spark Connect", "spark-connect") from None
+    _reach(url)
     try:
         session = Remote.builder.remote(url).getOrCreate()
         assert session.version
         return cast("SparkSession", session)
     except (PySparkException, OSError, RuntimeError, ValueError) as error:
         raise SparkError(f"{url} does not answer: {str(error).strip().splitlines()[0]}") from None
+
+
+def _reach(url: str) -> None:
+    """Spark's own client asks a server that is down for minutes, with growing pauses."""
+    server = urlsplit(url)
+    try:
+        address = (server.hostname or "", server.port or _CONNECT_PORT)
+        socket.create_connection(address, timeout=_REACH_S).close()
+    except (OSError, ValueError) as error:
+        raise SparkError(f"{url} does not answer: {error}") from None
 
 
 def ship(session: SparkSession) -> None:

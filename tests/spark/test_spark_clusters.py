@@ -99,3 +99,12 @@ def test_through_connect_with_the_package_shipped(remote: str, paths: list[str],
     assert found["audit"] == expected
     assert found["transactions"] > 50
     assert ".zip" in Path(found["package"]).parent.parent.name
+
+
+@pytest.mark.parametrize("url", ["sc://127.0.0.1:1", "sc://127.0.0.1:none", "sc://no-such-host.invalid"])
+def test_a_connect_server_that_is_not_there_is_said_at_once(url: str) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+    from kafkawire.spark.session import SparkError, session_on
+
+    with pytest.raises(SparkError, match=f"^{url} does not answer: "), session_on(url):
+        raise AssertionError
