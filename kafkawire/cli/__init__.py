@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from kafkawire.cli.text import printable
+from kafkawire.cli.usage import usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
 COMMANDS = ("decode", "encode", "capture", "dump", "audit", "txn", "schema")
@@ -140,7 +141,7 @@ def _guard(action: Callable[[], int]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except UsageError as error:
-        _complain(_usage_text(error))
+        _complain(usage_text(error))
         return 2
     except SchemaError as error:
         for problem in error.problems:
@@ -152,11 +153,6 @@ def _guard(action: Callable[[], int]) -> int:
     except Exception as error:
         _complain(f"unexpected {type(error).__name__}: {error} (KAFKAWIRE_DEBUG=1 shows where)")
     return 1
-
-
-def _usage_text(error: Any) -> str:
-    help_text = f" ({error.ctx.command_path} --help)" if error.ctx is not None else ""
-    return f"{error.format_message()}{help_text}"
 
 
 def _complain(text: str) -> None:

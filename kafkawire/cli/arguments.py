@@ -23,6 +23,8 @@ SchemasOption = Annotated[
 ]
 
 _HEX_NOISE = re.compile(r"[\s:]|(?<![0-9a-fA-F])0[xX]")
+#: Characters of an argument that a sentence repeats.
+_SHOWN = 60
 _NO_HEX = re.compile(r"[^0-9a-fA-F\s:]")
 
 
@@ -83,7 +85,8 @@ def message_class(name: str, schemas: str | None = None) -> type[Message]:
     try:
         return registry.load(registry.entry(bare))
     except LookupError as error:
-        raise typer.BadParameter(str(error.args[0])) from None
+        text = str(error.args[0])
+        raise typer.BadParameter(text if "; near:" in text else f"{text}; `kafkawire schema list` names all") from None
 
 
 def message_version(message: type[Message], version: int | None) -> int:
@@ -134,14 +137,19 @@ def hex_bytes(text: str, source: str | None) -> bytes:
     Args:
         source: the file it comes from; None for the argument itself, which then is no file's name either.
     """
-    what = f"{source}: not hex" if source is not None else "neither a file nor hex"
+    what = f"{source}: not hex" if source is not None else f"{abbreviated(text)} is neither a file nor hex"
     digits = _HEX_NOISE.sub("", text)
     bad = _NO_HEX.search(digits)
     if bad is not None:
         raise InputError(f"{what}: character {_place(text, bad.start()) + 1} is {bad[0]!r}")
     if len(digits) % 2:
-        raise InputError(f"{what}: {len(digits)} digits, an odd number")
+        raise InputError(f"{what}: an odd number of digits, {len(digits)}")
     return bytes.fromhex(digits)
+
+
+def abbreviated(text: str) -> str:
+    """An argument in a sentence: quoted, and of a long one the beginning."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 
 def _place(text: str, digit: int) -> int:

@@ -114,10 +114,10 @@ def audit(
     from kafkawire.transactions import Settings
 
     if master is not None and engine is not Engine.spark:
-        raise typer.BadParameter("--master is where --engine spark runs")
+        raise typer.BadParameter("--master goes with --engine spark: it says where the job runs")
     directory = logdir.open(*paths)
     if not any(partition.segments for partition in directory.partitions):
-        raise InputError(f"{paths[0]}: no partition's log is here")
+        raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
     settings = Settings(
         as_of=as_of,
         max_timeout_ms=_milliseconds(max_transaction_timeout),

@@ -117,7 +117,7 @@ def dump(
     chosen = given.all_paths(paths, files)
     directory = logdir.open(*chosen)
     if all(file.kind == "unknown" for file in directory.files):
-        raise InputError(f"{chosen[0]}: no file of a log directory is here")
+        raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
     wanted = list(logdir.wanted_files(directory.files, options.selection))
     outcome = Outcome()
     unset = (*(() if payloads else _PAYLOAD), *(() if options.metadata or not deep else _METADATA))

@@ -40,7 +40,7 @@ def encode(
         raise typer.BadParameter("--prefixed and --frame do not go together")
     cls = arguments.message_class(name, schemas)
     version = arguments.message_version(cls, version)
-    message = from_json(cls, _object(arguments.read_text(text)), version)
+    message = from_json(cls, _object(arguments.read_text(text), text), version)
     if frame:
         data = _frame(message, version, correlation_id, client_id)
     else:
@@ -63,12 +63,16 @@ def _frame(message: Any, version: int, correlation_id: int, client_id: str | Non
     return frames.encode_request(message, version=version, correlation_id=correlation_id, client_id=client_id)
 
 
-def _object(text: str) -> Any:
-    """The JSON value of `text`, strictly JSON."""
+def _object(text: str, argument: str | None) -> Any:
+    """The JSON value of `text`, strictly JSON. `argument`: what it was given as."""
     try:
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeated_key)
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+        if text != argument:
+            what = f"{argument or '-'}: not JSON"
+        else:
+            what = "not JSON" if error.pos else f"{arguments.abbreviated(text)} is neither a file nor JSON"
+        raise InputError(f"{what}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise InputError("not the JSON of a message: nested too deeply") from None
     except ValueError as error:  # an integer of thousands of digits

@@ -48,5 +48,8 @@ def _time(text: str) -> int | None:
 
 def _ascending(first: int | None, end: int | None, *, hint: str) -> Range:
     if first is not None and end is not None and first >= end:
-        raise typer.BadParameter(f"nothing lies in {first}..{end}: the second is not in the range", param_hint=hint)
+        raise typer.BadParameter(
+            f"nothing lies in {first}..{end}: {first} is not before {end}",
+            param_hint=hint,
+        )
     return first, end

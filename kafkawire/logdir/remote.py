@@ -104,6 +104,6 @@ def _opened(uri: str) -> tuple[Any, str]:
         raise MissingExtraError(f"reading {_shown(uri)}", "arrow") from None
     try:
         filesystem, path = fs.FileSystem.from_uri(uri)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise OSError(errno.EINVAL, f"cannot be opened: {error}", _shown(uri)) from None
     return filesystem, path.rstrip("/") or "/"

@@ -98,7 +98,10 @@ def test_a_path_that_is_not_there_is_1(run: Run, tmp_path: Path) -> None:
 
 def test_a_folder_without_logs_is_1(run: Run, tmp_path: Path) -> None:
     result = run("audit", tmp_path)
-    assert (result.code, result.err) == (1, f"error: {tmp_path}: no partition's log is here\n")
+    assert (result.code, result.err) == (
+        1,
+        f"error: {tmp_path}: no partition's log is here: give log directories, or folders that hold some\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,7 +254,7 @@ def test_spark_answers_alike(run: Run) -> None:
 def test_a_master_is_for_spark(run: Run) -> None:
     result = run("audit", EXAMPLES / "one-node", "--master", "local[1]")
     assert result.code == 2
-    assert "--master is where --engine spark runs" in result.err
+    assert "--master goes with --engine spark" in result.err
 
 
 @pytest.mark.spark

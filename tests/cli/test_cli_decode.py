@@ -40,12 +40,12 @@ def test_hex(run: Run, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("0", "error: neither a file nor hex: 1 digits, an odd number\n"),
-        ("01 0g", "error: neither a file nor hex: character 5 is 'g'\n"),
-        ("0x01\u202e", "error: neither a file nor hex: character 5 is '\\u202e'\n"),
-        ("no/such.bin", "error: neither a file nor hex: character 1 is 'n'\n"),
-        ("100x01", "error: neither a file nor hex: character 4 is 'x'\n"),
-        ("01" * 3000 + "g", "error: neither a file nor hex: character 6001 is 'g'\n"),
+        ("0", "error: '0' is neither a file nor hex: an odd number of digits, 1\n"),
+        ("01 0g", "error: '01 0g' is neither a file nor hex: character 5 is 'g'\n"),
+        ("0x01\u202e", "error: '0x01\\u202e' is neither a file nor hex: character 5 is '\\u202e'\n"),
+        ("no/such.bin", "error: 'no/such.bin' is neither a file nor hex: character 1 is 'n'\n"),
+        ("100x01", "error: '100x01' is neither a file nor hex: character 4 is 'x'\n"),
+        ("01" * 3000 + "g", f"error: '{'01' * 30}'... is neither a file nor hex: character 6001 is 'g'\n"),
     ],
 )
 def test_no_hex(run: Run, text: str, error: str) -> None:

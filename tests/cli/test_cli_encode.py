@@ -56,8 +56,8 @@ def test_frames(run: Run) -> None:
     [
         ([NAME, "{"], 1, "not JSON: line 1, column 2: "),
         ([NAME, '{"a":\n 1,}'], 1, "not JSON: line 2, column "),
-        ([NAME, "no/such.json"], 1, "not JSON: line 1, column 1: "),
-        ([NAME, ""], 1, "not JSON: line 1, column 1: "),
+        ([NAME, "no/such.json"], 1, "'no/such.json' is neither a file nor JSON: line 1, column 1: "),
+        ([NAME, ""], 1, "'' is neither a file nor JSON: line 1, column 1: "),
         ([NAME, "[1]"], 1, "DescribeTransactionsRequest v0: expected an object, got an array"),
         ([NAME, '{"transactionalIds": [1]}'], 1, "transactionalIds[0]: expected a string, got an integer"),
         ([NAME, '{"transactionalId": []}'], 1, "transactionalId"),

@@ -48,7 +48,7 @@ def failing(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseExceptio
         (OSError("odd"), 1, "error: odd\n"),
         (ZeroDivisionError("what\nelse"), 1, f"error: unexpected ZeroDivisionError: what\\nelse {WHERE}\n"),
         (MemoryError(), 1, f"error: unexpected MemoryError:  {WHERE}\n"),
-        (typer.BadParameter("no"), 2, "error: Invalid value: no\n"),
+        (typer.BadParameter("no"), 2, "error: no\n"),
         (typer.Exit(4), 4, ""),
         (typer.Abort(), 130, ""),
         (KeyboardInterrupt(), 130, ""),

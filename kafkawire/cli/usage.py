@@ -1,0 +1,29 @@
+"""What is said of arguments and options that are wrong: the library's sentences, in our words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+#: Sentences of the libraries that read options, of old releases and of new ones -> ours.
+_WORDS = [
+    (re.compile(pattern), words)
+    for pattern, words in [
+        (r"^Invalid value: ", ""),
+        (r"^Invalid value for '?([^':]*)'?: ", r"\1: "),
+        (r"Value error, ", ""),
+        (r"Input should be a valid integer.*|('.*') is not a valid int(?:eger)?(?: range)?\.?$", "not a whole number"),
+        (r"Input should be a valid number.*|('.*') is not a valid float(?: range)?\.?$", "not a number"),
+        (r"Input should be greater than or equal to ", "must be at least "),
+        (r"Input should be less than or equal to ", "must be at most "),
+        (r"\.$", ""),
+    ]
+]
+
+
+def usage_text(error: Any) -> str:
+    """One line: the option, what is wrong with it, and where to read on."""
+    text: str = error.format_message()
+    for pattern, words in _WORDS:
+        text = pattern.sub(words, text)
+    return f"{text} ({error.ctx.command_path} --help)" if error.ctx is not None else text

@@ -1,0 +1,185 @@
+"""What is said at the command line of typical mistakes, all in one table: tests/golden/cli/errors.md.
+
+Read it as somebody who does not know the program: each is one sentence with its place and, where there is one, a way
+on.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import golden
+from tests.cli.runner import Run
+
+LOGS = "one-node"
+NOWHERE = "--bootstrap-server 127.0.0.1:1"
+DECODE = "decode DescribeProducersRequest --version 0"
+ENCODE = "encode DescribeProducersRequest --version 0"
+
+#: Command lines by what is wrong; blanks part arguments.
+MISTAKES: dict[str, list[str]] = {
+    "No such command, option, or value of one": [
+        "frob",
+        "schema frob",
+        "txn frob",
+        "decode",
+        "capture",
+        "dump",
+        "audit",
+        "schema generate",
+        "schema emit lua",
+        f"{DECODE} --verzion 1 00",
+        "decode DescribeProducersRequest --version x 00",
+        "capture text --slow -1",
+        "capture text --slow soon",
+        "capture text --time yesterday..",
+        "capture text --api Nope",
+        f"dump {LOGS} --format xml",
+        f"dump {LOGS} --offset x",
+        f"dump {LOGS} --offset 5..1",
+        f"dump {LOGS} --time x",
+        f"audit {LOGS} --as-of x",
+        f"audit {LOGS} --engine foo",
+        "schema list --kind foo",
+        f"txn watch {NOWHERE} --listen x",
+        f"txn find-hanging {NOWHERE} --timeout 0",
+    ],
+    "Options that do not go together": [
+        f"{DECODE} --prefixed 00",
+        "decode --frame --api-key 61 00",
+        "capture text --stats --timeline a",
+        "capture text text --follow",
+        "capture text --format parquet",
+        f"dump {LOGS} --offsets-decoder --transaction-log-decoder",
+        f"audit {LOGS} --master local",
+        "schema export",
+        "schema export --all",
+        f"txn describe {NOWHERE}",
+        f"txn abort {NOWHERE} --topic a",
+        f"txn abort {NOWHERE} --topic a --partition 0",
+        f"txn abort {NOWHERE} --topic a --partition 0 --start-offset 4",
+    ],
+    "Unknown messages and versions": [
+        "decode Nope --version 0 00",
+        "decode describeproducersresponse --version 0 00",
+        "decode kip-664-draft:Nope --version 0 00",
+        "decode foo:Nope --version 0 00",
+        "decode FetchRequest 00",
+        "decode DescribeProducersRequest --version 9 00",
+        "encode DescribeProducersRequest --version 5 {}",
+        "schema show FetchRequest --version 99",
+        "decode TransactionLogValue --prefixed 0009",
+    ],
+    "Bytes and JSON that are wrong": [
+        f"{DECODE} zz",
+        f"{DECODE} 0",
+        f"{DECODE} 05",
+        f"{DECODE} 010000",
+        "decode --frame 00",
+        "decode --frame --api-key 999 --version 0 00000001",
+        f"{ENCODE} {{",
+        f"{ENCODE} []",
+        f"{ENCODE} {{}}",
+        f'{ENCODE} {{"topics":5}}',
+        f"{ENCODE} text",
+    ],
+    "Files that are missing, or something else": [
+        f"{DECODE} missing.bin",
+        f"{DECODE} folder",
+        f"{DECODE} --hex text",
+        f"{DECODE} --schemas missing 00",
+        f"{DECODE} --schemas folder 00",
+        f"{ENCODE} missing.json",
+        f"{ENCODE} folder",
+        "capture missing.pcap",
+        "capture folder",
+        "capture empty",
+        "capture text",
+        "dump missing",
+        "dump folder",
+        "dump text",
+        f"dump {LOGS} -o missing/x.jsonl",
+        f"dump {LOGS} -o folder",
+        "audit missing",
+        "audit folder",
+        "audit text",
+        f"audit {LOGS} --report missing/x.html",
+        "schema generate --schemas missing -o out",
+        "schema generate --schemas folder -o out",
+        "schema diff a b",
+        "schema diff kafka text",
+        "schema import missing.jar -o out",
+        "schema import text -o out",
+        "schema import folder -o out",
+        "schema emit wireshark -o missing/x.lua",
+    ],
+    "Clusters that are not there, and how to reach them": [
+        "txn list",
+        "txn list --bootstrap-server localhost",
+        "txn list --bootstrap-server localhost:99999",
+        f"txn list {NOWHERE}",
+        f"txn list {NOWHERE} --command-config missing",
+        f"txn list {NOWHERE} --command-config folder",
+        f"txn list {NOWHERE} --command-config kerberos.properties",
+        f"txn list {NOWHERE} --command-config protocol.properties",
+        f"txn list {NOWHERE} --command-config escape.properties",
+        f"txn list {NOWHERE} --command-config store.properties",
+        f"txn watch {NOWHERE} --once",
+    ],
+}
+
+#: What is not installed -> what needs it.
+EXTRAS = {
+    "pyarrow": [f"dump {LOGS} -o x.parquet", "dump s3://logs/broker-1"],
+    "pyspark": [f"audit {LOGS} --engine spark"],
+    "prometheus_client": [f"txn watch {NOWHERE} --listen 0"],
+}
+
+FILES = {
+    "empty": "",
+    "text": "hello\n",
+    "kerberos.properties": "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n",
+    "protocol.properties": "security.protocol=FOO\n",
+    "escape.properties": "a=\\uZZZZ\n",
+    "store.properties": "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=missing.pem\n",
+}
+
+
+def test_the_table_of_errors(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / LOGS).symlink_to(Path(__file__).parents[2] / "examples" / "kafka-logs" / LOGS)
+
+    lines = ["# What is said of mistakes", ""]
+
+    def row(command: str) -> None:
+        result = run(*command.split(" "))
+        said = result.err.splitlines()
+        assert result.code in (1, 2), command
+        assert len(said) == 1, command
+        assert said[0].startswith("error: "), command
+        lines.append(f"| `{command.replace(NOWHERE, '...')}` | {result.code} | {said[0].removeprefix('error: ')} |")
+
+    def heading(text: str) -> None:
+        lines.extend([f"## {text}", "", "| kafkawire ... | exit code | error: ... |", "|---|---|---|"])
+
+    for title, commands in MISTAKES.items():
+        heading(title)
+        for command in commands:
+            row(command)
+        lines.append("")
+    for module, commands in EXTRAS.items():
+        heading(f"Without {module}")
+        with monkeypatch.context() as without:
+            for name in [name for name in sys.modules if name == module or name.startswith(f"{module}.")]:
+                without.delitem(sys.modules, name)
+            without.setitem(sys.modules, module, None)
+            for command in commands:
+                row(command)
+        lines.append("")
+    golden.check("cli/errors.md", "\n".join(lines))
