@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command, get_group
 
 from kafkawire.cli.text import printable
 from kafkawire.cli.usage import usage_text
@@ -113,7 +113,7 @@ def _prepare_streams() -> None:
 
 
 def _run(args: list[str]) -> int:
-    command = get_group(app)
+    command = get_command(app)  # with --install-completion and --show-completion
     try:
         with command.make_context("kafkawire", args) as context:
             command.invoke(context)

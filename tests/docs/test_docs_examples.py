@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 import pytest
-from typer.main import get_group
+from typer.main import get_command
 
 from kafkawire.cli import app
 from tests.cli.runner import Run
@@ -65,7 +65,7 @@ def _names_exist(block: Block) -> None:
 )
 def test_commands_parse(block: Block, arguments: list[str]) -> None:
     """Every option is one, has a value that it takes, and what is required is there. Nothing is run."""
-    command: Any = get_group(app)
+    command: Any = get_command(app)
     context: Any = None
     name = "kafkawire"
     if arguments == ["--version"]:  # is done as soon as it is parsed

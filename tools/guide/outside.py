@@ -18,6 +18,7 @@ OUTSIDE = (
     "examples/README.md",
     "examples/expected.json",
     "examples/capture/README.md",
+    "examples/spark/README.md",
     "examples/kafka-logs/one-node/README.md",
     "examples/kafka-logs/three-nodes/README.md",
 )

@@ -1,0 +1,36 @@
+"""docs/DESIGN.md has a line for every dependency of pyproject.toml, and no other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from tests.docs.guide import ROOT
+
+
+def declared() -> set[tuple[str, str]]:
+    """Package and extra, "" for what is always installed; extras of our own that an extra names are left out."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    groups = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {
+        (name, extra)
+        for extra, requirements in groups.items()
+        for name in (re.match(r"[\w.-]+", requirement)[0] for requirement in requirements)  # type: ignore[index]
+        if name != "kafkawire"
+    }
+
+
+def told() -> dict[tuple[str, str], str]:
+    table = (ROOT / "docs" / "DESIGN.md").read_text("utf-8").partition("\n## Dependencies\n")[2]
+    found = {}
+    for packages, extras, why in re.findall(r"^\| (`.*?) \|(.*?)\| (.*) \|$", table, re.MULTILINE):
+        for package in re.findall(r"`([^`]+)`", packages):
+            for extra in re.findall(r"`([^`]+)`", extras) or [""]:
+                assert (package, extra) not in found, package
+                found[package, extra] = why
+    return found
+
+
+def test_every_dependency_has_its_reason() -> None:
+    assert set(told()) == declared()
+    assert all(len(why) > 10 for why in told().values())
