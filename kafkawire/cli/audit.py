@@ -109,6 +109,12 @@ def audit(
 
     The logs are held against the rules of the transaction protocol, too. Exit code 3: a hanging or stuck one was found,
     or a broken rule; 4: none was found, but not all could be read or judged.
+
+    \b
+    All brokers' copies, with a page to send around:
+      kafkawire audit /copies/broker-1 /copies/broker-2 --report report.html
+    A fleet, as a Spark job:
+      kafkawire audit s3://logs/fleet --engine spark --master spark://spark:7077
     """
     from kafkawire import logdir
     from kafkawire.transactions import Settings

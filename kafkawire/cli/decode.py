@@ -45,6 +45,12 @@ def decode(
     """Print a message as JSON, in the form of Kafka's *JsonConverter classes.
 
     Bytes are base64; unknown tagged fields appear as "_unknownTaggedFields".
+
+    \b
+    A request's bytes in hex, a coordinator's record, a whole frame from a capture:
+      kafkawire decode DescribeTransactionsRequest --version 0 02026100
+      kafkawire decode TransactionLogValue --prefixed value.bin
+      kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
     if frame:
         if prefixed or strict or schemas is not None:

@@ -33,7 +33,13 @@ def encode(
     client_id: Annotated[str | None, typer.Option("--client-id", help="With --frame, of a request.")] = None,
     schemas: arguments.SchemasOption = None,
 ) -> None:
-    """Print the bytes of a message that is given as JSON, in hex."""
+    """Print the bytes of a message that is given as JSON, in hex.
+
+    \b
+    A message in hex, and a whole request as a file:
+      kafkawire encode DescribeTransactionsRequest --version 0 '{"transactionalIds": ["a"]}'
+      kafkawire encode ApiVersionsRequest --version 0 --frame --raw '{}' > request.bin
+    """
     from kafkawire.wire.json_form import from_json
 
     if prefixed and frame:

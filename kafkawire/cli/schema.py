@@ -78,7 +78,12 @@ def list_messages(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
 ) -> None:
-    """List the messages that there are codecs for."""
+    """List the messages that there are codecs for.
+
+    \b
+    For example:
+      kafkawire schema list --family transaction
+    """
     registry = arguments.registry_of(namespace)
     for option, wanted, known in (
         ("--family", family, sorted({entry.family for entry in registry})),
@@ -113,7 +118,13 @@ def show(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
 ) -> None:
-    """Show the fields of a message, or its layout in one version."""
+    """Show the fields of a message, or its layout in one version.
+
+    \b
+    All versions, and the bytes of one:
+      kafkawire schema show WriteTxnMarkersRequest
+      kafkawire schema show WriteTxnMarkersRequest --version 1
+    """
     message = arguments.message_class(name, schemas)
     if version is None:
         rows = layouts.all_fields(message)
@@ -141,6 +152,11 @@ def export(
     """Write out the JSON schemas that the codecs come from.
 
     In DIR each family has its folder, as the compiler wants it. Without DIR the one of NAME is printed.
+
+    \b
+    For example:
+      kafkawire schema export WriteTxnMarkersRequest -o my/
+      kafkawire schema export --all -o my/
     """
     if (name is None) != everything:
         raise typer.BadParameter("give NAME or --all")
@@ -182,6 +198,10 @@ def generate(
 
     Prints the files that it creates, changes and removes. The package needs nothing but kafkawire. Files in the folder
     that were not generated are never touched.
+
+    \b
+    For example:
+      kafkawire schema generate --schemas my/ --output my_codecs/
     """
     from kafkawire.codegen import generate
 
@@ -203,6 +223,10 @@ def check(
 
     Prints the files of the package that are missing, that differ or are left over; then the exit code is 1. Without a
     package only the schemas are checked.
+
+    \b
+    For example:
+      kafkawire schema check --schemas my/ --output my_codecs/
     """
     from kafkawire.codegen import generate
 

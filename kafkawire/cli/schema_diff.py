@@ -43,6 +43,11 @@ def diff(
 
     The rules are those of Kafka's own checker; and beyond them the bytes of each version that both have are compared.
     The exit code is 3 when a change is not compatible.
+
+    \b
+    Between two releases; what a KIP's text says beside what was shipped:
+      kafkawire schema diff kafka-clients-3.9.1.jar kafka-clients-4.4.0.jar
+      kafkawire schema diff kip-664-draft kafka --incompatible
     """
     from kafkawire.codegen.diff import compare
     from kafkawire.codegen.importing.decisions import new_name

@@ -37,6 +37,10 @@ def emit(
 
     It belongs into Wireshark's folder of personal Lua plugins (Help > About Wireshark > Folders); tshark takes it with
     -X lua_script:FILE, too.
+
+    \b
+    For example:
+      kafkawire schema emit wireshark -o kafkawire.lua
     """
     from kafkawire.codegen.wireshark import render_wireshark
 

@@ -30,6 +30,10 @@ def import_schemas(
     The newest release decides what they share; older ones add the versions and fields that it dropped. Jars say their
     release by their name. Where an input says none, the first is the newest. Messages get the names that they have
     today; earlier ones stay as aliases. Each family has its folder in DIR.
+
+    \b
+    Two releases, newest first:
+      kafkawire schema import kafka-clients-4.4.0.jar kafka-clients-3.9.1.jar -o my/
     """
     from kafkawire.codegen.importing import catalogue, render, sources
 

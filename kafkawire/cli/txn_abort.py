@@ -110,6 +110,13 @@ def abort(
 
     What a coordinator still holds is refused, with or without --force: see force-terminate. What is written cannot be
     taken back; there is no way to commit.
+
+    \b
+    What would be sent, and the same for good:
+      kafkawire txn abort --bootstrap-server 127.0.0.1:9092 \\
+        --topic orders --partition 3 --start-offset 64 --dry-run
+      kafkawire txn abort --bootstrap-server 127.0.0.1:9092 \\
+        --topic orders --partition 3 --start-offset 64
     """
     named = _named(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, all_hanging)
     if all_hanging and force is not None:

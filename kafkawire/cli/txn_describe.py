@@ -48,6 +48,11 @@ def describe(
     """Describe transactional ids: state, producer, timeout, duration and partitions; or what is open in partitions.
 
     Partitions of topics that the principal may not Describe are left out by the coordinator.
+
+    \b
+    One id, and what is open in a topic, whoever wrote it:
+      kafkawire txn describe --bootstrap-server 127.0.0.1:9092 --transactional-id orders-service
+      kafkawire txn describe --bootstrap-server 127.0.0.1:9092 --topic orders
     """
     if bool(transactional_id) == bool(topic):
         raise typer.BadParameter("give --transactional-id or --topic, and not both")

@@ -93,6 +93,11 @@ def find_hanging(
     """Find hanging transactions on a cluster, prove that they hang, and say what to do about each.
 
     Exit code 3: a hanging or stuck one was found; 4: none was found, but not all could be read or judged.
+
+    \b
+    The whole cluster, and only what holds up a consumer group:
+      kafkawire txn find-hanging --bootstrap-server 127.0.0.1:9092
+      kafkawire txn find-hanging --bootstrap-server 127.0.0.1:9092 --group shipments
     """
     from kafkawire.client.groups import find_blocking
 

@@ -90,6 +90,11 @@ def force_terminate(
 
     An id that does not exist is not created. Transactions that hang in partitions which the coordinator does not know
     stay open; they are named, with what to do. Exit code 3: one of them hangs.
+
+    \b
+    What would be sent:
+      kafkawire txn force-terminate --bootstrap-server 127.0.0.1:9092 \\
+        --transactional-id orders-service --dry-run
     """
     from kafkawire.client.terminating import NOTHING_OPEN, describe_one, left_open
 

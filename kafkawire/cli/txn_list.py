@@ -50,6 +50,11 @@ def list_transactions(
     """List transactional ids, the broker that coordinates each, its producer id and state.
 
     Ids that the principal may not Describe are left out by the brokers; nothing shows that they are.
+
+    \b
+    What is open now, and for longer than a quarter of an hour:
+      kafkawire txn list --bootstrap-server 127.0.0.1:9092 --state Ongoing
+      kafkawire txn list --bootstrap-server 127.0.0.1:9092 --duration-filter 900000
     """
 
     async def ask(admin: Admin) -> Results[int, tuple[TransactionListing, ...]]:

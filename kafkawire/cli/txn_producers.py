@@ -84,7 +84,13 @@ def describe_producers(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
 ) -> None:
-    """Describe the producers that partitions remember: epochs, last sequence and time, where a transaction began."""
+    """Describe the producers that partitions remember: epochs, last sequence and time, where a transaction began.
+
+    \b
+    One partition, as each of its replicas remembers it:
+      kafkawire txn describe-producers --bootstrap-server 127.0.0.1:9092 \\
+        --topic orders --partition 3 --all-replicas
+    """
     if all_replicas and broker_id is not None:
         raise typer.BadParameter("--broker-id names one replica, --all-replicas all: give one of them")
     wanted = Wanted(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)

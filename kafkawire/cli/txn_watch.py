@@ -71,6 +71,12 @@ def watch(
 
     A poll asks each broker for the producers of its partitions (500 in a request) and, while transactions are open, for
     their offsets and what it coordinates; over one connection a broker, which is kept.
+
+    \b
+    Metrics at http://127.0.0.1:9308/metrics, or in a file, from cron:
+      kafkawire txn watch --bootstrap-server 127.0.0.1:9092 --listen 9308
+      kafkawire txn watch --bootstrap-server 127.0.0.1:9092 \\
+        --once --textfile /var/lib/node_exporter/kafka.prom
     """
     from kafkawire.client import Watch
 

@@ -19,6 +19,11 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from kafkawire.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -85,3 +90,17 @@ def commands(text: str) -> Iterator[list[str]]:
             words = shlex.split(found[1], comments=True)
             end = next((at for at, word in enumerate(words) if word in ("|", ">", ">>")), len(words))
             yield words[1:end]
+
+
+def parse(arguments: list[str]) -> None:
+    """Reads a command line as `kafkawire` does, and runs nothing; a usage error where it would be one."""
+    if arguments == ["--version"]:  # is done as soon as it is parsed
+        return
+    command: Any = get_command(app)
+    context: Any = None
+    name = "kafkawire"
+    while True:
+        context = command.make_context(name, list(arguments), parent=context)
+        if not hasattr(command, "resolve_command"):
+            return
+        name, command, arguments = command.resolve_command(context, context._protected_args + context.args)

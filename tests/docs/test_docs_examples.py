@@ -6,11 +6,9 @@ import ast
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from kafkawire.cli import app
 from tests.cli.runner import Run
-from tests.docs.guide import ELSEWHERE, PAGES, ROOT, Block, blocks, commands, sessions
+from tests.docs.guide import ELSEWHERE, PAGES, ROOT, Block, blocks, commands, parse, sessions
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 CONSOLES = [block for block in BLOCKS if block.language == "console" and "needs" not in block.notes]
@@ -65,16 +63,7 @@ def _names_exist(block: Block) -> None:
 )
 def test_commands_parse(block: Block, arguments: list[str]) -> None:
     """Every option is one, has a value that it takes, and what is required is there. Nothing is run."""
-    command: Any = get_command(app)
-    context: Any = None
-    name = "kafkawire"
-    if arguments == ["--version"]:  # is done as soon as it is parsed
-        return
-    while True:
-        context = command.make_context(name, list(arguments), parent=context)
-        if not hasattr(command, "resolve_command"):
-            return
-        name, command, arguments = command.resolve_command(context, context._protected_args + context.args)
+    parse(arguments)
 
 
 def test_the_picture_is_there_and_small() -> None:

@@ -1,0 +1,44 @@
+"""What each command's help says: every one has examples, and they are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from kafkawire.cli import app
+from tests.cli.runner import Run
+from tests.docs.guide import commands, parse
+
+
+def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that name each command that is shown in a help."""
+    if not hasattr(command, "list_commands"):
+        yield words
+        return
+    for name in command.list_commands(None):
+        inner = command.get_command(None, name)
+        if not inner.hidden:
+            yield from leaves(inner, (*words, name))
+
+
+COMMANDS = list(leaves(get_command(app)))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_examples(run: Run, words: tuple[str, ...]) -> None:
+    shown = run(*words, "--help")
+    assert shown.code == 0
+    description = shown.text.partition("\nArguments:\n")[0].partition("\nOptions:\n")[0]
+    examples = list(commands(description))
+    assert any(tuple(example[: len(words)]) == words for example in examples), "no example"
+    for example in examples:
+        parse(example)
+
+
+def test_there_are_commands() -> None:
+    assert ("txn", "abort") in COMMANDS
+    assert ("schema", "show") in COMMANDS
+    assert len(COMMANDS) >= 19
