@@ -19,6 +19,8 @@ OUTSIDE = (
     "examples/expected.json",
     "examples/capture/README.md",
     "examples/spark/README.md",
+    "examples/spark/audit_to_lake.py",
+    "examples/spark/keep_lake_current.py",
     "examples/kafka-logs/one-node/README.md",
     "examples/kafka-logs/three-nodes/README.md",
 )
@@ -36,4 +38,5 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """In the repository docs/ is a folder below those pages; in the site they are side by side."""
     if page.file.src_uri in OUTSIDE:
         return re.sub(r"\]\(((?:\.\./)*)docs/", r"](\1", markdown)
-    return markdown.replace("](../", "](")
+    up = "../" * page.file.src_uri.count("/")
+    return markdown.replace(f"](../{up}", f"]({up}")
