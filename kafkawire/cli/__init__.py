@@ -15,6 +15,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
@@ -100,6 +101,10 @@ def main(args: Sequence[str] | None = None) -> int:
     if "_KAFKAWIRE_COMPLETE" in os.environ:  # a shell asks for completions
         app(prog_name="kafkawire")
     code = _guard(lambda: _run(sys.argv[1:] if args is None else list(args)))
+    if code == 1:  # the reason has been told; that what was printed before cannot be written is no other one
+        with suppress(OSError):
+            _flush()
+        return code
     return _guard(_flush) or code
 
 

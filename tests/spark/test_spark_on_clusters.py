@@ -96,28 +96,24 @@ def digest_of(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[Any]
 def with_a_lost_executor(url: str, folder: str) -> list[Any]:
     from kafkawire.spark import register
 
+    patience_s = PATIENCE_S  # a worker does not know this module
+
+    def waiting(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Tasks have begun to read, and go on when an executor is gone."""
+        for batch in batches:
+            Path(folder, "reading").touch()
+            deadline = time.monotonic() + patience_s
+            while not Path(folder, "gone").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield batch
+
     spark = session(url)
     try:
         register(spark)
         table = spark.read.format("kafka_segment").option("maxPartBytes", "1001").load(LOGS).select(*RECORDS)
-        return digest(table.mapInArrow(Waiting(folder), table.schema), RECORDS)
+        return digest(table.mapInArrow(waiting, table.schema), RECORDS)
     finally:
         spark.stop()
-
-
-class Waiting:
-    """Tasks that have begun to read, and go on when an executor is gone."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            Path(self.folder, "reading").touch()
-            deadline = time.monotonic() + PATIENCE_S
-            while not Path(self.folder, "gone").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            yield batch
 
 
 # Without Spark -------------------------------------------------------------------------------------------------------
