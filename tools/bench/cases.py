@@ -20,7 +20,7 @@ RECORD_SET = 16 << 20
 SEGMENT = 100 << 20
 LARGE_SEGMENT = 2 << 30
 #: How often the example's capture is repeated.
-CAPTURE_TIMES = 250
+CAPTURE_TIMES = 150
 LARGE_CAPTURE = 2 << 30
 LOG_VALUES = 100_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -65,7 +65,7 @@ KINDS = (
     Kind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
     Kind("columns", "Messages as columns", "100,000 values of `__transaction_state`; Java reads objects.", _rate),
     Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
-    Kind("capture", "kafkawire capture", "Connections of real clients, some 45 MB; frames a second.", _thousands),
+    Kind("capture", "kafkawire capture", "Connections of real clients, some 27 MB; frames a second.", _thousands),
     Kind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),
     Kind(
         "transactions",
