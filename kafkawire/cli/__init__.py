@@ -14,8 +14,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
@@ -37,33 +38,30 @@ class LazyGroup(TyperGroup):
     """A group whose commands are imported, and their options looked at, on first use.
 
     Attributes:
-        names: of its commands, in the order of the help.
+        loaders: what registers each of its commands with an app, by name, in the order of the help.
     """
 
-    names: ClassVar[Collection[str]] = ()
-
-    def load(self, name: str, app: typer.Typer) -> None:
-        """Registers one of them with `app`."""
-        raise NotImplementedError
+    loaders: ClassVar[Mapping[str, Callable[[typer.Typer], None]]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.names)
+        return list(self.loaders)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in self.names and cmd_name not in self.commands:
+        if cmd_name in self.loaders and cmd_name not in self.commands:
             holder = typer.Typer(callback=lambda: None, rich_markup_mode=None)
-            self.load(cmd_name, holder)
+            self.loaders[cmd_name](holder)
             self.commands.update(get_group(holder).commands)
         return self.commands.get(cmd_name)
+
+
+def _load(name: str, app: typer.Typer) -> None:
+    import_module(f"kafkawire.cli.{name}").register(app)
 
 
 class Commands(LazyGroup):
     """The group of all commands."""
 
-    names = COMMANDS
-
-    def load(self, name: str, app: typer.Typer) -> None:
-        import_module(f"kafkawire.cli.{name}").register(app)
+    loaders: ClassVar = {name: partial(_load, name) for name in COMMANDS}
 
 
 app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})

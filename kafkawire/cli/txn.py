@@ -5,7 +5,9 @@ Each command is a function of a module of its own, imported when it is run: oper
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
+from typing import ClassVar
 
 import typer
 
@@ -25,12 +27,13 @@ _COMMANDS = {
 _STOCK = ("forceTerminateTransaction",)
 
 
-class TxnCommands(LazyGroup):
-    names = _COMMANDS
+def _load(name: str, app: typer.Typer) -> None:
+    module, _, function = _COMMANDS[name].partition(":")
+    app.command(name, hidden=name in _STOCK)(getattr(import_module(f"kafkawire.cli.{module}"), function))
 
-    def load(self, name: str, app: typer.Typer) -> None:
-        module, _, function = _COMMANDS[name].partition(":")
-        app.command(name, hidden=name in _STOCK)(getattr(import_module(f"kafkawire.cli.{module}"), function))
+
+class TxnCommands(LazyGroup):
+    loaders: ClassVar = {name: partial(_load, name) for name in _COMMANDS}
 
 
 def register(app: typer.Typer) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from tools.bench import __main__ as command
 from tools.bench.goals import Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
+from tools.bench.__main__ import _arguments, _stated
 from tools.bench.report import absences, markdown, show
 from tools.bench.results import Absence, Count, Machine, Memory, Peak, Result, Run, Timing
 
@@ -131,3 +132,9 @@ def test_a_run_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--from", str(tmp_path / "run.json")]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_the_page_names_no_file_of_the_one_who_ran_it() -> None:
+    words = ["--only", "dump/deep", "--rounds", "7", "--json", "/home/me/run.json", "--large", "--write"]
+    said = "--only dump/deep --rounds 7 --seconds 0.02 --budget 6 --large --write"
+    assert " ".join(_stated(_arguments(words))) == said

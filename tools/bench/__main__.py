@@ -52,6 +52,15 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+def _stated(arguments: argparse.Namespace) -> list[str]:
+    """The arguments that say what was measured: where a copy went is nobody else's business."""
+    words = [word for case in arguments.only or () for word in ("--only", case)]
+    words += [
+        word for name in ("rounds", "seconds", "budget") for word in (f"--{name}", f"{getattr(arguments, name):g}")
+    ]
+    return words + [f"--{name}" for name in ("large", "instructions", "write") if getattr(arguments, name)]
+
+
 def _run(arguments: argparse.Namespace, console: Console) -> Run:
     load, start = os.getloadavg()[0], time.monotonic()
     wanted = arguments.only or [""]
@@ -86,7 +95,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
     if any(map(is_wanted, SPARK)):
         results += spark(arguments.rounds, is_wanted)
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
-    command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(sys.argv[1:])}"
+    command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(_stated(arguments))}"
     return Run(
         machine=machine(command, load, (time.monotonic() - start) / 60),
         rounds=arguments.rounds,
