@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -189,6 +190,9 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
             if SparkContext._gateway is None:
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except Py4JJavaError as error:
+            why = str(error.java_exception.getMessage()).strip().splitlines()[0]
+            raise SparkError(f"Spark did not start on {master}: {why}") from None
         except (PySparkException, OSError, RuntimeError) as error:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - _TAIL_BYTES))

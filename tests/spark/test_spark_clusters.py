@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 pytestmark = pytest.mark.spark
+
+EXAMPLES = str(Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node")
 
 
 def audited(master: str, *paths: str) -> Any:
@@ -99,6 +103,13 @@ def test_through_connect_with_the_package_shipped(remote: str, paths: list[str],
     assert found["audit"] == expected
     assert found["transactions"] > 50
     assert ".zip" in Path(found["package"]).parent.parent.name
+
+
+def test_a_master_that_is_none_is_said_in_one_sentence() -> None:
+    command = [sys.executable, "-m", "kafkawire", "audit", EXAMPLES, "--engine", "spark", "--master", "local[x]"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == "error: Spark did not start on local[x]: Could not parse Master URL: 'local[x]'\n"
 
 
 @pytest.mark.parametrize("url", ["sc://127.0.0.1:1", "sc://127.0.0.1:none", "sc://no-such-host.invalid"])

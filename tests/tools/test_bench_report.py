@@ -11,7 +11,6 @@ from rich.console import Console
 
 from tools.bench import __main__ as command
 from tools.bench.goals import Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
-from tools.bench.__main__ import _arguments, _stated
 from tools.bench.report import absences, markdown, show
 from tools.bench.results import Absence, Count, Machine, Memory, Peak, Result, Run, Timing
 
@@ -137,4 +136,4 @@ def test_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_the_page_names_no_file_of_the_one_who_ran_it() -> None:
     words = ["--only", "dump/deep", "--rounds", "7", "--json", "/home/me/run.json", "--large", "--write"]
     said = "--only dump/deep --rounds 7 --seconds 0.02 --budget 6 --large --write"
-    assert " ".join(_stated(_arguments(words))) == said
+    assert " ".join(command._stated(command._arguments(words))) == said
