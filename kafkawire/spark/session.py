@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TAIL_BYTES = 2000
-#: Where a Spark Connect server listens unless told otherwise, and how long it is waited for.
+#: Where a Spark Connect server and a master listen unless told otherwise, and how long they are waited for.
 _CONNECT_PORT = 15002
+_MASTER_PORT = 7077
 _REACH_S = 10
 
 
@@ -104,7 +105,7 @@ def _connect(url: str) -> SparkSession:
         from pyspark.sql.connect.session import SparkSession as Remote
     except ImportError:
         raise MissingExtraError("Spark Connect", "spark-connect") from None
-    _reach(url)
+    _reach(url, _CONNECT_PORT)
     try:
         session = Remote.builder.remote(url).getOrCreate()
         assert session.version
@@ -113,11 +114,11 @@ def _connect(url: str) -> SparkSession:
         raise SparkError(f"{url} does not answer: {str(error).strip().splitlines()[0]}") from None
 
 
-def _reach(url: str) -> None:
-    """Spark's own client asks a server that is down for minutes, with growing pauses."""
+def _reach(url: str, port: int) -> None:
+    """Spark's own clients ask a server that is down for minutes, with growing pauses. `port`: where none is named."""
     server = urlsplit(url)
     try:
-        address = (server.hostname or "", server.port or _CONNECT_PORT)
+        address = (server.hostname or "", server.port or port)
         socket.create_connection(address, timeout=_REACH_S).close()
     except (OSError, ValueError) as error:
         raise SparkError(f"{url} does not answer: {error}") from None
@@ -177,6 +178,8 @@ def _archive() -> str:
 
 
 def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
+    if master.startswith("spark:") and "," not in master:  # with several, one may be down
+        _reach(master, _MASTER_PORT)
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(master)
     conf.setAll([*SETTINGS.items(), *settings.items()])

@@ -112,8 +112,10 @@ def test_a_master_that_is_none_is_said_in_one_sentence() -> None:
     assert done.stderr == "error: Spark did not start on local[x]: Could not parse Master URL: 'local[x]'\n"
 
 
-@pytest.mark.parametrize("url", ["sc://127.0.0.1:1", "sc://127.0.0.1:none", "sc://no-such-host.invalid"])
-def test_a_connect_server_that_is_not_there_is_said_at_once(url: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["sc://127.0.0.1:1", "sc://127.0.0.1:none", "sc://no-such-host.invalid", "spark://127.0.0.1:1"]
+)
+def test_a_server_that_is_not_there_is_said_at_once(url: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     from kafkawire.spark.session import SparkError, session_on
 
