@@ -12,7 +12,11 @@ DURATION ?= 30
 #: The theme tells of a successor on every run.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-python check check-rust docs generate bench conformance dissector-test examples fuzz wheels clean
+#: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
+PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
+
+.PHONY: demo test test-python check check-rust docs generate bench conformance dissector-test examples fuzz wheels \
+	constraints clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python -m tools.demo
@@ -71,26 +75,32 @@ examples: $(VENV)/.dev
 # Coverage-guided fuzzing of codecs, columns and records (tools/fuzz); findings go to fuzz/findings. With
 # SANITIZE=address the native engine is compiled with AddressSanitizer, and its own coverage guides, too.
 fuzz: $(VENV)/.dev
-	$(BIN)/pip install -q -e ".[fuzz]"
+	$(PIP_INSTALL) -e ".[fuzz]"
 	$(BIN)/python -m tools.fuzz --minutes $(DURATION) $(if $(SANITIZE),--sanitize $(SANITIZE))
 
 # An sdist, and a manylinux wheel for every CPython found, each tested in a clean environment (tools/wheels).
 wheels: $(VENV)/.dev
 	$(BIN)/python -m tools.wheels
 
+# constraints.txt: what pyproject.toml asks for, at one version each, for every Python and system that it supports.
+constraints: $(VENV)/bin/python
+	$(BIN)/pip install -q --upgrade uv
+	printf 'pip\nsetuptools>=77\nsetuptools-rust>=1.10\n' | $(BIN)/uv pip compile -q --universal --upgrade --no-annotate \
+		--python-version 3.11 --all-extras --custom-compile-command 'make constraints' -o constraints.txt pyproject.toml -
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip
+	$(PIP_INSTALL) --upgrade pip
 
 # An engine that no longer compiles must not leave the one before it behind.
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml $(NATIVE)
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt $(NATIVE)
 	rm -f kafkawire/_native.*.so
-	$(BIN)/pip install -q -e ".[spark]"
+	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[spark]"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml $(NATIVE)
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt $(NATIVE)
 	rm -f kafkawire/_native.*.so
-	$(BIN)/pip install -q -e ".[all,dev]"
+	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[all,dev]"
 	@touch $@
 
 clean:

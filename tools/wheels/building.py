@@ -13,6 +13,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 #: What earlier builds compiled of the engine's crates is used again.
 TARGET = ROOT / "native" / "target"
+#: What an isolated build installs for itself is of the versions that everything else here is of, too. (A URL,
+#: since pip splits the variable at blanks.)
+CONSTRAINTS = (ROOT / "constraints.txt").as_uri()
+PINNED = {"PIP_CONSTRAINT": CONSTRAINTS, "PIP_BUILD_CONSTRAINT": CONSTRAINTS}
 #: What pip and Cargo say where an index or the network does not answer.
 _UNREACHED = re.compile(
     r"No matching distribution|Could not fetch|Max retries exceeded|Read timed out|ReadTimeoutError|ConnectionError"
@@ -54,7 +58,7 @@ def clone(folder: Path) -> Path:
 
 def sdist(source: Path, output: Path) -> Path:
     """The source distribution of a checkout."""
-    run([sys.executable, "-m", "build", "--sdist", "--outdir", output, source])
+    run([sys.executable, "-m", "build", "--sdist", "--outdir", output, source], PINNED)
     (path,) = output.glob("*.tar.gz")
     return path
 
@@ -65,7 +69,7 @@ def wheel(source: Path, output: Path, python: Path, environment: Mapping[str, st
     The engine is optional to the build: whether the wheel has it is for the caller to ask (`engine`).
     """
     command: list[str | Path] = [*pip(python), "wheel", "-v", "--no-deps", "--wheel-dir", output, source]
-    printed = run(command, {"CARGO_TARGET_DIR": str(TARGET)} | dict(environment or {}))
+    printed = run(command, PINNED | {"CARGO_TARGET_DIR": str(TARGET)} | dict(environment or {}))
     (path,) = output.glob("*.whl")
     if engine(path) is None and _UNREACHED.search(printed):
         raise Unreachable(f"{path.name} has no engine:\n{printed.rstrip()}")
