@@ -8,6 +8,8 @@ NATIVE := native/Cargo.toml native/build.rs kafkawire/_native.pyi $(shell find n
 CARGO := $(shell command -v cargo)
 #: Minutes that `make fuzz` takes in all.
 DURATION ?= 30
+#: Mutants of a file that `make mutation` tries.
+SAMPLE ?= 20
 
 #: The theme tells of a successor on every run.
 export NO_MKDOCS_2_WARNING := 1
@@ -15,8 +17,8 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-python check check-rust docs generate bench conformance dissector-test examples fuzz wheels \
-	constraints clean
+.PHONY: demo test test-python check check-rust docs generate bench conformance dissector-test examples fuzz mutation \
+	wheels constraints clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python -m tools.demo
@@ -77,6 +79,12 @@ examples: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	$(PIP_INSTALL) -e ".[fuzz]"
 	$(BIN)/python -m tools.fuzz --minutes $(DURATION) $(if $(SANITIZE),--sanitize $(SANITIZE))
+
+# Which changes of one operator or number the tests do not notice (tools/mutation): SAMPLE mutants of each source file of
+# ROOMS (or of single files; all by default).
+mutation: $(VENV)/.dev
+	$(PIP_INSTALL) -e ".[mutation]"
+	$(BIN)/python -m tools.mutation --sample $(SAMPLE) $(ROOMS)
 
 # An sdist, and a manylinux wheel for every CPython found, each tested in a clean environment (tools/wheels).
 wheels: $(VENV)/.dev

@@ -1,0 +1,186 @@
+"""`python -m tools.mutation [FILE ...]`: change the sources at one place at a time, and see whether their tests notice.
+
+    FILE                    sources (kafkawire/wire/write.py) or rooms (wire); all by default
+    --sample 20             mutants a file, drawn from different lines first; 0 for all there are
+    --seed 1                the same seed and sources give the same mutants
+
+Mutants are made by cosmic-ray, in a copy of the checkout. Each room has a file of its own here, `<room>.toml`: its
+sources, each with the tests that are to notice, the quickest first; and survivors that are equivalent, with the reason.
+Tests run in pure Python, since the native engine would hide what is changed. Prints every other survivor as a diff;
+exit code 1 where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cosmic_ray.work_item import WorkItem
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+#: What tests of codecs need of the checkout.
+COPIED = ("kafkawire", "codegen", "schemas", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md")
+ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "ci"}
+#: A mutant that loops for ever is noticed, too: after so many times what the tests take, and some seconds.
+PATIENCE, GRACE = 4, 20
+
+
+@dataclass
+class Target:
+    """One source file, the tests of it, and (old line, new line) of the mutants that nobody can tell from it."""
+
+    source: str
+    tests: list[str]
+    equivalent: set[tuple[str, str]] = field(default_factory=set)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.mutation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--sample", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    if find_spec("cosmic_ray") is None:
+        sys.exit('tools.mutation: cosmic-ray is not installed (pip install -e ".[mutation]")')
+    targets = [target for room in sorted(HERE.glob("*.toml")) for target in read(room, arguments.files)]
+    if not targets:
+        sys.exit(f"tools.mutation: no room or source is named {' or '.join(arguments.files)}")
+    os.environ.update(ENVIRONMENT)
+    survivors = 0
+    with TemporaryDirectory(prefix="mutation-") as folder:
+        copy(Path(folder))
+        os.chdir(folder)
+        for target in targets:
+            survivors += run(target, arguments.sample, arguments.seed)
+    return int(survivors > 0)
+
+
+def read(room: Path, wanted: list[str]) -> Iterator[Target]:
+    """The targets of a room that are asked for."""
+    told: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
+    for source, tests in told["tests"].items():
+        if not wanted or source in wanted or room.stem in wanted:
+            same = {(each["old"], each["new"]) for each in told.get("equivalent", ()) if each["file"] == source}
+            yield Target(source, tests, same)
+
+
+def copy(folder: Path) -> None:
+    """What is mutated is a copy: whoever stops this, or edits meanwhile, loses nothing."""
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder)
+
+
+def run(target: Target, sample: int, seed: int) -> int:
+    """Runs the mutants of one file, prints those that survive, and gives their number."""
+    from cosmic_ray.commands import execute, init
+    from cosmic_ray.config import ConfigDict
+    from cosmic_ray.work_db import use_db
+    from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
+
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *target.tests]
+    begin = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"tools.mutation: the tests of {target.source} fail without a mutation\n{done.stdout[-3000:]}")
+    took = time.monotonic() - begin
+    config = ConfigDict(
+        {
+            "test-command": shlex.join(command),
+            "timeout": PATIENCE * took + GRACE,
+            "distributor": ConfigDict({"name": "local"}),
+        }
+    )
+    with use_db("mutants.sqlite") as database:
+        init([Path(target.source)], database, {})
+        mutants = real(target.source, database.work_items)
+        drawn = draw(mutants, sample, seed)
+        kept = {item.job_id for item in drawn}
+        others = [item.job_id for item in database.work_items if item.job_id not in kept]
+        database.set_multiple_results(others, WorkResult(WorkerOutcome.SKIPPED))
+        execute(database, config)
+        found = [(item, result) for item, result in database.completed_work_items if item.job_id in kept]
+    alive = [(item, result) for item, result in found if result.test_outcome != TestOutcome.KILLED]
+    equivalent = [pair for pair in alive if changed(pair[1].diff or "") in target.equivalent]
+    survivors = [pair for pair in alive if pair not in equivalent]
+    print(
+        f"{target.source}: {len(drawn)} of {len(mutants)} mutants, {len(found) - len(alive)} noticed, "
+        f"{len(equivalent)} equivalent, {len(survivors)} survived (tests take {took:.1f} s)",
+        flush=True,
+    )
+    for item, result in sorted(survivors, key=lambda pair: pair[0].mutations[0].start_pos):
+        old, new = changed(result.diff or "")
+        print(f"  line {item.mutations[0].start_pos[0]}, {result.test_outcome or result.worker_outcome}")
+        print(f"    - {old}\n    + {new}", flush=True)
+    return len(survivors)
+
+
+def real(source: str, items: Any) -> list[WorkItem]:
+    """Mutants of what is executed, in an order of their own: annotations are text, and so is what only types need."""
+    spans = [
+        ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+        for node in unexecuted(ast.parse(Path(source).read_text("utf-8")))
+    ]
+    executed = [
+        item
+        for item in items
+        if not any(begin <= item.mutations[0].start_pos < end for begin, end in spans)  # type: ignore[operator]
+    ]
+    return sorted(
+        executed,
+        key=lambda item: (item.mutations[0].start_pos, item.mutations[0].operator_name, item.mutations[0].occurrence),
+    )
+
+
+def unexecuted(tree: ast.Module) -> Iterator[ast.expr | ast.stmt]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield node
+        for name in ("annotation", "returns"):
+            annotation = getattr(node, name, None)
+            if isinstance(annotation, ast.expr):
+                yield annotation
+
+
+def draw(mutants: list[WorkItem], sample: int, seed: int) -> list[WorkItem]:
+    """A sample: one mutant of every line before a second one of any."""
+    shuffled = random.Random(seed).sample(mutants, len(mutants))
+    taken: Counter[int] = Counter()
+    rank = {}
+    for item in shuffled:
+        line = item.mutations[0].start_pos[0]
+        rank[item.job_id] = taken[line]
+        taken[line] += 1
+    return sorted(shuffled, key=lambda item: rank[item.job_id])[: sample or None]
+
+
+def changed(diff: str) -> tuple[str, str]:
+    """The lines that a diff takes away, and those that it adds."""
+    lines = [line for line in diff.splitlines() if not line.startswith(("---", "+++"))]
+    old, new = ("\n".join(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+")
+    return old, new
+
+
+if __name__ == "__main__":
+    sys.exit(main())
