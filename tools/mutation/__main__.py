@@ -131,7 +131,7 @@ def run(target: Target, sample: int, seed: int) -> int:
     )
     for item, result in sorted(survivors, key=lambda pair: pair[0].mutations[0].start_pos):
         old, new = changed(result.diff or "")
-        print(f"  line {item.mutations[0].start_pos[0]}, {result.test_outcome or result.worker_outcome}")
+        print(f"  line {item.mutations[0].start_pos[0]}, {(result.test_outcome or result.worker_outcome).value}")
         print(f"    - {old}\n    + {new}", flush=True)
     return len(survivors)
 
