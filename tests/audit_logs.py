@@ -29,6 +29,20 @@ STATUS = {
 }
 
 
+def open_entry(start: int, last: int, producer_id: int = 1000) -> ProducerEntry:
+    """The entry of a snapshot with an open transaction, three hours old."""
+    return ProducerEntry(
+        producer_id=producer_id,
+        epoch=0,
+        last_sequence=0,
+        last_offset=last,
+        offset_delta=0,
+        timestamp=NOON - 3 * HOUR,
+        coordinator_epoch=0,
+        current_txn_first_offset=start,
+    )
+
+
 class PartitionLog:
     """A partition: what is appended, in segments."""
 

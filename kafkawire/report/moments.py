@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from kafkawire.rows import Finding
+from kafkawire.transactions.model import NEVER
 from kafkawire.transactions.wording import duration
 
 COORDINATOR, PARTITION, CLOCK = "coordinator", "partition", "clock"
-
-#: A timeout that never comes (KIP-939).
-NEVER = (1 << 31) - 1
 
 _STATES = {
     "Empty": "no transaction has begun",

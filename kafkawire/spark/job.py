@@ -20,13 +20,13 @@ from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.spark.session import QUICK_START, SparkError, session_on
 from kafkawire.spark.shares import file_size, in_folder, share_out
 from kafkawire.transactions.assembly import conclude
+from kafkawire.transactions.checks.replicas import replicas_agree, together
 from kafkawire.transactions.facts import Placed
-from kafkawire.transactions.local import cluster_ids, facts_of, of_cluster
-from kafkawire.transactions.metadata import handed_out, read_metadata
+from kafkawire.transactions.local import cluster_ids, facts_of, to_read
+from kafkawire.transactions.metadata import read_metadata
 from kafkawire.transactions.reading import replicas
-from kafkawire.transactions.replica_agreement import replicas_agree, together
-from kafkawire.transactions.replicas import ReplicaFacts, replica_facts
-from kafkawire.transactions.settings import Settings, resolve
+from kafkawire.transactions.replicas import Replica, ReplicaFacts, replica_facts
+from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,14 +35,6 @@ if TYPE_CHECKING:
 SMALL_BYTES = 1 << 30
 
 _SCHEMA = "task int, facts binary"
-
-
-class Replica(NamedTuple):
-    """A task: a replica to read, and what else `replica_facts` takes."""
-
-    partition: Partition
-    expiration_ms: int
-    handed_out: int | None
 
 
 class Group(NamedTuple):
@@ -87,13 +79,8 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
     audited = replicas(directory)
     metadata = read_metadata(audited)
     clusters = cluster_ids(directory)
-    tasks: list[Task] = []
-    for partition in audited:
-        known = of_cluster(partition.broker.root, metadata, clusters)
-        expiration = resolve(settings, known).producer_id_expiration.value
-        tasks.append(Replica(partition, expiration, handed_out(known)))
     groups = together(audited, clusters)
-    found = _done([*tasks, *map(Group, groups)], spark)
+    found = _done([*to_read(audited, settings, metadata, clusters), *map(Group, groups)], spark)
     facts = facts_of(directory, found[: len(audited)], metadata, paths=paths)
     agreement = [placed for answers in found[len(audited) :] for placed in answers]
     if not groups:
@@ -135,7 +122,7 @@ def reader(
 def _do(task: Task) -> ReplicaFacts | list[Placed]:
     if isinstance(task, Group):
         return list(replicas_agree([task.replicas]))
-    return replica_facts(task.partition, expiration_ms=task.expiration_ms, handed_out=task.handed_out)
+    return replica_facts(task)
 
 
 def _size(task: Task) -> int:

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafkawire.transactions.appends import Append, append_of
     from kafkawire.transactions.assembly import conclude
-    from kafkawire.transactions.checking import check
     from kafkawire.transactions.checks import Answer, Breach
+    from kafkawire.transactions.checks.batches import LogChecks
+    from kafkawire.transactions.checks.partition import check
     from kafkawire.transactions.cluster import choose_replicas
     from kafkawire.transactions.committed import outcome_of, read_committed
     from kafkawire.transactions.coordinator import IdLog, registration, standing
     from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
     from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Placed, Registration, Segment
     from kafkawire.transactions.local import audit
-    from kafkawire.transactions.log_checks import LogChecks
     from kafkawire.transactions.model import state_name
     from kafkawire.transactions.producers import Producer
     from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
@@ -47,7 +47,7 @@ _HOMES = {
     "Ended": "replay",
     "Facts": "facts",
     "IdLog": "coordinator",
-    "LogChecks": "log_checks",
+    "LogChecks": "checks.batches",
     "Open": "facts",
     "Owner": "facts",
     "Partition": "facts",
@@ -60,7 +60,7 @@ _HOMES = {
     "Settings": "settings",
     "append_of": "appends",
     "audit": "local",
-    "check": "checking",
+    "check": "checks.partition",
     "choose_replicas": "cluster",
     "conclude": "assembly",
     "judge": "verdicts",

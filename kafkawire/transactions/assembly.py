@@ -10,14 +10,13 @@ from collections import defaultdict
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.transactions.answers import summed, violations
-from kafkawire.transactions.case_checks import case_answers
-from kafkawire.transactions.cluster import Cluster
-from kafkawire.transactions.clusters import by_cluster, joined
+from kafkawire.transactions.checks.answers import summed, violations
+from kafkawire.transactions.checks.cases import case_answers
+from kafkawire.transactions.checks.joins import joined_answers
+from kafkawire.transactions.cluster import NO_CLOCK, Cluster, by_cluster, joined
 from kafkawire.transactions.coordinator import pick_owner
 from kafkawire.transactions.copies import CopiedCase
-from kafkawire.transactions.facts import TRANSACTION_STATE, Facts, Owner, Place
-from kafkawire.transactions.joins import joined_answers
+from kafkawire.transactions.facts import TRANSACTION_STATE, Facts, Owner
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.verdicts import judge
 from kafkawire.transactions.wording import numbers
@@ -41,14 +40,11 @@ def _conclude(cluster: Cluster) -> rows.Audit:
     for owner in facts.owners:
         if owner.newest.place in chosen:
             owners[owner.producer_id].append(owner)
-    first_starts: dict[Place, int] = {}
-    for open_ in opens:
-        first_starts[open_.place] = min(first_starts.get(open_.place, open_.start_offset), open_.start_offset)
     cases = [
         CopiedCase(
             open=open_,
             partition=chosen[open_.place],
-            first_start=first_starts[open_.place],
+            first_start=cluster.first_starts[open_.place],
             owner=pick_owner(owners[open_.producer_id]),
             log=cluster.log,
             covered_until=cluster.covered.get(open_.place.copy),
@@ -92,7 +88,7 @@ def _coverage(cluster: Cluster) -> rows.Coverage:
     if needed and log.damaged:
         gaps.append(f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}")
     if facts.opens and clock is None:
-        gaps.append("no clock: no broker-side time was found, and none was given")
+        gaps.append(NO_CLOCK)
     return rows.Coverage(
         paths=facts.paths,
         brokers=facts.brokers,

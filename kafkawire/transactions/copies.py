@@ -8,7 +8,7 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, Partition
 from kafkawire.transactions.model import state_name
 from kafkawire.transactions.replay import last_stable_offset
-from kafkawire.transactions.verdicts import Case
+from kafkawire.transactions.verdicts import EXPIRED, Case
 from kafkawire.transactions.wording import count, numbers, when
 
 
@@ -110,7 +110,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         who = f"Transactional id {newest.transactional_id!r}"
         record = f"({newest.place}, offset {newest.offset}, {when(newest.timestamp)})"
         if value is None:
-            return f"{who} has expired {record}: no coordinator knows its producer id any more."
+            return f"{who} has expired {record}: {EXPIRED}."
         return (
             f"{who} is {state_name(value.transaction_status)}, producer id {value.producer_id}, "
             f"epoch {value.producer_epoch} {record}{self.meaning}."

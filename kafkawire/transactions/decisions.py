@@ -6,8 +6,7 @@ import msgspec
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.facts import Place, Registration
-from kafkawire.transactions.id_rules import partitions_of
-from kafkawire.transactions.model import MAX_EPOCH, raises_epoch, state_name
+from kafkawire.transactions.model import MAX_EPOCH, partitions_of, raises_epoch, state_name
 
 _OUTCOMES = {
     "PrepareCommit": "COMMIT",

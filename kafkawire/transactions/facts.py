@@ -17,8 +17,8 @@ from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks import Answer
 
 if TYPE_CHECKING:
+    from kafkawire.transactions.checks.outcomes import Endings
     from kafkawire.transactions.id_history import IdHistory
-    from kafkawire.transactions.outcomes import Endings
 
 TRANSACTION_STATE = "__transaction_state"
 CLUSTER_METADATA = "__cluster_metadata"

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkawire.transactions.checks import Answer
+from kafkawire.transactions.checks.ids import IdChecks
 from kafkawire.transactions.coordinator import IdLog, Unreadable
 from kafkawire.transactions.decisions import Decisions
 from kafkawire.transactions.facts import Owner, Registration, Use
-from kafkawire.transactions.id_rules import IdChecks
 from kafkawire.transactions.model import PREPARED, state_name
 
 
@@ -18,12 +18,15 @@ class IdHistory:
 
     Attributes:
         decisions: the transactions that its ids have decided.
+
+    Args:
+        expiration_ms: transactional.id.expiration.ms of the brokers, where somebody said it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, expiration_ms: int | None = None) -> None:
         self.decisions = Decisions()
         self._log = IdLog()
-        self._checks = IdChecks()
+        self._checks = IdChecks(expiration_ms)
         self._uses: dict[tuple[int, str], Use] = {}
 
     def reach(self, offset: int) -> None:

@@ -14,10 +14,15 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.model import state_name, status_of
-from kafkawire.transactions.verdicts import Case
+from kafkawire.transactions.model import partition_list, state_name, status_of
+from kafkawire.transactions.verdicts import EXPIRED, Case
+
+#: What a principal lacks that can list ids, but not prove that it sees them all.
+HIDDEN = (
+    f"An authorizer is there, and it can hide transactional ids from this principal: grant it Read on topic "
+    f"{TRANSACTION_STATE}, which names them all."
+)
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +125,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
             return f"{who} has that producer id, and nothing more could be learnt ({word.problem})."
         value = word.value
         if value is None:
-            return f"{who} has expired ({word.source}): no coordinator knows its producer id any more."
+            return f"{who} has expired ({word.source}): {EXPIRED}."
         return (
             f"{who} is {state_name(value.transaction_status)}, producer id {value.producer_id}, "
             f"epoch {value.producer_epoch} ({word.source}){self.meaning}."
@@ -165,25 +170,13 @@ def described(
     The description does not say when the state last changed: not before the start, which stands for it. Nor does it say
     the transaction's version (KIP-890): see `LiveCase.value`.
     """
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
     begun = -1 if start_time_ms is None else start_time_ms
     return TransactionLogValue(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         transaction_timeout_ms=timeout_ms,
         transaction_status=status_of(state),
-        transaction_partitions=tuple(
-            PartitionsSchema(topic=topic, partition_ids=tuple(ids)) for topic, ids in topics.items()
-        ),
+        transaction_partitions=partition_list(partitions),
         transaction_last_update_timestamp_ms=begun,
         transaction_start_timestamp_ms=begun,
     )
-
-
-#: What a principal lacks that can list ids, but not prove that it sees them all.
-HIDDEN = (
-    f"An authorizer is there, and it can hide transactional ids from this principal: grant it Read on topic "
-    f"{TRANSACTION_STATE}, which names them all."
-)

@@ -5,19 +5,19 @@ Memory grows with the producers, transactional ids and ended transactions, not w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.logdir import LogDirectory
+from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.transactions.assembly import conclude
+from kafkawire.transactions.checks.replicas import replicas_agree, together
 from kafkawire.transactions.facts import Facts, Metadata
 from kafkawire.transactions.metadata import handed_out, read_metadata
 from kafkawire.transactions.reading import replicas
-from kafkawire.transactions.replica_agreement import replicas_agree, together
-from kafkawire.transactions.replicas import ReplicaFacts, replica_facts
-from kafkawire.transactions.settings import Settings, resolve
+from kafkawire.transactions.replicas import Replica, ReplicaFacts, replica_facts
+from kafkawire.transactions.settings import DEFAULT, Settings, resolve
 
 
 def audit(
@@ -36,16 +36,37 @@ def audit(
     audited = replicas(directory)
     metadata = read_metadata(audited)
     clusters = cluster_ids(directory)
-    found = []
-    for partition in audited:
-        known = of_cluster(partition.broker.root, metadata, clusters)
-        expiration = resolve(settings, known).producer_id_expiration.value
-        found.append(
-            replica_facts(partition, expiration_ms=expiration, handed_out=handed_out(known), progress=progress)
-        )
+    found = [replica_facts(replica, progress=progress) for replica in to_read(audited, settings, metadata, clusters)]
     facts = facts_of(directory, found, metadata, paths=paths)
     agreement = replicas_agree(together(audited, clusters), next(iter(audited), None))
     return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
+
+
+def to_read(
+    partitions: Iterable[Partition], settings: Settings, metadata: dict[str, Metadata], clusters: dict[str, str]
+) -> list[Replica]:
+    """What is read of each replica, with what its own cluster's metadata says.
+
+    Args:
+        partitions: as `reading.replicas` gives them. `metadata`: as `read_metadata` gives it, of all of them.
+        clusters: the cluster's id, by log directory.
+    """
+    single = len(set(clusters.values())) <= 1
+    found = []
+    for partition in partitions:
+        own = clusters.get(partition.broker.root)
+        known = [said for copy, said in metadata.items() if single or clusters.get(copy) == own]
+        told = resolve(settings, known)
+        of_ids = told.transactional_id_expiration
+        found.append(
+            Replica(
+                partition,
+                producer_expiration_ms=told.producer_id_expiration.value,
+                id_expiration_ms=None if of_ids.source == DEFAULT else of_ids.value,
+                handed_out=handed_out(known),
+            )
+        )
+    return found
 
 
 def facts_of(
@@ -82,12 +103,6 @@ def facts_of(
         producers=[replica.producers for replica in found],
         stopped=stopped(directory),
     )
-
-
-def of_cluster(root: str, metadata: dict[str, Metadata], clusters: dict[str, str]) -> list[Metadata]:
-    """The copies of the metadata log that speak for a log directory: those of its cluster."""
-    single = len(set(clusters.values())) <= 1
-    return [said for copy, said in metadata.items() if single or clusters.get(copy) == clusters.get(root)]
 
 
 def node_ids(directory: LogDirectory) -> tuple[int, ...]:

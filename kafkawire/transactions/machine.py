@@ -17,13 +17,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.transactions.model import (
     IDLE,
     MAX_EPOCH,
     NEVER,
     PREPARED,
     is_exhausted,
+    partition_list,
+    partitions_of,
     raises_epoch,
     state_name,
     status_of,
@@ -66,7 +67,6 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, value: TransactionLogValue) -> TransactionMetadata:
         """As a coordinator loads it from its log."""
-        named = value.transaction_partitions or ()
         return cls(
             producer_id=value.producer_id,
             previous_producer_id=value.previous_producer_id,
@@ -74,7 +74,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
             epoch=value.producer_epoch,
             timeout_ms=value.transaction_timeout_ms,
             state=state_name(value.transaction_status),
-            partitions=frozenset((topic.topic, one) for topic in named for one in topic.partition_ids),
+            partitions=partitions_of(value),
             started=value.transaction_start_timestamp_ms,
             updated=value.transaction_last_update_timestamp_ms,
             version=value.client_transaction_version,
@@ -82,10 +82,6 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     def record(self) -> TransactionLogValue:
         """As a coordinator writes it (`TransactionLog.valueToBytes`), topics and partitions in order."""
-        topics: dict[str, list[int]] = {}
-        for topic, partition in sorted(self.partitions):
-            topics.setdefault(topic, []).append(partition)
-        named = tuple(PartitionsSchema(topic=topic, partition_ids=tuple(ids)) for topic, ids in topics.items())
         return TransactionLogValue(
             producer_id=self.producer_id,
             previous_producer_id=self.previous_producer_id,
@@ -93,7 +89,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
             producer_epoch=self.epoch,
             transaction_timeout_ms=self.timeout_ms,
             transaction_status=status_of(self.state),
-            transaction_partitions=None if self.state == "Empty" else named,
+            transaction_partitions=None if self.state == "Empty" else partition_list(self.partitions),
             transaction_last_update_timestamp_ms=self.updated,
             transaction_start_timestamp_ms=self.started,
             client_transaction_version=self.version,

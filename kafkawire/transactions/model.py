@@ -5,7 +5,10 @@ What a coordinator answers to a request is in `machine`, which uses them. Held a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kafkawire.messages import TransactionLogValue
+from kafkawire.messages.transaction_log_value import PartitionsSchema
 
 #: TransactionStatus of TransactionLogValue (Kafka's `TransactionState`).
 STATES = {
@@ -103,49 +106,6 @@ def follows(before: str | None, after: str | None, version: int) -> bool:
     return after != "PrepareAbort" or before == "Ongoing" or raises_epoch(version)
 
 
-def epoch_problem(before: TransactionLogValue | None, after: TransactionLogValue) -> str | None:
-    """What is wrong with the producer id and epoch of an id's next record, as a sentence; None where nothing is.
-
-    Args:
-        before: the record right before it; None: there is none, or a tombstone.
-    """
-    state, epoch = state_name(after.transaction_status), after.producer_epoch
-    if before is None:
-        return None if epoch == 0 else f"The first record of the id has epoch {epoch}, not 0."
-    bumped = raises_epoch(after.client_transaction_version)
-    if after.producer_id != before.producer_id:
-        return _new_producer_id(before, after, state)
-    steps = EPOCH_STEPS.get((state, bumped))
-    if steps is None:
-        return None  # a state that is never written has no epoch to judge
-    step = epoch - before.producer_epoch
-    if before.producer_epoch == MAX_EPOCH and step == 0:
-        return None  # nowhere to go: Kafka lets it abort with the epoch that it has
-    if step not in steps:
-        allowed = " or ".join(f"{one:+d}" for one in sorted(steps))
-        return f"The epoch goes from {before.producer_epoch} to {epoch}; at {state} only {allowed} is possible."
-    if epoch == MAX_EPOCH and state in ("Empty", "Ongoing"):
-        return f"The epoch is {epoch} at {state}: no producer gets that one, it is left to fencing."
-    return None
-
-
-def _new_producer_id(before: TransactionLogValue, after: TransactionLogValue, state: str) -> str | None:
-    """A producer id follows another where the epochs of that one are used up: at InitProducerId, or, from transaction
-    version 2 on, when a transaction ends; then the Prepare record names it beforehand."""
-    change = f"The producer id goes from {before.producer_id} to {after.producer_id}"
-    if after.producer_epoch != 0:
-        return f"{change}, and its epoch is {after.producer_epoch}, not 0."
-    if state == "Empty":
-        if is_exhausted(before.producer_epoch):
-            return None
-        return f"{change}, and the epoch {before.producer_epoch} was not used up."
-    if state in ("CompleteCommit", "CompleteAbort") and raises_epoch(after.client_transaction_version):
-        if before.next_producer_id == after.producer_id:
-            return None
-        return f"{change}, and {before.next_producer_id} was announced."
-    return f"{change} at {state}, where none can change."
-
-
 def may_expire(state: str, updated_ms: int, now_ms: int, expiration_ms: int) -> bool:
     """Whether a coordinator forgets an id (transactional.id.expiration.ms; a tombstone in its log)."""
     return state in IDLE and updated_ms <= now_ms - expiration_ms
@@ -165,3 +125,29 @@ def partition_of_id(transactional_id: str, count: int) -> int:
         code = (31 * code + int.from_bytes(data[place : place + 2])) & 0xFFFFFFFF
     signed = code - (1 << 32) if code >> 31 else code
     return (0 if signed == -(1 << 31) else abs(signed)) % count
+
+
+# Records --------------------------------------------------------------------------------------------------------------
+
+_NO_PARTITIONS: frozenset[tuple[str, int]] = frozenset()
+
+
+def partitions_of(value: TransactionLogValue) -> frozenset[tuple[str, int]]:
+    """The partitions of an id's transaction. A Prepare record has all of them, whatever has ended since."""
+    if not value.transaction_partitions:
+        return _NO_PARTITIONS
+    return frozenset((entry.topic, number) for entry in value.transaction_partitions for number in entry.partition_ids)
+
+
+def partition_list(partitions: Iterable[tuple[str, int]]) -> tuple[PartitionsSchema, ...]:
+    """The same as a record has it, in order (Kafka's are in none)."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return tuple(PartitionsSchema(topic=topic, partition_ids=tuple(ids)) for topic, ids in topics.items())
+
+
+def begun_ms(value: TransactionLogValue) -> int:
+    """When an id's transaction began, epoch milliseconds; where no start is known, its last update, which is later."""
+    start = value.transaction_start_timestamp_ms
+    return value.transaction_last_update_timestamp_ms if start < 0 else start

@@ -8,12 +8,14 @@ ids and ended transactions, not with the batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from kafkawire import logdir, rows
 from kafkawire.transactions.appends import Append
-from kafkawire.transactions.checking import PartitionChecks
+from kafkawire.transactions.checks.outcomes import Endings
+from kafkawire.transactions.checks.partition import PartitionChecks
 from kafkawire.transactions.coordinator import Unreadable, registration
 from kafkawire.transactions.facts import (
     Beyond,
@@ -27,9 +29,23 @@ from kafkawire.transactions.facts import (
     partition_of,
 )
 from kafkawire.transactions.id_history import IdHistory
-from kafkawire.transactions.outcomes import Endings
 from kafkawire.transactions.reading import place_of, read_segment, read_snapshot
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
+
+
+class Replica(NamedTuple):
+    """A replica to read, and what its cluster says that its rules count with.
+
+    Attributes:
+        producer_expiration_ms: producer.id.expiration.ms of the brokers.
+        id_expiration_ms: transactional.id.expiration.ms; None where nobody said it.
+        handed_out: the first producer id that was not handed out yet; None where it is not known.
+    """
+
+    partition: logdir.Partition
+    producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    id_expiration_ms: int | None = None
+    handed_out: int | None = None
 
 
 class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +54,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         partition: how much was read. `path`: of its directory.
         opens: the transactions that are open after the last batch.
-        answers: of `LOG_CHECKS` and, of `__transaction_state`, of `RULES`.
+        answers: of `LOG_CHECKS` and, of `__transaction_state`, of `ID_CHECKS`.
         endings: the transactions with data that have ended.
         producers: its producer ids.
         ids: of `__transaction_state`, what its records say.
@@ -55,22 +71,15 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.Damage, ...] = ()
 
 
-def replica_facts(
-    partition: logdir.Partition,
-    *,
-    expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
-    handed_out: int | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> ReplicaFacts:
+def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = None) -> ReplicaFacts:
     """Read one replica: replay its producers, and hold it against the rules that its own files can prove.
 
     Args:
-        expiration_ms: producer.id.expiration.ms of the brokers.
-        handed_out: the first producer id that was not handed out yet; None where it is not known.
         progress: is told how many bytes were read, after every segment.
     """
+    partition, handed_out = replica.partition, replica.handed_out
     place = place_of(partition)
-    checks = PartitionChecks(partition, expiration_ms=expiration_ms)
+    checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms)
     endings = Endings(place)
     ids: IdHistory | None = None
     segments: list[Segment] = []
@@ -90,7 +99,7 @@ def replica_facts(
             elif isinstance(fact, Segment):
                 segments.append(fact)
             else:
-                ids = ids or IdHistory()
+                ids = ids or IdHistory(replica.id_expiration_ms)
                 _register(ids, place, fact)
         checks.end_segment(segments[-1], last=number + 1 == len(partition.segments))
         if progress is not None:

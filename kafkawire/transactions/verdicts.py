@@ -20,7 +20,7 @@ from kafkawire.rows import Finding
 from kafkawire.transactions import coordinator
 from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.facts import Open
-from kafkawire.transactions.model import NEVER, state_name
+from kafkawire.transactions.model import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.wording import count, duration, when
 
 HANGING, NOT_HANGING, UNKNOWN = "hanging", "not_hanging", "unknown"
@@ -48,6 +48,8 @@ _MEANINGS = {
     NOT_BEGUN: ": no transaction has begun in that epoch",
     BUMPED: ": it has gone on to later epochs",
 }
+#: What an expired id (a tombstone in the coordinator's log) says of a transaction: it was none of the id's.
+EXPIRED = "no coordinator knows its producer id any more, and none forgets an id that has a transaction"
 
 
 class _Abstract(msgspec.StructMeta, ABCMeta):
@@ -301,12 +303,10 @@ def _held(case: Case, said: list[str]) -> _Decision:
     if value.transaction_timeout_ms == NEVER:
         never = "Its timeout is that of two-phase commit: it is never late, and its owner decides."
         return _Decision(NOT_HANGING, "two_phase_commit", [*said, never], "none: its owner must commit or abort it")
-    begun = value.transaction_start_timestamp_ms
-    if begun < 0:
-        begun = value.transaction_last_update_timestamp_ms
+    begun = begun_ms(value)
     ends = begun + value.transaction_timeout_ms
     timeout = f"It began {when(begun)} and may take {duration(value.transaction_timeout_ms)}"
-    if case.as_of is not None and case.as_of > ends:
+    if case.as_of is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, case.as_of):
         late = f"{timeout}: the coordinator should have aborted it {duration(case.as_of - ends)} before the clock."
         action = f"none on the partition: its coordinator must end it, by itself or on {force}"
         return _Decision(NOT_HANGING, "late", [*said, late], action)

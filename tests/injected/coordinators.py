@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kafkawire.messages import TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.transactions.model import partition_of_id
-from tests.audit_logs import NOON
+from tests.audit_logs import HOUR, NOON
 from tests.injected.injection import INJECTIONS, Early, Injection, early
 from tests.worlds import IDS, TOPIC, Producer, World
 
@@ -124,6 +124,17 @@ for _name, _states in (
 ):  # fmt: skip
     _records("legal_transition", _name, _states, {})
 _records("legal_transition", "abort-of-nothing-below-2", "EQD", {}, version=0)
+
+
+@early("legal_transition", "expired-too-soon")
+def _(world: World) -> None:
+    """A tombstone a millisecond before its time. One in time breaks nothing."""
+    world.configure("transactional.id.expiration.ms", str(HOUR))
+    for name, idle in (("in-time", HOUR), ("too-soon", HOUR - 1)):
+        world.producer(name)
+        world.tick(idle)
+        world.put(name, None)
+
 
 _records("transition_fields", "partition-lost", "EOOPC", {2: _set(transaction_partitions=_ONE[:0] or ())})
 _records("transition_fields", "partition-lost-at-prepare", "EOOPC", {3: _set(transaction_partitions=_ONE)})

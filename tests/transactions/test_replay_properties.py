@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, transactions
 from kafkawire.messages import AbortedTxn
 from kafkawire.records import Batch, read
-from kafkawire.transactions import Append, LogChecks, Replay, append_of, outcome_of, read_committed
+from kafkawire.transactions import Append, LogChecks, Replay, append_of, last_stable_offset, outcome_of, read_committed
 from tests.transactions.schedules import (
     NOON,
     Schedule,
@@ -131,6 +131,14 @@ def test_read_committed_is_the_models(schedule: Schedule) -> None:
     aborted, last_stable = outcome_of(batches)
     assert last_stable == stable
     assert [batch.base_offset for batch in read_committed(batches, aborted, last_stable)] == expected
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "first_start", "log_start", "stable"),
+    [(10, 4, 0, 4), (3, 4, 0, 3), (10, 4, 6, 6), (5, 4, 6, 5)],
+)
+def test_last_stable_offset(high_watermark: int, first_start: int, log_start: int, stable: int) -> None:
+    assert last_stable_offset(high_watermark, first_start, log_start) == stable
 
 
 def write_directory(root: Path, schedule: Schedule) -> Path:

@@ -14,7 +14,7 @@ from kafkawire.records import Record
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
 from kafkawire.wire.write import uvarint
-from tests.audit_logs import HOUR, NOON, LogDirectory, PartitionLog
+from tests.audit_logs import HOUR, NOON, LogDirectory, PartitionLog, open_entry
 
 OLD = NOON - 3 * HOUR
 
@@ -381,12 +381,10 @@ def test_a_damaged_snapshot_is_told(logs: LogDirectory, orders: PartitionLog) ->
 
 
 def test_a_ghost_ends_with_a_marker_above_the_log_start(tmp_path: Path) -> None:
-    from tests.transactions.test_transactions_verdicts import entry
-
     directory = LogDirectory(tmp_path / "logs")
     orders = directory.partition("orders", start=50)
     orders.plain()
-    orders.snapshot(entry(start=10, last=12))
+    orders.snapshot(open_entry(start=10, last=12))
     audit = run(directory)
     assert [(f.reason, f.start_offset, f.blocked) for f in audit.findings] == [("ghost", 10, True)]
     orders.marker("ABORT", 1000)
@@ -394,12 +392,10 @@ def test_a_ghost_ends_with_a_marker_above_the_log_start(tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_began_below_the_log_start_and_goes_on_is_no_ghost(tmp_path: Path) -> None:
-    from tests.transactions.test_transactions_verdicts import entry
-
     directory = LogDirectory(tmp_path / "logs")
     orders = directory.partition("orders", start=50)
     orders.data(1000, at=OLD)
-    orders.snapshot(entry(start=10, last=12), offset=50)
+    orders.snapshot(open_entry(start=10, last=12), offset=50)
     directory.id("other", "CompleteCommit", 9, 1, at=NOON)
     (finding,) = run(directory).findings
     assert (finding.verdict, finding.start_offset, finding.last_offset) == ("hanging", 10, 50)

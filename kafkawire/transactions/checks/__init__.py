@@ -2,7 +2,15 @@
 
 A rule broken is data, never an exception. Each check answers *violated*, *holds* or *not_checkable*: a broker forgets
 legally, compaction removes, and copies are of different moments, so that a step is only judged where nothing can have
-been between. The rules themselves: `log_checks` and `agreement` (one replica of a partition).
+been between. Where the rules are, by what has to be known:
+
+- one replica of a partition: `partition`, which joins `batches` (its log) and `files` (what is derived from it)
+- one partition of `__transaction_state`: `ids`
+- several partitions: `joins`, and `outcomes` for markers beside what coordinators decided
+- several replicas of a partition: `replicas`
+- verdicts: `cases`
+
+`answers` adds up what all of them say.
 """
 
 from __future__ import annotations
@@ -77,6 +85,9 @@ LOG_CHECKS = (
     TXNINDEX_EQUALS_LOG,
     SNAPSHOT_EQUALS_REPLAY,
 )
+
+#: Those that the records of one partition of `__transaction_state` answer by themselves; in the same order.
+ID_CHECKS = (LEGAL_TRANSITION, TRANSITION_FIELDS, EPOCH_STEP, PREVIOUS_PRODUCER_ID)
 
 #: Those that an open transaction breaks, which a finding tells of as well.
 OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST})

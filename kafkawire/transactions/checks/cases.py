@@ -16,10 +16,10 @@ from kafkawire.transactions.checks import (
     TRANSACTION_UNKNOWN_TO_COORDINATOR,
     Tally,
 )
-from kafkawire.transactions.cluster import Cluster
+from kafkawire.transactions.cluster import NO_CLOCK, Cluster
 from kafkawire.transactions.copies import CopiedCase
 from kafkawire.transactions.facts import Place, Placed
-from kafkawire.transactions.model import state_name
+from kafkawire.transactions.model import begun_ms, state_name
 from kafkawire.transactions.replay import last_stable_offset
 from kafkawire.transactions.verdicts import GRACE_MS, HANGING, UNKNOWN
 from kafkawire.transactions.wording import duration, when
@@ -28,7 +28,6 @@ _Tallies = dict[tuple[Place, str], Tally]
 
 _RUNNING = "the broker was running when it was copied, and its checkpoints lag behind or run ahead"
 _NO_CHECKPOINT = "no replication-offset-checkpoint: the high watermark is not known"
-_NO_CLOCK = "no clock: no broker-side time was found, and none was given"
 
 
 def case_answers(cluster: Cluster, judged: Sequence[tuple[CopiedCase, rows.Finding]]) -> Iterator[Placed]:
@@ -82,9 +81,7 @@ def _late(cluster: Cluster, case: CopiedCase, finding: rows.Finding, late: Tally
         return
     clock = cluster.clock_of(case.owner.newest.place)
     assert clock is not None
-    begun = value.transaction_start_timestamp_ms
-    if begun < 0:
-        begun = value.transaction_last_update_timestamp_ms
+    begun = begun_ms(value)
     over = clock - begun - value.transaction_timeout_ms
     if over <= GRACE_MS:
         late.lack(
@@ -125,7 +122,7 @@ def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tall
             since = value.transaction_last_update_timestamp_ms
             where = stuck.get(record.transactional_id)
             if as_of is None:
-                tally.lack(_NO_CLOCK)
+                tally.lack(NO_CLOCK)
             elif not where and as_of - since <= limit:
                 tally.lack(
                     "the transaction was decided a short time before the copy was made: its markers may be on their way"
@@ -143,16 +140,13 @@ def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tall
 def _stable(cluster: Cluster, tallies: _Tallies) -> None:
     """log start <= last stable offset <= high watermark <= log end. No file stores the last stable offset: it is
     computed from the others."""
-    first: dict[Place, int] = {}
-    for open_ in cluster.facts.opens:
-        first[open_.place] = min(first.get(open_.place, open_.start_offset), open_.start_offset)
     for partition in cluster.facts.partitions:
         place, high, start = partition.place, partition.high_watermark, partition.log_start
         tally = tallies[place, LSO] = Tally(LSO)
         if high is None:
             tally.lack(_NO_CHECKPOINT)
             continue
-        stable = last_stable_offset(high, first.get(place, high), start)
+        stable = last_stable_offset(high, cluster.first_starts.get(place, high), start)
         if start <= stable <= high <= partition.log_end:
             tally.held += 1
         elif place.copy not in cluster.facts.stopped:

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from kafkawire import logdir, transactions
-from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions import Settings
-from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
+from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, open_entry
 
 OLD = NOON - 3 * HOUR
 P = ("orders", 0)
@@ -167,7 +166,7 @@ def last_epoch(d: LogDirectory) -> None:
 def ghost(d: LogDirectory) -> None:
     partition = d.partition(*P, start=50)
     partition.plain(records=5)
-    partition.snapshot(entry(start=10, last=12))
+    partition.snapshot(open_entry(start=10, last=12))
     d.id("other", "CompleteCommit", 1, 5)
 
 
@@ -229,19 +228,6 @@ def unreadable_id(d: LogDirectory) -> None:
     from kafkawire.records import Record
 
     d.id_log("pay").records([Record(key=b"\0\0\0\x03pay", value=b"\0\x09", timestamp=NOON)])
-
-
-def entry(start: int, last: int) -> ProducerEntry:
-    return ProducerEntry(
-        producer_id=PID,
-        epoch=0,
-        last_sequence=0,
-        last_offset=last,
-        offset_delta=0,
-        timestamp=OLD,
-        coordinator_epoch=0,
-        current_txn_first_offset=start,
-    )
 
 
 CASES: list[tuple[Callable[[LogDirectory], None], str, str]] = [

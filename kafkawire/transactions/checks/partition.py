@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kafkawire.logdir import Partition
-from kafkawire.transactions.agreement import IndexCheck, SnapshotCheck
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks import LOG_CHECKS, Answer
+from kafkawire.transactions.checks.batches import LogChecks
+from kafkawire.transactions.checks.files import IndexCheck, SnapshotCheck
 from kafkawire.transactions.facts import Segment
-from kafkawire.transactions.log_checks import LogChecks
 from kafkawire.transactions.reading import read_segment
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Replay
 

@@ -8,11 +8,10 @@ between them; `IdChecks` sees to that while it takes one partition's records.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.checks import (
     EPOCH_STEP,
+    ID_CHECKS,
     LEGAL_TRANSITION,
     PREVIOUS_PRODUCER_ID,
     TRANSITION_FIELDS,
@@ -20,23 +19,26 @@ from kafkawire.transactions.checks import (
     Tally,
 )
 from kafkawire.transactions.facts import Registration
-from kafkawire.transactions.model import MAX_EPOCH, NEVER, PREPARED, epoch_problem, follows, state_name
+from kafkawire.transactions.model import (
+    EPOCH_STEPS,
+    MAX_EPOCH,
+    NEVER,
+    PREPARED,
+    follows,
+    is_exhausted,
+    may_expire,
+    partitions_of,
+    raises_epoch,
+    state_name,
+)
+from kafkawire.transactions.wording import duration
 
 _Value = TransactionLogValue
-
-_NO_PARTITIONS: frozenset[tuple[str, int]] = frozenset()
 
 _GAP = "compaction removed records between the id's record and the one before"
 _CLOCKS = "two coordinators wrote the two records, and their clocks differ"
 _ILLEGAL = "the step itself is not legal"
 _OLD = "the record is of a version that does not carry previous producer ids"
-
-
-def partitions_of(value: TransactionLogValue) -> frozenset[tuple[str, int]]:
-    """The partitions of the id's transaction."""
-    if not value.transaction_partitions:
-        return _NO_PARTITIONS
-    return frozenset((entry.topic, number) for entry in value.transaction_partitions for number in entry.partition_ids)
 
 
 def transition_problem(before: _Value | None, after: _Value | None) -> str | None:
@@ -91,6 +93,46 @@ def _change(state: str, verb: str, partitions: frozenset[tuple[str, int]]) -> st
     return f"{state} {verb} the partition {topic}-{number}{more}"
 
 
+def epoch_problem(before: _Value | None, after: _Value) -> str | None:
+    """epoch_step: the producer id stays and its epoch goes on by a step that Kafka takes, or another producer id begins
+    at epoch 0 where the epochs of the one before are used up."""
+    state, epoch = state_name(after.transaction_status), after.producer_epoch
+    if before is None:
+        return None if epoch == 0 else f"the first record of the id has epoch {epoch}, not 0"
+    bumped = raises_epoch(after.client_transaction_version)
+    if after.producer_id != before.producer_id:
+        return _new_producer_id(before, after, state)
+    steps = EPOCH_STEPS.get((state, bumped))
+    if steps is None:
+        return None  # a state that is never written has no epoch to judge
+    step = epoch - before.producer_epoch
+    if before.producer_epoch == MAX_EPOCH and step == 0:
+        return None  # nowhere to go: Kafka lets it abort with the epoch that it has
+    if step not in steps:
+        allowed = " or ".join(f"{one:+d}" for one in sorted(steps))
+        return f"the epoch goes from {before.producer_epoch} to {epoch}; at {state} only {allowed} is possible"
+    if epoch == MAX_EPOCH and state in ("Empty", "Ongoing"):
+        return f"the epoch is {epoch} at {state}: no producer gets that one, it is left to fencing"
+    return None
+
+
+def _new_producer_id(before: _Value, after: _Value, state: str) -> str | None:
+    """A producer id follows another where the epochs of that one are used up: at InitProducerId, or, from transaction
+    version 2 on, when a transaction ends; then the Prepare record names it beforehand."""
+    change = f"the producer id goes from {before.producer_id} to {after.producer_id}"
+    if after.producer_epoch != 0:
+        return f"{change}, and its epoch is {after.producer_epoch}, not 0"
+    if state == "Empty":
+        if is_exhausted(before.producer_epoch):
+            return None
+        return f"{change}, and the epoch {before.producer_epoch} was not used up"
+    if state in ("CompleteCommit", "CompleteAbort") and raises_epoch(after.client_transaction_version):
+        if before.next_producer_id == after.producer_id:
+            return None
+        return f"{change}, and {before.next_producer_id} was announced"
+    return f"{change} at {state}, where none can change"
+
+
 def clock_problem(before: _Value | None, after: _Value) -> str | None:
     """transition_fields, of two records that one coordinator wrote: the time of the last update never goes back."""
     if before is None:
@@ -120,30 +162,26 @@ def carries_previous(value: TransactionLogValue) -> bool:
     return value.previous_producer_id >= 0
 
 
-#: The rules of one step, in the order of their answers. All but the first are asked of legal steps only.
-RULES: dict[str, Callable[[_Value | None, _Value], str | None]] = {
-    LEGAL_TRANSITION: transition_problem,
-    TRANSITION_FIELDS: fields_problem,
-    EPOCH_STEP: epoch_problem,
-    PREVIOUS_PRODUCER_ID: previous_problem,
-}
-
-
 class IdChecks:
     """Takes the records of one partition of `__transaction_state` in offset order, and holds neighbours of an id
-    against `RULES`.
+    against the rules above.
 
     Attributes:
         intact_from: the first offset of the run without missing offsets that the last record stands in.
+
+    Args:
+        expiration_ms: transactional.id.expiration.ms of the brokers, where somebody said it: Kafka's default proves
+            nothing against a tombstone.
     """
 
-    def __init__(self) -> None:
-        self._tallies = {check: Tally(check) for check in RULES}
+    def __init__(self, expiration_ms: int | None = None) -> None:
+        self._expiration_ms = expiration_ms
+        self._tallies = {check: Tally(check) for check in ID_CHECKS}
         self._next = -1
         self.intact_from = 0
 
     def answers(self) -> list[Answer]:
-        """One for each rule."""
+        """One for each of `ID_CHECKS`."""
         return [tally.answer() for tally in self._tallies.values()]
 
     def reach(self, offset: int) -> None:
@@ -160,7 +198,7 @@ class IdChecks:
                 tally.lack(_GAP)
             return
         was = None if before is None else before.value
-        problem = transition_problem(was, found.value)
+        problem = transition_problem(was, found.value) or self._too_soon(before, found)
         self._judge(LEGAL_TRANSITION, found, problem)
         if found.value is None:
             return
@@ -174,6 +212,20 @@ class IdChecks:
             self._judge(PREVIOUS_PRODUCER_ID, found, previous_problem(was, found.value))
         else:
             self._tallies[PREVIOUS_PRODUCER_ID].lack(_OLD)
+
+    def _too_soon(self, before: Registration | None, found: Registration) -> str | None:
+        """legal_transition, of a tombstone: the id was idle for as long as brokers remember one."""
+        expiration = self._expiration_ms
+        if found.value is not None or before is None or before.value is None or expiration is None:
+            return None
+        updated = before.value.transaction_last_update_timestamp_ms
+        if may_expire(state_name(before.value.transaction_status), updated, found.timestamp, expiration):
+            return None
+        if before.leader_epoch != found.leader_epoch:
+            self._tallies[LEGAL_TRANSITION].lack(_CLOCKS)
+            return None
+        idle = duration(found.timestamp - updated)
+        return f"a tombstone {idle} after the last update, and ids expire after {duration(expiration)}"
 
     def _fields(self, before: Registration | None, found: Registration, value: TransactionLogValue) -> str | None:
         was = None if before is None else before.value

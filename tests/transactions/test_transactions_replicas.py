@@ -1,14 +1,12 @@
-"""The replay of producer state against a slow and obvious one; and small helpers."""
+"""`open_transactions` of a replica against a slow and obvious search."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.transactions import Append, Place, Replay, last_stable_offset
+from kafkawire.transactions import Append, Place, Replay
 from kafkawire.transactions.replicas import open_transactions
-from kafkawire.transactions.wording import count, duration, numbers, when
 
 PLACE = Place("logs", "orders", 0)
 
@@ -55,36 +53,3 @@ def test_open_transactions_are_the_data_after_each_producers_last_marker(listed:
         assert open_.coordinator_epoch == (epochs[-1] if epochs else None)
         before = [a.timestamp for a in listed if a.control and a.base_offset < data[-1].base_offset]
         assert open_.written_after == max(before, default=None)
-
-
-@pytest.mark.parametrize(
-    ("high_watermark", "first_start", "log_start", "stable"),
-    [(10, 4, 0, 4), (3, 4, 0, 3), (10, 4, 6, 6), (5, 4, 6, 5)],
-)
-def test_last_stable_offset(high_watermark: int, first_start: int, log_start: int, stable: int) -> None:
-    assert last_stable_offset(high_watermark, first_start, log_start) == stable
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (0, "0 s"),
-        (999, "0 s"),
-        (1000, "1 s"),
-        (61_000, "1 min 1 s"),
-        (3_600_000, "1 h"),
-        (3_601_000, "1 h"),
-        (3 * 86_400_000 + 2 * 3_600_000 + 59_000, "3 d 2 h"),
-        (-61_000, "-1 min 1 s"),
-    ],
-)
-def test_durations_have_two_units_at_most(milliseconds: int, text: str) -> None:
-    assert duration(milliseconds) == text
-
-
-def test_other_wording() -> None:
-    assert when(1_750_075_200_999) == "2025-06-16 12:00:00 UTC"
-    assert when(None) == when(-1) == "an unknown time"
-    assert when(2**63 - 1) == "9223372036854775807 ms"
-    assert (count(1, "offset"), count(2, "offset")) == ("1 offset", "2 offsets")
-    assert numbers([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kafkawire.transactions.checks import (
     CHECKS,
+    ID_CHECKS,
     ID_IN_ITS_PARTITION,
     MARKER_EPOCH,
     ONE_OUTCOME,
@@ -16,19 +17,18 @@ from kafkawire.transactions.checks import (
     Answer,
     Tally,
 )
+from kafkawire.transactions.checks.outcomes import Tallies, by_producer, judge
 from kafkawire.transactions.cluster import Cluster
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.facts import TRANSACTION_STATE, Metadata, Partition, Place, Placed, Use
 from kafkawire.transactions.id_history import IdHistory
-from kafkawire.transactions.id_rules import RULES
 from kafkawire.transactions.model import partition_of_id
-from kafkawire.transactions.outcomes import Tallies, by_producer, judge
 from kafkawire.transactions.settings import DEFAULT
 
 _Histories = dict[Place, IdHistory]
 
 #: What `__transaction_state` must be read for.
-_OF_IDS = frozenset({*RULES, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
+_OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
 
 _NO_METADATA = "no __cluster_metadata with producer ids was read: it is not known which were handed out"
 _OLD_METADATA = "__cluster_metadata may have been copied before the producer id was handed out"
