@@ -38,6 +38,7 @@ check: $(VENV)/.dev check-rust
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/test_typing.py
 	$(BIN)/lint-imports
 	$(BIN)/python -m kafkawire.codegen --check
 

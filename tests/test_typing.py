@@ -1,0 +1,61 @@
+"""What a type checker sees of the public surface: `make check` reads this file with mypy --strict, pytest runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, assert_type
+from uuid import UUID
+
+import kafkawire
+from kafkawire import capture, frames, logdir, records, rows
+from kafkawire.messages import (
+    CreateTopicsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TransactionLogValue,
+)
+from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
+from kafkawire.wire.spec import MessageSpec
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_a_message_keeps_its_class_through_its_codec() -> None:
+    data = DescribeProducersResponse(throttle_time_ms=5).encode(version=0)
+    assert_type(data, bytes)
+    message = DescribeProducersResponse.decode(data, version=0)
+    assert_type(message, DescribeProducersResponse)
+    assert_type(DescribeProducersResponse.decode_from(data, version=0), tuple[DescribeProducersResponse, int])
+    value = TransactionLogValue().encode_prefixed(version=1)
+    assert_type(TransactionLogValue.decode_prefixed(value), tuple[TransactionLogValue, int])
+    assert_type(DescribeProducersResponse.spec, MessageSpec)
+    assert message.throttle_time_ms == 5
+
+
+def test_fields_have_the_types_that_the_schema_gives_them() -> None:
+    message = DescribeProducersResponse(topics=(TopicResponse(partitions=(PartitionResponse(),)),))
+    assert_type(message.topics, tuple[TopicResponse, ...])
+    partition = message.topics[0].partitions[0]
+    assert_type(partition.error_message, str | None)
+    assert_type(partition.active_producers, tuple[ProducerState, ...])
+    topics = CreateTopicsResponse().topics
+    assert_type([topic.topic_id for topic in topics], list[UUID])
+    assert partition.error_message is None
+    assert topics == ()
+
+
+def test_json_takes_a_class_and_gives_its_messages() -> None:
+    made: Any = kafkawire.to_json(DescribeProducersResponse(), version=0)
+    assert_type(kafkawire.from_json(DescribeProducersResponse, made, version=0), DescribeProducersResponse)
+    assert_type(kafkawire.backend, str)
+
+
+def test_what_is_read_is_told_apart_by_its_class() -> None:
+    segment = (EXAMPLES / "kafka-logs/one-node/broker-1/orders-0/00000000000000000000.log").read_bytes()
+    for item in records.read(segment):
+        assert_type(item, records.Batch | records.Damage)
+    frame = frames.encode_request(DescribeProducersRequest(), version=0, correlation_id=1, client_id="c")[4:]
+    assert_type(frames.decode_request(frame), frames.Request | frames.UndecodedRequest)
+    for exchange in capture.read(EXAMPLES / "capture/transactions.pcap"):
+        assert_type(exchange, rows.Exchange)
+    assert_type(logdir.open(EXAMPLES / "kafka-logs/one-node"), logdir.LogDirectory)
