@@ -13,6 +13,7 @@ from tools.bench import __main__ as command
 from tools.bench.goals import Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
 from tools.bench.report import absences, markdown, show
 from tools.bench.results import Absence, Count, Machine, Memory, Peak, Result, Run, Timing
+from tools.pages import write_section
 
 N, P = "kafkawire native", "kafkawire python"
 
@@ -126,6 +127,9 @@ def test_a_run_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(command, "PAGE", page)
     assert command.main(["--from", str(kept), "--write"]) == 0
     assert page.read_text() == markdown(RUN)
+    write_section(page, "soak", "## Hours on end")
+    assert command.main(["--from", str(kept), "--write"]) == 0
+    assert page.read_text() == markdown(RUN) + "\n<!-- soak -->\n## Hours on end\n<!-- /soak -->\n"
 
 
 def test_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

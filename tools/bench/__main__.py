@@ -31,6 +31,7 @@ from tools.bench.spark import spark
 from tools.bench.startup import startup
 from tools.bench.transactions import KEY as TRANSACTIONS
 from tools.bench.transactions import transactions
+from tools.pages import keep_sections
 
 #: Keys of what is measured in other ways than by contestants in turn.
 STARTUP = ("startup/import", "startup/first")
@@ -108,6 +109,8 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = _arguments(sys.argv[1:] if words is None else words)
     console = Console(stderr=False)
     try:
+        before = PAGE.read_text("utf-8") if arguments.write and PAGE.exists() else ""
+        keep_sections("", before)  # broken markers are said before the half hour, not after it
         if arguments.source:
             run = msgspec.json.decode(arguments.source.read_bytes(), type=Run)
         else:
@@ -115,14 +118,14 @@ def main(words: Sequence[str] | None = None) -> int:
     except BenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     show(run, console)
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
     if arguments.write:
-        PAGE.write_text(markdown(run), "utf-8")
+        PAGE.write_text(keep_sections(markdown(run), before), "utf-8")
     return 0
 
 

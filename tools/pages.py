@@ -1,0 +1,60 @@
+"""Pages of docs/ that several tools write: each tool owns a section between two markers, and leaves the others alone.
+
+    <!-- soak -->
+    ...
+    <!-- /soak -->
+
+A tool that writes a whole page keeps the sections that it does not write (`keep_sections`); a tool that writes one
+section puts it where it was, or at the page's end (`write_section`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_MARKER = re.compile(r"^<!-- (?P<end>/?)(?P<name>[a-z][a-z0-9-]*) -->$", re.MULTILINE)
+
+
+def sections(page: str) -> dict[str, str]:
+    """The sections of a page's text in its order, by name, markers included.
+
+    ValueError: a section does not end, ends twice, holds another one or appears twice.
+    """
+    found: dict[str, str] = {}
+    start: re.Match[str] | None = None
+    for marker in _MARKER.finditer(page):
+        name = marker["name"]
+        if bool(marker["end"]) != (start is not None) or (start is not None and start["name"] != name):
+            raise ValueError(f"{marker[0]} has no counterpart")
+        if start is None:
+            if name in found:
+                raise ValueError(f"{marker[0]} appears twice")
+            start = marker
+        else:
+            found[name] = page[start.start() : marker.end()]
+            start = None
+    if start is not None:
+        raise ValueError(f"{start[0]} has no counterpart")
+    return found
+
+
+def keep_sections(page: str, before: str) -> str:
+    """The new text of a page, followed by those sections of the text before that it does not have itself."""
+    new = sections(page)
+    kept = [text for name, text in sections(before).items() if name not in new]
+    return "\n\n".join([page.rstrip("\n"), *kept]) + "\n"
+
+
+def write_section(page: Path, name: str, text: str) -> None:
+    """Writes the section `name` of a page: Markdown, which should begin with a heading. The rest stays as it is.
+
+    ValueError: the name or the text would break the markers, or the page's own are broken.
+    """
+    section = f"<!-- {name} -->\n{text.strip()}\n<!-- /{name} -->"
+    if list(sections(section)) != [name]:
+        raise ValueError(f"{name!r} is no name of a section")
+    before = page.read_text("utf-8")
+    there = sections(before).get(name)
+    after = before.rstrip("\n") + f"\n\n{section}\n" if there is None else before.replace(there, section)
+    page.write_text(after, "utf-8")
