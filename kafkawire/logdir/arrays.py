@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkawire import rows
-from kafkawire.records.batch import MAGIC
+from kafkawire.records.arrays import Int32, Int64
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.compression import codec_name
-from kafkawire.records.engine import Int32, Int64, engine
+from kafkawire.records.engine import engine
+from kafkawire.records.header import MAGIC
 from kafkawire.records.record import NO_SEQUENCE
 from kafkawire.rows import arrow
 

@@ -12,8 +12,8 @@ from kafkawire.logdir.located import Located
 from kafkawire.logdir.options import Options
 from kafkawire.logdir.rows_of import DEFAULT, selected_batches
 from kafkawire.records import Batch, Damage
-from kafkawire.records.batch import HEADER, MAGIC
 from kafkawire.records.compression import CompressionError, decompress
+from kafkawire.records.header import HEADER, MAGIC
 from kafkawire.records.legacy import contents
 
 #: States of a segment that takes another's place, or whose place is taken: its records are counted there.

@@ -10,7 +10,8 @@ import pyarrow as pa
 from kafkawire.records.engine import engine
 
 if TYPE_CHECKING:
-    from kafkawire.records.columns import Bytes, Int32, Int64, Records
+    from kafkawire.records.arrays import Bytes, Int32, Int64
+    from kafkawire.records.columns import Records
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 SCHEMA = pa.schema(

@@ -1,16 +1,14 @@
 """`Batch`: a record batch of any magic.
 
-Of magic 2 (KIP-98; Kafka's `DefaultRecordBatch`) it is 61 bytes of header, then its records; of magic 0 and 1 a message
-that stands alone, or a wrapper with its messages (see `legacy`). The header is parsed once; the records are only read,
-and decompressed, when they are asked for. So walking over batches for their headers costs no payload.
+Of magic 2 it is a header and its records; of magic 0 and 1 a message that stands alone, or a wrapper with its messages
+(see `legacy`). The header is parsed once; the records are only read, and decompressed, when they are asked for. So
+walking over batches for their headers costs no payload.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
-import crc32c
 import msgspec
 from msgspec.structs import replace
 
@@ -18,24 +16,19 @@ from kafkawire.errors import RecordError
 from kafkawire.records import legacy
 from kafkawire.records.compression import CompressionError, codec_name, decompress
 from kafkawire.records.control import Control, control_of
+from kafkawire.records.header import (
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    checksum,
+)
 from kafkawire.records.record import NO_SEQUENCE, Record, read_records
 from kafkawire.wire.values import Buffer
-
-MAGIC = 2
-
-#: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
-#: producerId, producerEpoch, baseSequence, recordCount
-HEADER = struct.Struct(">qiibIhiqqqhii")
-#: Of the header: what the batch's length does not count (offset and length), and where the checksummed bytes begin.
-LOG_OVERHEAD = 12
-CHECKSUMMED = 21
-
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
-KNOWN_ATTRIBUTES = 0x7F
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -122,9 +115,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     @property
     def crc_ok(self) -> bool:
         """Whether the checksum is that of the bytes."""
-        if self.magic < MAGIC:
-            return legacy.checksum(self.data) == self.crc
-        return crc32c.crc32c(self.data[CHECKSUMMED:]) == self.crc
+        return checksum(self.data) == self.crc
 
     @property
     def records(self) -> Iterator[Record]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import crc32c
 
 from kafkawire.errors import EncodeError
-from kafkawire.records.batch import (
+from kafkawire.records.compression import CODECS, compress
+from kafkawire.records.control import ABORT, COMMIT, CONTROL_MESSAGES, CONTROL_TYPES
+from kafkawire.records.header import (
     CHECKSUMMED,
     CONTROL,
     DELETE_HORIZON,
@@ -19,8 +21,6 @@ from kafkawire.records.batch import (
     MAGIC,
     TRANSACTIONAL,
 )
-from kafkawire.records.compression import CODECS, compress
-from kafkawire.records.control import ABORT, COMMIT, CONTROL_MESSAGES, CONTROL_TYPES
 from kafkawire.records.legacy_writing import message_set
 from kafkawire.records.record import NO_SEQUENCE, NO_TIMESTAMP, Record
 from kafkawire.records.varints import varint, wrap64

@@ -13,7 +13,6 @@ The work is done by the native engine where it is installed, otherwise with NumP
 from __future__ import annotations
 
 from collections.abc import Iterator
-from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.errors import RecordError
-from kafkawire.records.batch import (
+from kafkawire.records.arrays import Bools, Bytes, Int16, Int32, Int64
+from kafkawire.records.batch import Batch
+from kafkawire.records.compression import MAX_BATCH_BYTES, CompressionError, decompress
+from kafkawire.records.damage import Damage
+from kafkawire.records.engine import engine
+from kafkawire.records.header import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
@@ -29,11 +33,9 @@ from kafkawire.records.batch import (
     LOG_APPEND_TIME,
     MAGIC,
     TRANSACTIONAL,
-    Batch,
 )
-from kafkawire.records.compression import MAX_BATCH_BYTES, CompressionError, decompress
-from kafkawire.records.engine import engine
-from kafkawire.records.reader import Damage, Memory, Source, _Walk
+from kafkawire.records.source import Data, source_of
+from kafkawire.records.walk import Walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,12 +46,6 @@ WINDOW = 1 << 20
 PIECE = 16 << 20
 #: glibc keeps freed blocks up to the size of the largest that was freed once, but not more than 32 MiB (mallopt(3)).
 _KEPT = 31 << 20
-
-Bytes = npt.NDArray[np.uint8]
-Int16 = npt.NDArray[np.int16]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Batches(msgspec.Struct, frozen=True, eq=False):
@@ -193,7 +189,7 @@ _keep_freed_memory()
 
 
 def batches(
-    data: bytes | bytearray | memoryview | mmap | Source,
+    data: Data,
     *,
     start: int = 0,
     end: int | None = None,
@@ -205,8 +201,8 @@ def batches(
 
     The other arguments are those of `records.read`.
     """
-    source = data if not isinstance(data, (bytes, bytearray, memoryview, mmap)) else Memory(data)
-    walk = _Walk(source, check_crc, max_batch_bytes, start)
+    source = source_of(data)
+    walk = Walk(source, check_crc, max_batch_bytes, start)
     stop = source.size if end is None else min(end, source.size)
     position: int | None = start
     while position is not None and position < stop:
@@ -245,7 +241,7 @@ def records(found: Batches, *, piece: int = PIECE) -> Iterator[Records]:
 
 
 def read(
-    data: bytes | bytearray | memoryview | mmap | Source,
+    data: Data,
     *,
     start: int = 0,
     end: int | None = None,
@@ -260,7 +256,7 @@ def read(
             yield item
 
 
-def _scan(data: memoryview, position: int, walk: _Walk, stop: int) -> Batches:
+def _scan(data: memoryview, position: int, walk: Walk, stop: int) -> Batches:
     """The batches at the beginning of `data`, which lies at `position`."""
     columns = engine.scan_batches(np.frombuffer(data, np.uint8), stop - position, walk.check_crc, walk.max_batch_bytes)
     end = int(columns[0][-1] + columns[2][-1]) if len(columns[0]) else 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from kafkawire._lookup import lookup
 from kafkawire.records.control import CONTROL_MESSAGES
-from kafkawire.records.decoded import Decoded, decode, int16
+from kafkawire.records.decoded_message import Decoded, decode, int16
 
 _PREFIXED = ("EndTxnMarker",)
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from kafkawire.records.arrays import Bools, Bytes, Columns, Int32, Int64
 from kafkawire.wire.backend import native
-
-Bytes = npt.NDArray[np.uint8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-#: The arrays of `Batches` or of `Records`, in their order.
-Columns = tuple[npt.NDArray[Any], ...]
 
 
 class Engine(Protocol):
@@ -23,7 +15,7 @@ class Engine(Protocol):
         """The headers of the batches that begin before `stop`, one behind the other from the start of `data` on, up to
         the first that does not lie whole in `data` or that `records.read` would not take for a batch."""
 
-    def checksums(self, data: Bytes, positions: Int64, /) -> npt.NDArray[np.bool_]:
+    def checksums(self, data: Bytes, positions: Int64, /) -> Bools:
         """Whether the checksum of each batch at `positions` is that of its bytes."""
 
     def record_columns(
@@ -47,7 +39,7 @@ class Engine(Protocol):
     def gather_base64(self, data: Bytes, starts: Int64, lengths: Int32, /) -> tuple[Int32, Bytes]:
         """The same of its base64."""
 
-    def texts(self, data: Bytes, starts: Int64, lengths: Int32, /) -> npt.NDArray[np.bool_]:
+    def texts(self, data: Bytes, starts: Int64, lengths: Int32, /) -> Bools:
         """Whether what lies at `starts` is UTF-8; false for a negative length.
 
         Raises:

@@ -16,45 +16,34 @@ import msgspec
 
 from kafkawire.errors import RecordError
 from kafkawire.records.compression import CODECS, CompressionError, codec_name, decompress
+from kafkawire.records.header import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, MAGIC_AT, SHORTEST
 from kafkawire.records.record import NO_SEQUENCE, NO_TIMESTAMP, Record
 from kafkawire.wire.values import Buffer
 
 #: offset, size (of what follows it), crc, magic, attributes; then of magic 1 the timestamp
 PREFIX = struct.Struct(">qiIbb")
 TIMESTAMP = struct.Struct(">q")
-LOG_OVERHEAD = 12
-#: Where the checksummed bytes begin.
-CHECKSUMMED = 16
-#: The least size of a message, by magic: key and value of null.
-SHORTEST = {0: 14, 1: 22}
 #: Where the key's length stands, by magic.
 KEY_AT = {0: 18, 1: 26}
 _LOG_OVERHEAD = struct.Struct(">qi")
 _LENGTH = struct.Struct(">i")
 
-_CODEC = 0x07
-LOG_APPEND_TIME = 0x08
 #: The bits of the attributes that mean something, by magic.
-_ATTRIBUTES = {0: _CODEC, 1: _CODEC | LOG_APPEND_TIME}
+_ATTRIBUTES = {0: CODEC_MASK, 1: CODEC_MASK | LOG_APPEND_TIME}
 #: zstd came with magic 2.
 LEGACY_CODECS = CODECS[:4]
 
 
 def header(data: Buffer) -> tuple[int, ...]:
-    """A message's header as the fields of a batch's (see `batch.HEADER`); what the format has not is -1.
+    """A message's header as the fields of a batch's (`header.HEADER`); what the format has not is -1.
 
     The offsets are the wrapper's own; its number of records is -1, which is unknown (see `contents`).
     """
     offset, size, crc, magic, attributes = PREFIX.unpack_from(data)
     timestamp = TIMESTAMP.unpack_from(data, PREFIX.size)[0] if magic else NO_TIMESTAMP
     attributes &= _ATTRIBUTES[magic]
-    count = -1 if attributes & _CODEC else 1
+    count = -1 if attributes & CODEC_MASK else 1
     return (offset, size, -1, magic, crc, attributes, 0, timestamp, timestamp, -1, -1, NO_SEQUENCE, count)
-
-
-def checksum(data: Buffer) -> int:
-    """CRC-32 of a message."""
-    return zlib.crc32(memoryview(data)[CHECKSUMMED:])
 
 
 class _FieldError(ValueError):
@@ -85,7 +74,7 @@ def contents(data: memoryview, *, position: int, limit: int) -> Contents:
         RecordError: it is damaged, holds more than `limit` bytes, or no message; `position` is the wrapper's.
     """
     offset, _, _, magic, attributes = PREFIX.unpack_from(data)
-    codec = codec_name(attributes & _CODEC)
+    codec = codec_name(attributes & CODEC_MASK)
     try:
         _, value = _key_and_value(data, 0, len(data))
         if value is None:
@@ -128,7 +117,7 @@ def read_messages(data: memoryview, *, position: int, limit: int) -> Iterator[Re
             has a wrong checksum. The messages before it are yielded.
     """
     offset, _, _, magic, attributes = PREFIX.unpack_from(data)
-    if not attributes & _CODEC:
+    if not attributes & CODEC_MASK:
         key, value = _fields(data, 0, len(data), position, 0)
         timestamp = TIMESTAMP.unpack_from(data, PREFIX.size)[0] if magic else NO_TIMESTAMP
         yield Record(key, value, (), offset, timestamp)
@@ -143,11 +132,11 @@ def read_messages(data: memoryview, *, position: int, limit: int) -> Iterator[Re
         path = f"records[{index}]"
         inner_offset, size, crc, inner_magic, inner_attributes = PREFIX.unpack_from(payload, at)
         end = at + LOG_OVERHEAD + size
-        if inner_magic not in SHORTEST or size < SHORTEST[inner_magic]:
+        if inner_magic not in _ATTRIBUTES or size < SHORTEST[inner_magic]:
             raise _error("a message of magic 0 or 1", f"magic {inner_magic}, size {size}", position, path)
-        if inner_attributes & _CODEC:
-            raise _error("a message that is not compressed", codec_name(inner_attributes & _CODEC), position, path)
-        computed = zlib.crc32(payload[at + CHECKSUMMED : end])
+        if inner_attributes & CODEC_MASK:
+            raise _error("a message that is not compressed", codec_name(inner_attributes & CODEC_MASK), position, path)
+        computed = zlib.crc32(payload[at + MAGIC_AT : end])
         if computed != crc:
             raise _error(f"a message with the checksum {crc:#010x}", f"{computed:#010x}", position, path)
         key, value = _fields(payload, at, end, position, index)
@@ -173,7 +162,7 @@ def _fields(data: Buffer, at: int, end: int, position: int, index: int) -> tuple
 def _key_and_value(data: memoryview, at: int, end: int) -> tuple[memoryview | None, memoryview | None]:
     """Bytes behind the value are ignored, as by Kafka."""
     fields: list[memoryview | None] = []
-    start = at + KEY_AT[data[at + CHECKSUMMED]]
+    start = at + KEY_AT[data[at + MAGIC_AT]]
     for name in ("key", "value"):
         if end - start < 4:
             raise _FieldError(f"the end before the {name}'s length")

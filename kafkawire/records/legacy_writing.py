@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from kafkawire.errors import EncodeError
 from kafkawire.records.compression import CODECS, compress
-from kafkawire.records.legacy import CHECKSUMMED, LEGACY_CODECS, LOG_APPEND_TIME, PREFIX, TIMESTAMP
+from kafkawire.records.header import LOG_APPEND_TIME, LOG_OVERHEAD, MAGIC_AT
+from kafkawire.records.legacy import LEGACY_CODECS, PREFIX, TIMESTAMP
 from kafkawire.records.record import NO_TIMESTAMP, Record
 
 _NULL = b"\xff\xff\xff\xff"
@@ -70,11 +71,11 @@ def _message(
 ) -> bytes:
     try:
         body = (TIMESTAMP.pack(timestamp) if magic else b"") + _sized(key) + _sized(value)
-        head = PREFIX.pack(offset, PREFIX.size - 12 + len(body), 0, magic, attributes)
+        head = PREFIX.pack(offset, PREFIX.size - LOG_OVERHEAD + len(body), 0, magic, attributes)
     except struct.error as error:
         raise EncodeError(f"a field does not fit: {error}", path=path) from None
-    crc = zlib.crc32(body, zlib.crc32(head[CHECKSUMMED:]))
-    return head[: CHECKSUMMED - 4] + crc.to_bytes(4, "big") + head[CHECKSUMMED:] + body
+    crc = zlib.crc32(body, zlib.crc32(head[MAGIC_AT:]))
+    return head[: MAGIC_AT - 4] + crc.to_bytes(4, "big") + head[MAGIC_AT:] + body
 
 
 def _sized(data: bytes | None) -> bytes:

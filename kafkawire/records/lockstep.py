@@ -15,10 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.errors import RecordError
-from kafkawire.records.batch import CHECKSUMMED, CODEC_MASK, HEADER, LOG_APPEND_TIME, LOG_OVERHEAD, MAGIC
-from kafkawire.records.candidates import HIGHEST_OFFSET
+from kafkawire.records.arrays import Bools, Bytes, Columns, Int32, Int64
 from kafkawire.records.compression import CompressionError, codec_name, decompress
-from kafkawire.records.engine import Bytes, Columns, Int32, Int64
+from kafkawire.records.header import (
+    CHECKSUMMED,
+    CODEC_MASK,
+    HEADER,
+    HIGHEST_OFFSET,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    SHORTEST,
+)
 from kafkawire.records.record import NO_SEQUENCE, SMALLEST_RECORD
 from kafkawire.records.varints import read_varint
 
@@ -57,7 +65,7 @@ def scan_batches(data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int) 
         size = length + LOG_OVERHEAD
         if (
             magic != MAGIC
-            or not HEADER.size - LOG_OVERHEAD <= length <= max_batch_bytes
+            or not SHORTEST[MAGIC] <= length <= max_batch_bytes
             or size > len(view) - position
             or count < 0
             or delta < 0
@@ -74,14 +82,14 @@ def scan_batches(data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int) 
     return (starts, heads["base_offset"].astype(np.int64), size_column, *rest)
 
 
-def checksums(data: Bytes, positions: Int64) -> npt.NDArray[np.bool_]:
+def checksums(data: Bytes, positions: Int64) -> Bools:
     view = data.data
     heads = _heads(data, positions)
     ends = (positions + heads["length"] + LOG_OVERHEAD).tolist()
     computed = [
         crc32c.crc32c(view[start + CHECKSUMMED : end]) for start, end in zip(positions.tolist(), ends, strict=True)
     ]
-    ok: npt.NDArray[np.bool_] = np.array(computed, np.uint32) == heads["crc"]
+    ok: Bools = np.array(computed, np.uint32) == heads["crc"]
     return ok
 
 
@@ -136,7 +144,7 @@ def gather_base64(data: Bytes, starts: Int64, lengths: Int32) -> tuple[Int32, By
     return offsets.astype(np.int32), np.frombuffer(b"".join(found), np.uint8)
 
 
-def texts(data: Bytes, starts: Int64, lengths: Int32) -> npt.NDArray[np.bool_]:
+def texts(data: Bytes, starts: Int64, lengths: Int32) -> Bools:
     sizes = _sizes(data, starts, lengths)
     view = data.data
     found = (_is_text(view[start : start + size]) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True))
@@ -210,7 +218,7 @@ def _columns(data: Bytes, heads: Heads, payloads: list[Payload], first: int) -> 
     return columns, [first + int(index) for index in np.flatnonzero(malformed)]
 
 
-def _record_bounds(data: memoryview, payloads: list[Payload]) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_]]:
+def _record_bounds(data: memoryview, payloads: list[Payload]) -> tuple[Int64, Int64, Int64, Bools]:
     """Where the fields of each record begin (behind its length), where the record ends, and the index of its batch;
     and of each batch whether its records are as many as it says, and fill it."""
     starts: list[int] = []
@@ -247,7 +255,7 @@ def _length(data: memoryview, position: int, stop: int) -> tuple[int, int]:
     return (length, start) if start <= stop else (-1, stop)
 
 
-def _fields(data: Bytes, starts: Int64, ends: Int64) -> tuple[list[Int64], npt.NDArray[np.bool_]]:
+def _fields(data: Bytes, starts: Int64, ends: Int64) -> tuple[list[Int64], Bools]:
     """timestamp delta, offset delta, key and value (start and length), header count and where the headers begin; and
     which records are well formed, but for their headers."""
     good = np.ones(len(starts), np.bool_)
@@ -281,7 +289,7 @@ def _fields(data: Bytes, starts: Int64, ends: Int64) -> tuple[list[Int64], npt.N
     return [timestamp_delta, offset_delta, key_start, key_length, value_start, value_length, header_count, at], good
 
 
-def _varints(data: Bytes, at: Int64, most: int, last: int, good: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
+def _varints(data: Bytes, at: Int64, most: int, last: int, good: Bools) -> tuple[Int64, Int64]:
     """The zigzag varint at each position, and the positions behind them; clears `good` where there is none."""
     if not len(at):
         return at, at

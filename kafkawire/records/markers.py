@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkawire.records.batch import HEADER
-from kafkawire.records.columns import Batches, Int32, Int64
+from kafkawire.records.arrays import Int32, Int64
+from kafkawire.records.columns import Batches
+from kafkawire.records.header import HEADER
 
 #: A marker as brokers write it: one record without timestamp delta or headers, key (0, type), value (0, epoch).
 _MARKER = bytes((32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0))

@@ -11,13 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafkawire._lookup import lookup
-from kafkawire.records.decoded import Decoded, decode, int16
+from kafkawire.records.decoded_message import Decoded, decode, int16
 from kafkawire.wire.read import FAILURES, read_uvarint
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
-
-__all__ = ["CLUSTER_METADATA", "INTERNAL_TOPICS", "Decoded", "decode_key", "decode_value", "decoded"]
 
 #: topic -> family of the messages in it
 COORDINATOR_TOPICS = {

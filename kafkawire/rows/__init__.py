@@ -11,20 +11,17 @@ from kafkawire.rows.base import Columns, Json, Lines, Place, Row, field_names, t
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
     LOG_ROWS,
-    Batch,
     Check,
     Checkpoint,
-    Damage,
     Epoch,
-    Header,
     Index,
     Metadata,
-    Record,
     Snapshot,
     Stats,
     TimeIndex,
     TxnIndex,
 )
+from kafkawire.rows.segments import Batch, Damage, Header, Record
 from kafkawire.rows.watches import Change, Poll
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.rows.base import Row
-from kafkawire.rows.logs import Damage
+from kafkawire.rows.segments import Damage
 
 
 class Finding(Row, frozen=True, kw_only=True):

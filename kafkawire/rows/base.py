@@ -14,6 +14,20 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Base class of all rows."""
 
 
+class LogRow(Row, frozen=True, kw_only=True):
+    """Base class of the rows of a log directory: each says what it is, and where it comes from.
+
+    Attributes:
+        kind: which row it is.
+        file: the file, as it was reached. `topic`, `partition`: whose it is; None for a file of the broker as a whole.
+    """
+
+    kind: str
+    file: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+
 class Lines(msgspec.Struct, frozen=True, eq=False):
     """Many rows of a log as lines of JSON, as the native engine writes them.
 
@@ -41,7 +55,7 @@ class Columns(msgspec.Struct, frozen=True, eq=False):
 
 
 class Place(TypedDict, total=False):
-    """Where a row of a log directory comes from."""
+    """Where a row of a log directory comes from (`LogRow`)."""
 
     file: str | None
     topic: str | None

@@ -1,232 +1,33 @@
-"""The rows of log directories: batches, records, and what stands in the small files."""
+"""The rows of log directories but for those of segments: what stands in the small files, and what is counted."""
 
 from __future__ import annotations
 
-from typing import Any, Unpack
-
-from msgspec import UNSET, UnsetType
-
-from kafkawire import records as _records
-from kafkawire.records.control_values import decoded_control
-from kafkawire.records.secrets import REDACTED
-from kafkawire.records.topics import CLUSTER_METADATA
-from kafkawire.rows.base import Json, Place, Row, text
+from kafkawire.rows.base import LogRow, Row
+from kafkawire.rows.segments import Batch, Damage, Record
 
 
-class Batch(Row, frozen=True, kw_only=True):
-    """A record batch.
-
-    Attributes:
-        position: byte offset in the file. `size`: bytes of the whole batch.
-        base_offset, last_offset: the offsets that the batch covers, both included.
-        records: how many it holds (compaction may leave fewer than offsets, or none).
-        timestamp: the newest of its records.
-        producer_id, producer_epoch, sequence, last_sequence: -1 where the producer is not idempotent.
-        leader_epoch: of the partition's leader that appended it.
-        control: None for data; COMMIT, ABORT, LEADER_CHANGE, ...; EMPTY where compaction removed the marker's record.
-        coordinator_epoch: of the transaction coordinator, on COMMIT and ABORT.
-        delete_horizon: when compaction may drop tombstones and markers of the batch.
-    """
-
-    kind: str = "batch"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    position: int
-    base_offset: int
-    last_offset: int
-    records: int
-    magic: int
-    codec: str
-    crc: int
-    size: int
-    timestamp: int
-    timestamp_type: str
-    producer_id: int
-    producer_epoch: int
-    sequence: int
-    last_sequence: int
-    leader_epoch: int
-    transactional: bool
-    control: str | None = None
-    coordinator_epoch: int | None = None
-    delete_horizon: int | None = None
-
-    @classmethod
-    def of(
-        cls,
-        batch: _records.Batch,
-        control: _records.Control | None,
-        **place: Unpack[Place],
-    ) -> Batch:
-        """The row of a batch. `control` is the batch's, which costs a look at its payload."""
-        return cls(
-            **place,
-            position=batch.position,
-            base_offset=batch.base_offset,
-            last_offset=batch.last_offset,
-            records=batch.record_count,
-            magic=batch.magic,
-            codec=batch.codec,
-            crc=batch.crc,
-            size=batch.size,
-            timestamp=batch.max_timestamp,
-            timestamp_type=batch.timestamp_type,
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            sequence=batch.base_sequence,
-            last_sequence=batch.last_sequence,
-            leader_epoch=batch.partition_leader_epoch,
-            transactional=batch.transactional,
-            control=control.name if control else None,
-            coordinator_epoch=control.coordinator_epoch if control else None,
-            delete_horizon=batch.delete_horizon,
-        )
-
-
-class Header(Row, frozen=True, kw_only=True):
-    """A record's header. `value` is None where it is null or no UTF-8; then `value_base64` tells which."""
-
-    key: str
-    value: str | None = None
-    value_base64: str | None = None
-
-
-class Record(Row, frozen=True, kw_only=True):
-    """A record. Its metadata, and what it holds, are there where they were asked for.
-
-    Attributes:
-        position: of its batch in the file.
-        control, coordinator_epoch: as on the batch.
-        key_size, value_size: bytes; None for null.
-        key, value: text where they are UTF-8; otherwise None, and `key_base64`, `value_base64` hold them.
-        decoded: in internal topics and control batches {"key": {"name", "version", "data"}, "value": ...}; `data` in
-            JSON form, or None and a `problem`. A record with secrets has `[redacted]` in their places and as value.
-    """
-
-    kind: str = "record"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    position: int
-    offset: int
-    timestamp: int | UnsetType = UNSET
-    timestamp_type: str | UnsetType = UNSET
-    producer_id: int | UnsetType = UNSET
-    producer_epoch: int | UnsetType = UNSET
-    sequence: int | UnsetType = UNSET
-    transactional: bool | UnsetType = UNSET
-    control: str | UnsetType | None = UNSET
-    coordinator_epoch: int | UnsetType | None = UNSET
-    key_size: int | UnsetType | None = UNSET
-    value_size: int | UnsetType | None = UNSET
-    key: str | UnsetType | None = UNSET
-    key_base64: str | UnsetType | None = UNSET
-    value: str | UnsetType | None = UNSET
-    value_base64: str | UnsetType | None = UNSET
-    headers: tuple[Header, ...] | UnsetType = UNSET
-    decoded: Json | UnsetType | None = UNSET
-
-    @classmethod
-    def of(
-        cls,
-        record: _records.Record,
-        batch: _records.Batch,
-        control: _records.Control | None,
-        *,
-        payload: bool = False,
-        metadata: bool = True,
-        decode_as: str | None = None,
-        show_secrets: bool = False,
-        **place: Unpack[Place],
-    ) -> Record:
-        """The row of a record of `batch`, whose control type is `control`.
-
-        Args:
-            payload: what the record holds too. `metadata`: what stands around it.
-            decode_as: the internal topic as whose record it is decoded, instead of the topic it lies in.
-            show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
-        """
-        shown: dict[str, Any] = {}
-        if metadata:
-            shown = {
-                "timestamp": record.timestamp,
-                "timestamp_type": batch.timestamp_type,
-                "producer_id": batch.producer_id,
-                "producer_epoch": batch.producer_epoch,
-                "sequence": record.sequence,
-                "transactional": batch.transactional,
-                "control": control.name if control else None,
-                "coordinator_epoch": control.coordinator_epoch if control else None,
-                "key_size": None if record.key is None else len(record.key),
-                "value_size": None if record.value is None else len(record.value),
-            }
-        if payload:
-            topic = place.get("topic")
-            shown |= _content(record)
-            if control:
-                shown["decoded"] = decoded_control(record.key, record.value)
-            else:
-                shown["decoded"] = _records.decoded(
-                    decode_as or topic, record.key, record.value, show_secrets=show_secrets
-                )
-                if not show_secrets and CLUSTER_METADATA in (decode_as, topic) and _secret(record):
-                    shown |= {"value": REDACTED, "value_base64": None}
-        return cls(**place, position=batch.position, offset=record.offset, **shown)
-
-
-def _content(record: _records.Record) -> dict[str, Any]:
-    key, key_base64 = text(record.key)
-    value, value_base64 = text(record.value)
-    headers: list[Header] = []
-    for header in record.headers:
-        header_value, header_base64 = text(header.value)
-        headers.append(Header(key=header.key, value=header_value, value_base64=header_base64))
-    return {
-        "key": key,
-        "key_base64": key_base64,
-        "value": value,
-        "value_base64": value_base64,
-        "headers": tuple(headers),
-    }
-
-
-def _secret(record: _records.Record) -> bool:
-    found = _records.decode_value(CLUSTER_METADATA, record.key, record.value)
-    return found is not None and found.secret
-
-
-class Index(Row, frozen=True, kw_only=True):
+class Index(LogRow, frozen=True, kw_only=True):
     """An entry of an offset index (`.index`): the batch with `offset` begins at `log_position` or later."""
 
     kind: str = "index"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     position: int
     offset: int
     log_position: int
 
 
-class TimeIndex(Row, frozen=True, kw_only=True):
+class TimeIndex(LogRow, frozen=True, kw_only=True):
     """An entry of a time index (`.timeindex`): no record before `offset` is newer than `timestamp`."""
 
     kind: str = "timeindex"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     position: int
     timestamp: int
     offset: int
 
 
-class TxnIndex(Row, frozen=True, kw_only=True):
+class TxnIndex(LogRow, frozen=True, kw_only=True):
     """An aborted transaction (`.txnindex`, Kafka's AbortedTxn); `last_offset` is the ABORT marker's."""
 
     kind: str = "txnindex"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     position: int
     version: int
     producer_id: int
@@ -235,7 +36,7 @@ class TxnIndex(Row, frozen=True, kw_only=True):
     last_stable_offset: int
 
 
-class Snapshot(Row, frozen=True, kw_only=True):
+class Snapshot(LogRow, frozen=True, kw_only=True):
     """A producer in a snapshot of producer state (`.snapshot`).
 
     Attributes:
@@ -245,9 +46,6 @@ class Snapshot(Row, frozen=True, kw_only=True):
     """
 
     kind: str = "snapshot"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     position: int
     offset: int | None = None
     producer_id: int
@@ -260,43 +58,34 @@ class Snapshot(Row, frozen=True, kw_only=True):
     current_txn_first_offset: int
 
 
-class Epoch(Row, frozen=True, kw_only=True):
+class Epoch(LogRow, frozen=True, kw_only=True):
     """A line of `leader-epoch-checkpoint`: the leader epoch whose first offset is `start_offset`."""
 
     kind: str = "epoch"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     position: int
     epoch: int
     start_offset: int
 
 
-class Checkpoint(Row, frozen=True, kw_only=True):
+class Checkpoint(LogRow, frozen=True, kw_only=True):
     """A line of a broker's `*-checkpoint` file, such as the high watermark (`replication-offset-checkpoint`)."""
 
     kind: str = "checkpoint"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     position: int
     name: str
     offset: int
 
 
-class Metadata(Row, frozen=True, kw_only=True):
+class Metadata(LogRow, frozen=True, kw_only=True):
     """A property of `meta.properties`, `partition.metadata`, `quorum-state` or `.kafka_cleanshutdown`."""
 
     kind: str = "metadata"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     position: int
     name: str
     value: str
 
 
-class Check(Row, frozen=True, kw_only=True):
+class Check(LogRow, frozen=True, kw_only=True):
     """What checking an index came to (`--verify-index-only`, `--index-sanity-check`).
 
     Attributes:
@@ -306,15 +95,12 @@ class Check(Row, frozen=True, kw_only=True):
     """
 
     kind: str = "check"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     check: str
     passed: bool
     entries: int
 
 
-class Stats(Row, frozen=True, kw_only=True):
+class Stats(LogRow, frozen=True, kw_only=True):
     """A partition in numbers (`--stats`), or a directory of segments that is of none.
 
     Attributes:
@@ -333,9 +119,6 @@ class Stats(Row, frozen=True, kw_only=True):
     """
 
     kind: str = "stats"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
     segments: int
     batches: int
     records: int
@@ -355,43 +138,6 @@ class Stats(Row, frozen=True, kw_only=True):
     gaps: int
     missing_offsets: int
     damaged: int
-
-
-class Damage(Row, frozen=True, kw_only=True):
-    """What could not be read.
-
-    Attributes:
-        position: byte offset in the file where the damage begins.
-        reason: a word: truncated, crc_mismatch, bad_length, ...; `detail` says it in words.
-        resumed_at: byte offset at which reading went on; None where nothing readable follows.
-        harmless: nothing can be missing (the preallocated end of a file).
-    """
-
-    kind: str = "damage"
-    file: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    position: int | None = None
-    reason: str
-    detail: str | None = None
-    resumed_at: int | None = None
-    harmless: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        damage: _records.Damage,
-        **place: Unpack[Place],
-    ) -> Damage:
-        """The row of damage that was met in record batches, or in a small file."""
-        return cls(
-            **place,
-            position=damage.position,
-            reason=damage.reason,
-            detail=damage.detail,
-            resumed_at=damage.resumed_at,
-            harmless=damage.harmless,
-        )
 
 
 #: The rows of log directories, by kind.

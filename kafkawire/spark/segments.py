@@ -40,7 +40,8 @@ from kafkawire.logdir import LogFile, Selection
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.records import Batch, Damage, columns
-from kafkawire.records.columns import Batches, Bools
+from kafkawire.records.arrays import Bools
+from kafkawire.records.columns import Batches
 from kafkawire.spark import segment_columns as as_arrow
 from kafkawire.spark.filters import wanted_range, wanted_values
 from kafkawire.spark.segment_columns import Row

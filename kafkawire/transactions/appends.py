@@ -7,8 +7,8 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.records import Batch
-from kafkawire.records.batch import CONTROL, TRANSACTIONAL
 from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, Control
+from kafkawire.records.header import CONTROL, TRANSACTIONAL
 
 _SEQUENCE_MASK = (1 << 31) - 1
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from kafkawire.messages import AbortedTxn
 from kafkawire.records import Batch, Damage
-from kafkawire.records.batch import CONTROL, TRANSACTIONAL
+from kafkawire.records.header import CONTROL, TRANSACTIONAL
 from kafkawire.transactions.appends import append_of
 from kafkawire.transactions.replay import Replay
 

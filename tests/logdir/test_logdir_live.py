@@ -13,7 +13,7 @@ import pytest
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options
 from kafkawire.records import Record, build
-from kafkawire.records.batch import HEADER
+from kafkawire.records.header import HEADER
 
 NAME = f"{0:020}"
 

@@ -12,8 +12,8 @@ from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Batch
-from kafkawire.records.batch import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.control import EMPTY, MALFORMED
+from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.transactions import Append, Segment, append_of
 from kafkawire.transactions.columnar import Appends, read_pieces
 from kafkawire.transactions.coordinator import coordinator_records

@@ -1,0 +1,45 @@
+"""`Damage`: bytes that hold no batch, or a batch whose records cannot be read."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import msgspec
+
+from kafkawire.errors import RecordError
+
+
+class Damage(msgspec.Struct, frozen=True, gc=False):
+    """A stretch of bytes that holds no batch which could be read.
+
+    Attributes:
+        position: where it begins.
+        reason: `truncated`, `bad_length`, `bad_header`, `unknown_magic`, `crc_mismatch`, `too_large`, `zeros`, or
+            `preallocated` (zeros up to the end, as of a log that is preallocated); of columns also `bad_records`, a
+            batch whose header is right and whose records are not.
+        detail: what was found, in words.
+        resumed_at: position of the next batch that was proven; None where none follows in the range that is read.
+    """
+
+    position: int
+    reason: str
+    detail: str
+    resumed_at: int | None = None
+
+    @property
+    def harmless(self) -> bool:
+        """Whether nothing can be missing: the unused end of a preallocated file."""
+        return self.reason == "preallocated"
+
+    @property
+    def records(self) -> NoReturn:
+        """Raises the damage as an error: whoever takes it for a batch is told."""
+        raise self.error()
+
+    @property
+    def control(self) -> NoReturn:
+        """Raises the damage as an error: whoever takes it for a batch is told."""
+        raise self.error()
+
+    def error(self) -> RecordError:
+        return RecordError(expected="a record batch", found=f"{self.reason}: {self.detail}", offset=self.position)

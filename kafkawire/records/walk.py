@@ -1,0 +1,166 @@
+"""`Walk`: batches at positions of a source, why there is none, and where the next one is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.records import legacy
+from kafkawire.records.batch import Batch
+from kafkawire.records.candidates import REACH, candidates
+from kafkawire.records.damage import Damage
+from kafkawire.records.header import (
+    HEADER,
+    HIGHEST_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    SHORTEST,
+    checksum,
+    length_of,
+    stored_checksum,
+)
+from kafkawire.records.legacy import KEY_AT
+from kafkawire.records.source import Source
+
+#: How many bytes are checksummed for proofs, at most, per byte that was walked over.
+_PROOF_FACTOR = 16
+#: How many bytes are searched for a batch, or compared with zeros, in one go.
+_SEARCHED = 1 << 18
+_WINDOW = 1 << 20
+_ZEROS = bytes(_WINDOW)
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Why there is no batch at a position (see `Damage`); `next` is where the bytes there say that the next one begins,
+    where all of them are there."""
+
+    reason: str
+    detail: str
+    next: int | None = None
+
+
+class Walk:
+    """Reads batches at positions of a source.
+
+    Proving a batch means a checksum over its claimed length, and crafted bytes could claim a long one at every
+    position. So what is checksummed for proofs (`proved`, in bytes) may not exceed a multiple of what was walked over,
+    beyond one batch of the largest size.
+
+    Args:
+        check_crc, max_batch_bytes: as of `read`.
+        start: where the walk begins.
+    """
+
+    def __init__(self, source: Source, check_crc: bool, max_batch_bytes: int, start: int) -> None:
+        self.size = source.size
+        self.at = source.at
+        self.check_crc = check_crc
+        self.max_batch_bytes = max_batch_bytes
+        self.start = start
+        self.proved = 0
+
+    def batch_at(self, position: int) -> Batch | Fault:
+        """The batch that begins there, or why there is none."""
+        head = self.at(position, HEADER.size)
+        magic = head[MAGIC_AT] if len(head) > MAGIC_AT else -1
+        if magic == MAGIC and len(head) == HEADER.size:
+            fields = HEADER.unpack(head)
+        elif magic in KEY_AT and len(head) > KEY_AT[magic]:
+            fields = legacy.header(head)
+        else:
+            return self._fault(position, head)
+        length = fields[1]
+        if not SHORTEST[magic] <= length <= self.max_batch_bytes:
+            return self._fault(position, head)
+        size = length + LOG_OVERHEAD
+        if size > self.size - position:
+            return Fault("truncated", f"{self.size - position} of a batch's {size} bytes")
+        data = self.at(position, size)
+        if len(data) < size:
+            return Fault("truncated", f"the file became shorter: {len(data)} of a batch's {size} bytes")
+        batch = Batch(position, data, self.max_batch_bytes, *fields)
+        if self.check_crc and (computed := checksum(data)) != batch.crc:
+            detail = f"the checksum is {batch.crc:#010x}, that of the bytes {computed:#010x}"
+            return Fault("crc_mismatch", detail, position + size)
+        if magic == MAGIC:
+            if batch.record_count >= 0 and batch.last_offset_delta >= 0 and 0 <= batch.base_offset <= HIGHEST_OFFSET:
+                return batch
+            detail = (
+                f"base offset {batch.base_offset}, last offset delta {batch.last_offset_delta}, "
+                f"{batch.record_count} records"
+            )
+            return Fault("bad_header", detail, position + size)
+        if not 0 <= batch.base_offset <= HIGHEST_OFFSET:
+            return Fault("bad_header", f"offset {batch.base_offset}", position + size)
+        return batch.measured() if self.check_crc else batch
+
+    def _fault(self, position: int, head: memoryview) -> Fault:
+        """Why a header's first bytes are none."""
+        if not any(head):
+            return Fault("zeros", "a batch header of zeros")
+        if len(head) > MAGIC_AT:
+            shortest, length = SHORTEST.get(head[MAGIC_AT]), length_of(head)
+            if shortest is None:
+                magic = int.from_bytes(head[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
+                return Fault("unknown_magic", f"magic {magic}")
+            if length > self.max_batch_bytes:
+                return Fault("too_large", f"a batch of {length} bytes, above the limit of {self.max_batch_bytes}")
+            if length < shortest:
+                return Fault("bad_length", f"a batch length of {length}, below {shortest}")
+        return Fault("truncated", f"{self.size - position} of a batch header's {HEADER.size} bytes")
+
+    def damage(self, position: int, fault: Fault, stop: int) -> Damage:
+        """The damage that begins at `position`: how far it reaches, looked at up to `stop`."""
+        if fault.reason == "zeros" and self._zeros_to_end(position):
+            return Damage(position, "preallocated", f"{self.size - position} zero bytes up to the end")
+        if fault.next is not None and self._proven(fault.next):
+            return Damage(position, fault.reason, fault.detail, fault.next)
+        resumed_at = self.find(position + 1, stop)
+        reason = "bad_length" if fault.reason == "truncated" and resumed_at is not None else fault.reason
+        return Damage(position, reason, fault.detail, resumed_at)
+
+    def find(self, start: int, stop: int) -> int | None:
+        """Position of the first proven batch that begins in `[start, stop)`."""
+        stop = min(stop, self.size)
+        longest = self.max_batch_bytes + LOG_OVERHEAD
+        while start < stop:
+            # The window reaches over the header of a batch that begins at its end.
+            count = min(_SEARCHED, stop - start)
+            window = bytes(self.at(start, count + REACH - 1))
+            for place, size in candidates(window, count, self.size - start, longest):
+                if size <= self._affordable(start + place) and self._proven(start + place):
+                    return start + place
+            if len(window) < REACH:
+                return None
+            start += _SEARCHED
+        return None
+
+    def _proven(self, position: int) -> bool:
+        """Whether a batch of a known magic, a sane length and the right checksum is there."""
+        head = self.at(position, MAGIC_AT + 1)
+        if len(head) <= MAGIC_AT or head[MAGIC_AT] not in SHORTEST:
+            return False
+        length = length_of(head)
+        size = length + LOG_OVERHEAD
+        longest = min(self.size - position, self.max_batch_bytes + LOG_OVERHEAD, self._affordable(position))
+        if length < SHORTEST[head[MAGIC_AT]] or size > longest:
+            return False
+        self.proved += size
+        data = self.at(position, size)
+        if len(data) < size:
+            return False  # the file became shorter
+        return checksum(data) == stored_checksum(data)
+
+    def _affordable(self, position: int) -> int:
+        """How many bytes may still be checksummed to prove a batch."""
+        return self.max_batch_bytes + _PROOF_FACTOR * (position - self.start) - self.proved
+
+    def _zeros_to_end(self, position: int) -> bool:
+        while position < self.size:
+            window = self.at(position, _WINDOW)
+            if bytes(window) != _ZEROS[: len(window)]:  # a view would be compared byte by byte
+                return False
+            if not window:
+                break  # the file became shorter
+            position += len(window)
+        return True
