@@ -24,13 +24,14 @@ try:
 except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
+from kafkawire.spark.audit_job import audit
 from kafkawire.spark.functions import from_kafka_message, to_kafka_message
-from kafkawire.spark.job import audit
 from kafkawire.spark.lake import audit_tables
-from kafkawire.spark.messages import message_table
-from kafkawire.spark.session import local_session, session_on, ship
-from kafkawire.spark.table import transactions
+from kafkawire.spark.message_tables import message_table
+from kafkawire.spark.session import local_session, session_on
+from kafkawire.spark.shipping import ship
 from kafkawire.spark.topics import read_topic, stream_topic
+from kafkawire.spark.transaction_table import transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kafkawire.logdir.files import LogFile, log_file
-from kafkawire.spark.captures import CaptureReader, Part, captures, parts_of, share_out_parts
+from kafkawire.spark.captures import CaptureReader, Part, captures, parts_of
 from kafkawire.spark.sources import Options
 
 #: path -> bytes, and the checksum of the first of them
@@ -53,7 +53,7 @@ class CaptureStream(DataSourceStreamReader):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         there = {file.path: file for file in captures(self.reader.options.paths)}
-        return share_out_parts(
+        return self.reader.tasks(
             part
             for path, known in end.items()
             if known != start.get(path)

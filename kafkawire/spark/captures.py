@@ -30,13 +30,13 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, Filter
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire import rows
@@ -50,9 +50,10 @@ from kafkawire.logdir.files import LogFile, log_file
 from kafkawire.logdir.names import is_uri
 from kafkawire.logdir.remote import remote_files
 from kafkawire.rows import arrow
+from kafkawire.spark.errors import SourceError
 from kafkawire.spark.filters import wanted_range, wanted_values
-from kafkawire.spark.shares import file_size, share_out
-from kafkawire.spark.sources import PART_BYTES, Options, SourceError
+from kafkawire.spark.shares import file_size
+from kafkawire.spark.sources import PART_BYTES, ItemReader, Options
 
 ROWS = ("exchanges", "frames")
 EXCHANGES = arrow.schema([rows.Exchange])
@@ -89,14 +90,6 @@ class Part(NamedTuple):
     problem: str | None = None
 
 
-class Parts(InputPartition):
-    """One task: what it reads."""
-
-    def __init__(self, parts: list[Part]) -> None:
-        super().__init__(None)
-        self.parts = parts
-
-
 class KafkaPcap(DataSource):
     """See the module."""
 
@@ -120,12 +113,11 @@ class KafkaPcap(DataSource):
         return CaptureStream(schema, Options(self.options))
 
 
-class CaptureReader(DataSourceReader):
-    """Reads the columns of `schema`, which may be fewer than there are."""
+class CaptureReader(ItemReader[Part]):
+    """An item is a part of a capture."""
 
     def __init__(self, schema: StructType, options: Options) -> None:
-        self.schema = schema
-        self.options = options
+        super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
         self.part_bytes = options.number("maxPartBytes", PART_BYTES)
         self.selection = Selection()
@@ -135,18 +127,15 @@ class CaptureReader(DataSourceReader):
             "show_secrets": options.flag("showSecrets"),
         }
 
-    def partitions(self) -> Sequence[InputPartition]:
-        return self.tasks(captures(self.options.paths))
+    def items(self) -> Iterator[Part]:
+        return (part for file in captures(self.options.paths) for part in parts_of(file, self.part_bytes))
 
-    def tasks(self, files: Iterable[LogFile]) -> Sequence[InputPartition]:
-        """Tasks that read all of some files."""
-        return share_out_parts(part for file in files for part in parts_of(file, self.part_bytes))
+    def size_of(self, item: Part) -> int:
+        return file_size(item.file) // item.shares
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Parts):  # Spark makes one partition of nothing out of none
-            schema = to_arrow_schema(self.schema, timezone="UTC")
-            for part in partition.parts:
-                yield from self._part(part, schema)
+    def batches(self, items: Iterable[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for part in items:
+            yield from self._part(part, schema)
 
     def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         asked = frozenset(schema.names)
@@ -239,11 +228,6 @@ def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterato
         pass  # whoever reads it says what is wrong
     for share in range(shares):
         yield Part(file, share, shares, size)
-
-
-def share_out_parts(parts: Iterable[Part]) -> Sequence[InputPartition]:
-    """Tasks of parts, with a like number of bytes each."""
-    return [Parts(share) for share in share_out(list(parts), lambda part: file_size(part.file) // part.shares)]
 
 
 def _hidden(path: str) -> bool:

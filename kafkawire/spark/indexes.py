@@ -13,18 +13,19 @@ fails the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
 from kafkawire.rows import arrow
-from kafkawire.spark.shares import file_size, share_out
-from kafkawire.spark.sources import Options, SourceError
+from kafkawire.spark.errors import SourceError
+from kafkawire.spark.shares import file_size
+from kafkawire.spark.sources import ItemReader, Options
 
 #: kind of row -> kinds of the files that have such.
 _FILES = {
@@ -37,14 +38,6 @@ _FILES = {
     "metadata": ("partition-metadata", "meta-properties", "quorum-state", "clean-shutdown"),
 }
 KINDS = (*_FILES, "damage")
-
-
-class Files(InputPartition):
-    """One task: the files that it reads."""
-
-    def __init__(self, files: list[LogFile]) -> None:
-        super().__init__(None)
-        self.files = files
 
 
 class KafkaIndex(DataSource):
@@ -62,23 +55,22 @@ class KafkaIndex(DataSource):
         return IndexReader(schema, Options(self.options))
 
 
-class IndexReader(DataSourceReader):
-    """Reads the columns of `schema`, which may be fewer than there are."""
+class IndexReader(ItemReader[LogFile]):
+    """An item is a file."""
 
     def __init__(self, schema: StructType, options: Options) -> None:
-        self.schema = schema
-        self.options = options
+        super().__init__(schema, options)
         self.kinds = frozenset(options.several("kinds", KINDS))
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def items(self) -> Iterator[LogFile]:
         of = {kind for wanted, kinds in _FILES.items() if self.kinds & {wanted, "damage"} for kind in kinds}
-        files = [file for file in logdir.open(*self.options.paths).files if file.kind in of]
-        return [Files(share) for share in share_out(files, file_size)]
+        return (file for file in logdir.open(*self.options.paths).files if file.kind in of)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Files):  # Spark makes one partition of nothing out of none
-            columns = to_arrow_schema(self.schema, timezone="UTC")
-            yield from arrow.batches((row for file in partition.files for row in self._rows(file)), columns)
+    def size_of(self, item: LogFile) -> int:
+        return file_size(item)
+
+    def batches(self, items: Iterable[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return arrow.batches((row for file in items for row in self._rows(file)), schema)
 
     def _rows(self, file: LogFile) -> Iterator[rows.Row]:
         try:

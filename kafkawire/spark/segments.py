@@ -16,7 +16,7 @@ hdfs://). Options, case-insensitive:
   where walking over headers leads; a compressed batch is never split.
 - `filterPushdown`: "true" for a table that is loaded for one query (`sources.Options.filter_pushdown` says why)
 
-As a stream (`spark.readStream`) growing directories are read on; see `streams`.
+As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
 
 Only the columns that there are are decoded; `spark.read.schema("offset long, value binary")` leaves out others. (What a
 query selects, Spark does not tell a source in Python.) With `filterPushdown`, filters on topic, partition, offset,
@@ -25,13 +25,13 @@ timestamp and producer_id choose segments by their names and indexes, and batche
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, Filter
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir
@@ -43,10 +43,11 @@ from kafkawire.records import Batch, Damage, columns
 from kafkawire.records.arrays import Bools
 from kafkawire.records.columns import Batches
 from kafkawire.spark import segment_columns as as_arrow
+from kafkawire.spark.errors import SourceError
 from kafkawire.spark.filters import wanted_range, wanted_values
 from kafkawire.spark.segment_columns import Row
-from kafkawire.spark.shares import share_out
-from kafkawire.spark.sources import PART_BYTES, Options, SourceError
+from kafkawire.spark.shares import file_size
+from kafkawire.spark.sources import PART_BYTES, ItemReader, Options
 
 ROWS = ("records", "batches", "headers")
 
@@ -59,14 +60,6 @@ class Part(NamedTuple):
     start: int = 0
     end: int | None = None
     problem: str | None = None
-
-
-class Parts(InputPartition):
-    """One task: what it reads."""
-
-    def __init__(self, parts: list[Part]) -> None:
-        super().__init__(None)
-        self.parts = parts
 
 
 class KafkaSegment(DataSource):
@@ -85,17 +78,16 @@ class KafkaSegment(DataSource):
         return (FilteringSegmentReader if options.filter_pushdown else SegmentReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from kafkawire.spark.streams import SegmentStream
+        from kafkawire.spark.segment_streams import SegmentStream
 
         return SegmentStream(schema, Options(self.options))
 
 
-class SegmentReader(DataSourceReader):
-    """Reads the columns of `schema`, which may be fewer than there are."""
+class SegmentReader(ItemReader[Part]):
+    """An item is a part of a segment."""
 
     def __init__(self, schema: StructType, options: Options) -> None:
-        self.schema = schema
-        self.options = options
+        super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
         self.part_bytes = options.number("maxPartBytes", PART_BYTES)
         self.selection = Selection()
@@ -103,9 +95,15 @@ class SegmentReader(DataSourceReader):
         self.topics: frozenset[Any] | None = None
         self.numbers: frozenset[Any] | None = None
 
-    def partitions(self) -> Sequence[InputPartition]:
-        parts = [part for file in self._files() for part in self._parts(file)]
-        return [Parts(share) for share in share_out(parts, size_of)]
+    def items(self) -> Iterator[Part]:
+        return (part for file in self._files() for part in self._parts(file))
+
+    def size_of(self, item: Part) -> int:
+        return (file_size(item.file) if item.end is None else item.end) - item.start
+
+    def batches(self, items: Iterable[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for part in items:
+            yield from self._part(part, schema)
 
     def _files(self) -> Iterator[LogFile]:
         for partition in logdir.open(*self.options.paths).partitions:
@@ -121,12 +119,6 @@ class SegmentReader(DataSourceReader):
                     yield Part(file, max(start, begin), end)
         except OSError:
             yield Part(file)  # whoever reads it says what is wrong
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Parts):  # Spark makes one partition of nothing out of none
-            arrow = to_arrow_schema(self.schema, timezone="UTC")
-            for part in partition.parts:
-                yield from self._part(part, arrow)
 
     def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, the damage in it behind what is around it."""
@@ -217,11 +209,3 @@ class FilteringSegmentReader(SegmentReader):
         self.topics = wanted_values(filters, "topic")
         self.numbers = wanted_values(filters, "partition")
         return filters
-
-
-def size_of(part: Part) -> int:
-    """Bytes that a part has."""
-    try:
-        return (part.file.size if part.end is None else part.end) - part.start
-    except OSError:
-        return 0  # told when it is read

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import os
-import shutil
 import socket
 import sys
 import tempfile
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -24,22 +19,16 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import kafkawire
-from kafkawire.errors import KafkaWireError, MissingExtraError
+from kafkawire.errors import MissingExtraError
+from kafkawire.spark.errors import SparkError, first_line
 from kafkawire.spark.jre import java_home
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from kafkawire.spark.shipping import ship_where_missing
 
 _TAIL_BYTES = 2000
 #: Where a Spark Connect server and a master listen unless told otherwise, and how long they are waited for.
 _CONNECT_PORT = 15002
 _MASTER_PORT = 7077
 _REACH_S = 10
-
-
-class SparkError(KafkaWireError):
-    """Spark could not start, or its job failed."""
-
 
 SETTINGS = {
     "spark.app.name": "kafkawire",
@@ -94,7 +83,7 @@ def session_on(master: str | None, settings: Mapping[str, str] = {}) -> Iterator
         return
     session = _connect(master) if master.startswith("sc:") else _start(master, settings)
     try:
-        _ship_where_missing(session)
+        ship_where_missing(session)
         yield session
     finally:
         session.stop()
@@ -111,7 +100,7 @@ def _connect(url: str) -> SparkSession:
         assert session.version
         return cast("SparkSession", session)
     except (PySparkException, OSError, RuntimeError, ValueError) as error:
-        raise SparkError(f"{url} does not answer: {str(error).strip().splitlines()[0]}") from None
+        raise SparkError(f"{url} does not answer: {first_line(error)}") from None
 
 
 def _reach(url: str, port: int) -> None:
@@ -122,59 +111,6 @@ def _reach(url: str, port: int) -> None:
         socket.create_connection(address, timeout=_REACH_S).close()
     except (OSError, ValueError) as error:
         raise SparkError(f"{url} does not answer: {error}") from None
-
-
-def ship(session: SparkSession) -> None:
-    """Send this package, without its native engine, to the workers of a session. They need its dependencies only; where
-    it is installed with the engine, reading is faster.
-
-    Raises:
-        SparkError: the session does not take it.
-    """
-    try:
-        session.addArtifacts(_archive(), pyfile=True)
-    except PySparkException as error:
-        raise SparkError(f"the workers were not sent this package: {str(error).strip().splitlines()[0]}") from error
-
-
-def _ship_where_missing(session: SparkSession) -> None:
-    """Ask one worker whether it has this version, and send it otherwise."""
-    wanted = f'__version__ = "{kafkawire.__version__}"'
-
-    def installed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import importlib.util
-
-        import pyarrow
-
-        # Looked at and not imported: a worker that has imported another version keeps it.
-        found = importlib.util.find_spec("kafkawire")
-        source = getattr(found.loader, "get_source", lambda name: None)("kafkawire") if found else None
-        for batch in batches:
-            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([wanted in (source or "")] * len(batch))], ["same"])
-
-    try:
-        answers = session.range(0, 1, 1, 1).mapInArrow(installed, "same boolean").collect()
-    except PySparkException as error:
-        raise SparkError(f"the Spark job failed: {str(error).strip().splitlines()[0]}") from error
-    if not all(answer.same for answer in answers):
-        ship(session)
-
-
-@cache
-def _archive() -> str:
-    """The package as a file that Python imports from; it is there as long as this process, since workers fetch it when
-    they start. Its name tells its content: Spark keeps the first of a name."""
-    folder = Path(tempfile.mkdtemp(prefix="kafkawire-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    package = Path(kafkawire.__file__).parent
-    with zipfile.ZipFile(folder / "kafkawire.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for place, _, names in os.walk(package, followlinks=True):
-            for name in sorted(names):
-                if name.endswith((".py", ".json", ".jinja")):
-                    path = Path(place, name)
-                    archive.write(path, Path("kafkawire") / path.relative_to(package))
-    digest = hashlib.sha256((folder / "kafkawire.zip").read_bytes()).hexdigest()[:12]
-    return str((folder / "kafkawire.zip").rename(folder / f"kafkawire-{digest}.zip"))
 
 
 def _start(master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -1,17 +1,21 @@
-"""How files are shared out over tasks: as many tasks as the bytes are worth, each with a like number of bytes."""
+"""How work is shared out over tasks: as many tasks as its bytes are worth, each with a like number of bytes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kafkawire.logdir import LogFile
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
 T = TypeVar("T")
 
-#: Bytes of segments that are worth a task of their own.
+#: Bytes that are worth a task of their own.
 TASK_BYTES = 32 << 20
 FEWEST_TASKS = 4
 
@@ -24,6 +28,32 @@ def share_out(items: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
     return [[items[i] for i in order[share::shares]] for share in range(shares)]
 
 
+def on_workers(
+    spark: SparkSession,
+    items: Sequence[T],
+    size: Callable[[T], int],
+    read: Callable[[T], Iterable[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """The table of what `read` gives of each item, a share of the items a task.
+
+    Args:
+        items, read: are pickled, and go to the workers.
+        size: bytes of an item.
+        schema: of the batches that `read` gives, as Spark writes it.
+    """
+    shares, folder = share_out(items, size), os.getcwd()
+
+    def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with _in_folder(folder):
+            for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+                for item in shares[number]:
+                    yield from read(item)
+
+    numbers = spark.range(0, len(shares), 1, numPartitions=max(1, len(shares)))
+    return numbers.mapInArrow(read_shares, schema)
+
+
 def file_size(file: LogFile) -> int:
     """Bytes of a file; 0 where it is gone, which is told when it is read."""
     try:
@@ -33,7 +63,7 @@ def file_size(file: LogFile) -> int:
 
 
 @contextmanager
-def in_folder(folder: str) -> Iterator[None]:
+def _in_folder(folder: str) -> Iterator[None]:
     """Work where the driver was started, which paths count from: a cluster's workers are in folders of their own. Where
     there is no such folder, only absolute paths can be right."""
     if os.path.isdir(folder):

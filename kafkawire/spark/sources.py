@@ -1,4 +1,4 @@
-"""What the data sources share: their options, and how a job says what is wrong."""
+"""What the data sources share: their options, and readers that do a list of items task by task."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import errno
 import glob
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
 
-from kafkawire.errors import KafkaWireError
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
 from kafkawire.logdir.names import is_uri
+from kafkawire.spark.shares import share_out
+
+Item = TypeVar("Item")
 
 FAILFAST = "FAILFAST"
 _MODES = ("PERMISSIVE", FAILFAST)
@@ -17,8 +25,44 @@ _MODES = ("PERMISSIVE", FAILFAST)
 PART_BYTES = 32 << 20
 
 
-class SourceError(KafkaWireError):
-    """Damage, in mode FAILFAST."""
+class Task(InputPartition, Generic[Item]):
+    """What one task reads."""
+
+    def __init__(self, items: list[Item]) -> None:
+        super().__init__(None)
+        self.items = items
+
+
+class ItemReader(DataSourceReader, Generic[Item]):
+    """Reads a list of items in tasks with a like number of bytes each, and gives the columns of `schema`, which may be
+    fewer than the source has. A source says which items there are, how large one is, and what is in some."""
+
+    def __init__(self, schema: StructType, options: Options) -> None:
+        self.schema = schema
+        self.options = options
+
+    def items(self) -> Iterable[Item]:
+        """All that is to be read."""
+        raise NotImplementedError
+
+    def size_of(self, item: Item) -> int:
+        """Bytes of an item; 0 where it is gone, which is told when it is read."""
+        raise NotImplementedError
+
+    def batches(self, items: Iterable[Item], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of some items; called on a worker."""
+        raise NotImplementedError
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self.tasks(self.items())
+
+    def tasks(self, items: Iterable[Item]) -> Sequence[InputPartition]:
+        """Tasks that read these items."""
+        return [Task(share) for share in share_out(list(items), self.size_of)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, Task):  # Spark makes one partition of nothing out of none
+            yield from self.batches(partition.items, to_arrow_schema(self.schema, timezone="UTC"))
 
 
 class Options:
@@ -75,7 +119,7 @@ class Options:
         return self.choice(name, ("false", "true")) == "true"
 
     def number(self, name: str, default: int, *, least: int = 1) -> int:
-        """An option that is a whole number, at least 1."""
+        """An option that is a whole number, at least `least`: 1 or 0."""
         text = self._given.get(name.lower())
         if text is None:
             return default

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 from pyspark.errors import AnalysisException, PySparkException
 
-from kafkawire.spark.session import SparkError
+from kafkawire.spark.errors import SparkError, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,13 +84,9 @@ def _loaded(
         frame: DataFrame = reader.format("kafka").options(**given).load()
     except AnalysisException as error:
         if "kafka" not in str(error).lower() or "data source" not in str(error).lower():
-            raise SparkError(f"{topic} at {bootstrap_servers}: {_first_line(error)}") from error
+            raise SparkError(f"{topic} at {bootstrap_servers}: {first_line(error)}") from error
         package = f"{_CONNECTOR}:{pyspark.__version__}"
         raise SparkError(f"this session has no Kafka source: start it with spark.jars.packages={package}") from error
     except PySparkException as error:
-        raise SparkError(f"{topic} at {bootstrap_servers}: {_first_line(error)}") from error
+        raise SparkError(f"{topic} at {bootstrap_servers}: {first_line(error)}") from error
     return frame
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0]

@@ -17,8 +17,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire import capture, errors
 from kafkawire.rows import arrow
 from kafkawire.spark import captures, register
-from kafkawire.spark.captures import CaptureReader, FilteringCaptureReader, Parts
-from kafkawire.spark.sources import Options, SourceError
+from kafkawire.spark.captures import CaptureReader, FilteringCaptureReader
+from kafkawire.spark.errors import SourceError
+from kafkawire.spark.sources import Options, Task
 from tests.capture.wiretap import Talk, ask, ethernet, pcap
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def test_odd_shares_give_the_same_rows(part_bytes: int) -> None:
     options = {"maxPartBytes": str(part_bytes)}
     tasks = reader(PCAP, **options).partitions()
     shares = min(-(-PCAP.stat().st_size // part_bytes), captures.MOST_SHARES)
-    assert sum(len(task.parts) for task in tasks if isinstance(task, Parts)) == shares
+    assert sum(len(task.items) for task in tasks if isinstance(task, Task)) == shares
     assert in_order(read(PCAP, **options)) == in_order(expected())
 
 
@@ -136,7 +137,7 @@ def test_compressed_files_are_one_task(tmp_path: Path) -> None:
     path = tmp_path / "t.pcap.gz"
     path.write_bytes(gzip.compress(PCAP.read_bytes()))
     found = reader(path, maxPartBytes="1000")
-    assert [[part.shares for part in task.parts] for task in found.partitions() if isinstance(task, Parts)] == [[1]]
+    assert [[part.shares for part in task.items] for task in found.partitions() if isinstance(task, Task)] == [[1]]
     assert [row | {"file": str(PCAP)} for row in taken(found)] == expected()
 
 

@@ -117,7 +117,8 @@ def test_a_master_that_is_none_is_said_in_one_sentence() -> None:
 )
 def test_a_server_that_is_not_there_is_said_at_once(url: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-    from kafkawire.spark.session import SparkError, session_on
+    from kafkawire.spark.errors import SparkError
+    from kafkawire.spark.session import session_on
 
     with pytest.raises(SparkError, match=f"^{url} does not answer: "), session_on(url):
         raise AssertionError

@@ -14,8 +14,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire import logdir, rows
 from kafkawire.rows import arrow
 from kafkawire.spark import register
+from kafkawire.spark.errors import SourceError
 from kafkawire.spark.indexes import KINDS, IndexReader
-from kafkawire.spark.sources import Options, SourceError
+from kafkawire.spark.sources import Options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

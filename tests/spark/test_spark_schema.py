@@ -19,7 +19,8 @@ import kafkawire
 from kafkawire.errors import EncodeError
 from kafkawire.messages import FetchRequest, TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.spark.schema import ERROR, arrow_type, messages_of, spark_schema
+from kafkawire.spark.codec import messages_of
+from kafkawire.spark.schema import ERROR, arrow_type, spark_schema
 from kafkawire.wire import columns
 from kafkawire.wire.columns.objects import clean
 from kafkawire.wire.columns.schema import SPARK

@@ -13,7 +13,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kafkawire import logdir, records
 from kafkawire.messages import TransactionLogValue
 from kafkawire.spark import from_kafka_message, local_session, read_topic, stream_topic
-from kafkawire.spark.session import QUICK_START, SparkError
+from kafkawire.spark.errors import SparkError
+from kafkawire.spark.session import QUICK_START
 from tests.spark.clusters import call
 from tools.broker import BrokerUnavailableError, Cluster
 from tools.broker.jars import spark_kafka_jars

@@ -39,7 +39,8 @@ Job = Callable[[], object]
 def spark(rounds: int, wanted: Callable[[str], bool]) -> Iterator[Result]:
     """The cases whose keys are wanted; all absent where Spark cannot start."""
     try:
-        from kafkawire.spark.session import SparkError, local_session
+        from kafkawire.spark.errors import SparkError
+        from kafkawire.spark.session import local_session
 
         with local_session("local[1]") as session:
             for key, case in ((MESSAGES, _messages), (HEADERS, _headers)):

@@ -1,4 +1,5 @@
-"""`transactions`: every transaction of log directories as a table, found by Spark SQL (`queries`) in a table of facts.
+"""`transactions`: every transaction of log directories as a table, found by Spark SQL (`transaction_sql`) in a table of
+facts.
 
 Workers read segments, large ones in parts, with this package's codecs. The facts have one schema for both kinds of
 rows, with these columns beside `place` and `rank`:
@@ -13,8 +14,7 @@ position. `control` is 0 for ABORT, 1 for COMMIT, 2 for a marker that compaction
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,9 +24,9 @@ from kafkawire.logdir import LogDirectory, LogFile, Partition
 from kafkawire.logdir.splits import ranges
 from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, EMPTY, MALFORMED
 from kafkawire.rows.arrow import whole
-from kafkawire.spark import queries
-from kafkawire.spark.shares import file_size, in_folder, share_out
+from kafkawire.spark.shares import file_size, on_workers
 from kafkawire.spark.sources import PART_BYTES
+from kafkawire.spark.transaction_sql import TRANSACTIONS
 from kafkawire.transactions.columnar import Appends, read_pieces
 from kafkawire.transactions.coordinator import registration
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
 
 def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
-    """Every transaction in copied log directories, as Spark SQL finds them (`queries.TRANSACTIONS`): a row for each
+    """Every transaction in copied log directories, as Spark SQL finds them (`TRANSACTIONS`): a row for each
     replica of each partition that holds data of it. Nothing is read before the table is used.
 
     - cluster, directory, topic, partition: where; the cluster's id is null where the directory does not say it
@@ -101,10 +101,9 @@ def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
         (number, clusters.get(place.copy), whole(place.copy), whole(place.topic), place.partition)
         for number, place in enumerate(places)
     ]
-    shares = share_out([part for n, partition in enumerate(audited) for part in _parts(n, partition)], _size)
-    numbers = spark.range(0, len(shares), 1, numPartitions=max(1, len(shares)))
-    facts = numbers.mapInArrow(reader(shares, os.getcwd()), _SPARK_SCHEMA)
-    return spark.sql(queries.TRANSACTIONS, facts=facts, places=spark.createDataFrame(named, _PLACES))
+    parts = [part for number, partition in enumerate(audited) for part in _parts(number, partition)]
+    facts = on_workers(spark, parts, _size, facts_of, _SPARK_SCHEMA)
+    return spark.sql(TRANSACTIONS, facts=facts, places=spark.createDataFrame(named, _PLACES))
 
 
 def _parts(number: int, partition: Partition) -> Iterator[Part]:
@@ -120,22 +119,6 @@ def _parts(number: int, partition: Partition) -> Iterator[Part]:
 
 def _size(part: Part) -> int:
     return (file_size(part.file) if part.end is None else part.end) - part.start
-
-
-def reader(shares: list[list[Part]], folder: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: takes batches of numbers of shares, gives the facts of their parts.
-
-    Args:
-        folder: where paths that are not absolute count from.
-    """
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_folder(folder):
-            for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-                for part in shares[number]:
-                    yield from facts_of(part)
-
-    return read
 
 
 def facts_of(part: Part) -> Iterator[pa.RecordBatch]:

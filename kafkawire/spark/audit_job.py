@@ -6,9 +6,8 @@ and judged by the same functions as on one machine.
 
 from __future__ import annotations
 
-import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -17,8 +16,9 @@ from pyspark.errors import PySparkException
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
-from kafkawire.spark.session import QUICK_START, SparkError, session_on
-from kafkawire.spark.shares import file_size, in_folder, share_out
+from kafkawire.spark.errors import SparkError, first_line
+from kafkawire.spark.session import QUICK_START, session_on
+from kafkawire.spark.shares import file_size, on_workers
 from kafkawire.transactions.assembly import conclude
 from kafkawire.transactions.checks.replicas import replicas_agree, together
 from kafkawire.transactions.facts import Placed
@@ -90,33 +90,18 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
 
 def _done(tasks: list[Task], spark: SparkSession) -> list[Any]:
     """What the tasks give, in their order: `ReplicaFacts` of a replica, the answers of a group."""
-    shares = share_out(list(enumerate(tasks)), lambda task: _size(task[1]))
-    numbers = spark.range(0, len(shares), 1, numPartitions=max(1, len(shares)))
     try:
-        read = numbers.mapInArrow(reader(shares, os.getcwd()), _SCHEMA).toArrow()
+        answers = on_workers(spark, list(enumerate(tasks)), lambda task: _size(task[1]), _answer, _SCHEMA).toArrow()
     except PySparkException as error:
-        raise SparkError(f"the Spark job failed: {str(error).strip().splitlines()[0]}") from error
-    found = {row["task"]: row["facts"] for row in read.to_pylist()}
+        raise SparkError(f"the Spark job failed: {first_line(error)}") from error
+    found = {row["task"]: row["facts"] for row in answers.to_pylist()}
     return [pickle.loads(found[number]) for number in range(len(tasks))]  # written by our own workers
 
 
-def reader(
-    shares: list[list[tuple[int, Task]]], folder: str
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: takes batches of numbers of shares, gives what their tasks, which have numbers, find.
-
-    Args:
-        folder: where paths that are not absolute count from.
-    """
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_folder(folder):
-            for share in (share for batch in batches for share in batch.column(0).to_pylist()):
-                for number, task in shares[share]:
-                    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(_do(task))], pa.binary())]
-                    yield pa.RecordBatch.from_arrays(columns, ["task", "facts"])
-
-    return read
+def _answer(numbered: tuple[int, Task]) -> Iterator[pa.RecordBatch]:
+    number, task = numbered
+    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(_do(task))], pa.binary())]
+    yield pa.RecordBatch.from_arrays(columns, ["task", "facts"])
 
 
 def _do(task: Task) -> ReplicaFacts | list[Placed]:

@@ -21,8 +21,7 @@ from kafkawire import logdir
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.files import log_file, partition_of
 from kafkawire.logdir.splits import ranges, written
-from kafkawire.spark.segments import Part, Parts, SegmentReader, size_of
-from kafkawire.spark.shares import share_out
+from kafkawire.spark.segments import Part, SegmentReader
 from kafkawire.spark.sources import Options
 
 Offset = dict[str, int]
@@ -46,8 +45,9 @@ class SegmentStream(DataSourceStreamReader):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         if not self._files:
             self._list()
-        parts = [part for path, until in end.items() for part in self._parts(path, start.get(path, 0), until)]
-        return [Parts(share) for share in share_out(parts, size_of)]
+        return self.reader.tasks(
+            part for path, until in end.items() for part in self._parts(path, start.get(path, 0), until)
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.reader.read(partition)

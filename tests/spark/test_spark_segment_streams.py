@@ -14,8 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire.records import Record, build
 from kafkawire.spark import register
 from kafkawire.spark.segment_columns import RECORDS
+from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import Options
-from kafkawire.spark.streams import SegmentStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

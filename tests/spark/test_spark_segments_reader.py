@@ -20,8 +20,8 @@ from kafkawire.errors import RecordError
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Batch, Header, Record, build, build_marker
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
-from kafkawire.spark.segments import FilteringSegmentReader, Parts, SegmentReader
-from kafkawire.spark.sources import Options
+from kafkawire.spark.segments import FilteringSegmentReader, SegmentReader
+from kafkawire.spark.sources import Options, Task
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node" / "broker-1"
 OLD = Path(__file__).parents[1] / "logdir" / "data" / "kafka-2.8.2" / "data"
@@ -48,7 +48,7 @@ def rows(path: object, *arguments: Any, **options: str) -> Rows:
 
 
 def parts(path: object, **options: str) -> int:
-    return sum(len(task.parts) for task in reader(path, **options).partitions() if isinstance(task, Parts))
+    return sum(len(task.items) for task in reader(path, **options).partitions() if isinstance(task, Task))
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_filters_choose_segments(tmp_path: Path) -> None:
         (folder / f"{base:020}.log").write_bytes(build([Record(b"k", b"v")], base_offset=base))
     assert parts(folder) == 3
     found = reader(folder, None, [EqualTo(("offset",), 10)])
-    assert [part.file.offset for task in found.partitions() for part in task.parts] == [10]
+    assert [part.file.offset for task in found.partitions() for part in task.items] == [10]
 
 
 def test_a_malformed_marker_is_a_row_and_damage(tmp_path: Path) -> None:

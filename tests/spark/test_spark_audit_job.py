@@ -98,10 +98,10 @@ def test_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_failing_job_is_one_sentence(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafkawire.spark import job
-    from kafkawire.spark.session import SparkError
+    from kafkawire.spark import audit_job
+    from kafkawire.spark.errors import SparkError
 
-    monkeypatch.setattr(job, "_SCHEMA", "task int, facts int")
+    monkeypatch.setattr(audit_job, "_SCHEMA", "task int, facts int")
     logs = LogDirectory(tmp_path / "logs")
     logs.partition("orders").data(1)
     with pytest.raises(SparkError) as caught:

@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafkawire.spark.functions import check_version, decoded, message_named, read_options
+from kafkawire.spark.calls import check_version, message_named, read_options
+from kafkawire.spark.codec import decoded
 from kafkawire.spark.schema import ERROR, spark_schema
 
 if TYPE_CHECKING:

@@ -1,0 +1,79 @@
+"""What a call of the column functions names: a message, its version, options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkawire._loading import load_schemas
+from kafkawire._lookup import lookup
+from kafkawire.errors import UnsupportedVersionError
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+
+#: The version of each value is the int16 in front of it, as in coordinator keys and values.
+PREFIX = "prefix"
+
+FAILFAST, PERMISSIVE = "FAILFAST", "PERMISSIVE"
+
+
+class Options(NamedTuple):
+    """The options of a call, read and checked."""
+
+    mode: str = FAILFAST
+    errors: bool = False
+    schema_directory: str | None = None
+
+
+def read_options(options: Mapping[str, str] | None) -> Options:
+    """The options of a call.
+
+    Raises:
+        ValueError: an option that there is not, or that cannot have its value.
+    """
+    known: dict[str, Callable[[str], Any]] = {"mode": str.upper, "errors": _boolean, "schemadirectory": str}
+    given = {name.lower(): value for name, value in (options or {}).items()}
+    if unknown := sorted(set(given) - set(known)):
+        raise ValueError(f"unknown options: {', '.join(unknown)}; known are mode, errors, schemaDirectory")
+    read = {name: known[name](value) for name, value in given.items()}
+    mode = read.get("mode", FAILFAST)
+    if mode not in (FAILFAST, PERMISSIVE):
+        raise ValueError(f"mode is FAILFAST or PERMISSIVE, not {mode}")
+    return Options(mode, read.get("errors", False), read.get("schemadirectory"))
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"errors is true or false, not {text}")
+    return text.lower() == "true"
+
+
+def check_version(message: type[Message], version: object) -> None:
+    """Whether a version is one of the message's, as far as that can be told before there are values.
+
+    Raises:
+        ValueError: it is none at all. UnsupportedVersionError: the message has no such version.
+    """
+    if isinstance(version, str) and version != PREFIX:
+        raise ValueError(f'version is a number, a column or "{PREFIX}", not {version!r}')
+    if isinstance(version, int) and version not in message.spec.valid_versions:
+        raise UnsupportedVersionError(message.spec.name, version, message.spec.valid_versions)
+
+
+def message_named(name: str, schema_directory: str | None) -> type[Message]:
+    """The message of that name: Kafka's, or one of the schemas in a directory.
+
+    Raises:
+        LookupError: there is none.
+    """
+    if schema_directory is None:
+        return lookup(name)
+    loaded = _loaded(schema_directory)
+    if name not in loaded.__all__:
+        raise LookupError(f"no message is named {name!r} in {schema_directory}; there are {', '.join(loaded)}")
+    return loaded[name]
+
+
+_loaded = cache(load_schemas)
