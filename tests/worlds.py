@@ -86,7 +86,8 @@ class World:
         record = ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=next_producer_id)
         return self.control(ProducerIdsRecord.spec.api_key or 0, record.encode(version=0))
 
-    def configure(self, name: str, value: str, broker: str = "") -> int:
+    def configure(self, name: str, value: str | None, broker: str = "") -> int:
+        """Set a broker's setting, or remove it."""
         record = ConfigRecord(resource_type=4, resource_name=broker, name=name, value=value)
         return self.control(ConfigRecord.spec.api_key or 0, record.encode(version=0))
 

@@ -5,18 +5,15 @@ Whichever engine gathered the facts, this is where they are judged, so that all 
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.checks.answers import summed, violations
 from kafkawire.transactions.checks.cases import case_answers
 from kafkawire.transactions.checks.joins import joined_answers
-from kafkawire.transactions.cluster import NO_CLOCK, Cluster, by_cluster, joined
-from kafkawire.transactions.coordinator import pick_owner
+from kafkawire.transactions.cluster import Cluster, by_cluster, joined
 from kafkawire.transactions.copies import CopiedCase
-from kafkawire.transactions.facts import TRANSACTION_STATE, Facts, Owner
+from kafkawire.transactions.facts import TRANSACTION_STATE, Facts
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.verdicts import judge
 from kafkawire.transactions.wording import numbers
@@ -36,16 +33,12 @@ def _conclude(cluster: Cluster) -> rows.Audit:
     facts, chosen = cluster.facts, cluster.chosen
     as_of, _ = cluster.clock
     opens = [open_ for open_ in facts.opens if open_.place in chosen]
-    owners: dict[int, list[Owner]] = defaultdict(list)
-    for owner in facts.owners:
-        if owner.newest.place in chosen:
-            owners[owner.producer_id].append(owner)
     cases = [
         CopiedCase(
             open=open_,
             partition=chosen[open_.place],
             first_start=cluster.first_starts[open_.place],
-            owner=pick_owner(owners[open_.producer_id]),
+            owner=cluster.owner(open_.producer_id),
             log=cluster.log,
             covered_until=cluster.covered.get(open_.place.copy),
             as_of=as_of,
@@ -88,7 +81,7 @@ def _coverage(cluster: Cluster) -> rows.Coverage:
     if needed and log.damaged:
         gaps.append(f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}")
     if facts.opens and clock is None:
-        gaps.append(NO_CLOCK)
+        gaps.append("no clock: no broker-side time was found, and none was given")
     return rows.Coverage(
         paths=facts.paths,
         brokers=facts.brokers,

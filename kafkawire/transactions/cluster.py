@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.checks.answers import merged
+from kafkawire.transactions.coordinator import pick_owner
 from kafkawire.transactions.copies import CoordinatorLog
-from kafkawire.transactions.facts import TRANSACTION_STATE, Facts, Metadata, Partition, Place
+from kafkawire.transactions.facts import TRANSACTION_STATE, Facts, Metadata, Owner, Partition, Place
+from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.metadata import handed_out
 from kafkawire.transactions.settings import Resolved, Settings, resolve
 from kafkawire.transactions.wording import when
-
-NO_CLOCK = "no clock: no broker-side time was found, and none was given"
 
 
 class Cluster(msgspec.Struct, frozen=True, dict=True):
@@ -45,6 +45,17 @@ class Cluster(msgspec.Struct, frozen=True, dict=True):
         return {p.place.partition: p for p in self.chosen.values() if p.place.topic == TRANSACTION_STATE}
 
     @cached_property
+    def histories(self) -> dict[Place, IdHistory]:
+        """What those say that have records."""
+        places = [partition.place for partition in self.of_ids.values()]
+        return {place: self.facts.histories[place] for place in places if place in self.facts.histories}
+
+    def owner(self, producer_id: int) -> Owner | None:
+        """The transactional id that a producer id belongs to; None where no record names it."""
+        named = (history.owner(producer_id) for history in self.histories.values())
+        return pick_owner(owner for owner in named if owner is not None)
+
+    @cached_property
     def resolved(self) -> Resolved:
         """Its settings."""
         return resolve(self.settings, self.facts.metadata.values(), list(self.of_ids))
@@ -64,7 +75,8 @@ class Cluster(msgspec.Struct, frozen=True, dict=True):
     def log(self) -> CoordinatorLog:
         """How much of the coordinator's log was read."""
         of_ids = self.of_ids
-        damaged = (n for n, p in of_ids.items() if p.damaged or p.place in self.facts.unreadable_ids)
+        unreadable = {place for place, history in self.histories.items() if history.unreadable is not None}
+        damaged = (n for n, p in of_ids.items() if p.damaged or p.place in unreadable)
         return CoordinatorLog(
             partitions=self.resolved.transaction_state_partitions.value,
             read=tuple(sorted(of_ids)),
@@ -154,12 +166,8 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
             partitions=[partition for partition in facts.partitions if partition.place.copy in own],
             opens=[open_ for open_ in facts.opens if open_.place.copy in own],
             answers=[placed for placed in facts.answers if placed.place.copy in own],
-            owners=[owner for owner in facts.owners if owner.newest.place.copy in own],
-            unreadable_ids=frozenset(place for place in facts.unreadable_ids if place.copy in own),
             metadata={copy: said for copy, said in facts.metadata.items() if copy in own},
-            histories=None
-            if facts.histories is None
-            else {place: history for place, history in facts.histories.items() if place.copy in own},
+            histories={place: history for place, history in facts.histories.items() if place.copy in own},
             endings=[endings for endings in facts.endings if endings.place.copy in own],
             producers=[producers for producers in facts.producers if producers.place.copy in own],
             clusters={copy: known for copy, known in facts.clusters.items() if copy in own},

@@ -56,8 +56,6 @@ class Decisions:
 
     def add(self, before: Registration | None, record: Registration) -> None:
         """Take the next record. `before`: the id's record before it."""
-        if record.value is None:
-            return
         decision = decision_of(None if before is None else before.value, record)
         if decision is None:
             return

@@ -285,25 +285,22 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All that an engine has read.
 
     Attributes:
-        opens: of all replicas. `owners`: the transactional ids of their producer ids.
-        unreadable_ids: partitions of `__transaction_state` with records that could not be decoded.
+        opens: of all replicas.
         metadata: what the `__cluster_metadata` of a log directory says, by directory.
-        histories: what each copy of a partition of `__transaction_state` says; None where the engine looks at them
-            elsewhere, and gives the answers that follow. `endings`, `producers`: the same of all partitions.
+        histories: what each copy of a partition of `__transaction_state` with records says.
+        endings, producers: of all replicas.
         stopped: the log directories whose brokers were stopped cleanly.
         clusters: the cluster's id, by log directory; without those that do not say it.
         damage: of other files than segments. `gaps`: sentences on what could not be looked at.
-        answers: of the checks that the engine has made.
+        answers: of the checks that need one replica, or several of one partition.
     """
 
     paths: tuple[str, ...]
     brokers: tuple[int, ...]
     partitions: Sequence[Partition]
     opens: Sequence[Open]
-    owners: Sequence[Owner]
-    unreadable_ids: frozenset[Place] = frozenset()
     metadata: dict[str, Metadata] = {}
-    histories: dict[Place, IdHistory] | None = None
+    histories: dict[Place, IdHistory] = {}
     endings: Sequence[Endings] = ()
     producers: Sequence[Producers] = ()
     stopped: frozenset[str] = frozenset()

@@ -82,23 +82,17 @@ def facts_of(
         metadata: as `read_metadata` gives it.
         paths: what to call the log directories in the answer.
     """
-    opens = [open_ for replica in found for open_ in replica.opens]
-    histories = {replica.partition.place: replica.ids for replica in found if replica.ids is not None}
-    producer_ids = sorted({open_.producer_id for open_ in opens})
-    owners = (history.owner(producer_id) for history in histories.values() for producer_id in producer_ids)
     return Facts(
         paths=paths,
         brokers=node_ids(directory),
         partitions=[replica.partition for replica in found],
-        opens=opens,
-        owners=[owner for owner in owners if owner is not None],
-        unreadable_ids=frozenset(place for place, history in histories.items() if history.unreadable is not None),
+        opens=[open_ for replica in found for open_ in replica.opens],
         metadata=metadata,
         clusters=cluster_ids(directory),
         damage=tuple(damage for replica in found for damage in replica.damage),
         gaps=unlisted(directory),
         answers=[placed for replica in found for placed in replica.answers],
-        histories=histories,
+        histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},
         endings=[replica.endings for replica in found],
         producers=[replica.producers for replica in found],
         stopped=stopped(directory),

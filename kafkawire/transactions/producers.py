@@ -140,8 +140,6 @@ class Producer:
         return sequence == last + 1 or (sequence == 0 and last == _SEQUENCES - 1)
 
     def duplicate(self, append: Append) -> Retained | None:
-        """The batch among the last five that has the same epoch and range of sequence numbers."""
-        if append.producer_epoch != self.epoch or append.base_sequence < 0:
-            return None
+        """Among its last five, the batch with the range of sequence numbers of this one, which is of the same epoch."""
         wanted = append.base_sequence, append.last_sequence
         return next((b for b in self.batches if (b.first_sequence, b.last_sequence) == wanted), None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
+from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.transactions import IdLog, Place, registration, standing, state_name
-from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN, Unreadable
+from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN, Unreadable, coordinator_records
 from kafkawire.transactions.facts import CoordinatorRecord
 from tests.audit_logs import STATUS
 
@@ -119,3 +120,18 @@ def test_records_that_cannot_be_decoded_are_told_from_those_that_do_not_matter(
 ) -> None:
     found = registration(PLACE, CoordinatorRecord(5, 0, key, body))
     assert isinstance(found, Unreadable) if unreadable else found is None
+
+
+def test_batches_of_the_coordinators_log_never_raise() -> None:
+    (marker,) = read(
+        build_marker("COMMIT", offset=3, timestamp=0, producer_id=1, producer_epoch=0, coordinator_epoch=0)
+    )
+    assert isinstance(marker, Batch)
+    assert list(coordinator_records(marker)) == []
+    data = bytearray(build([Record(key=b"a"), Record(key=b"b")], base_offset=5))
+    data[61] = 0xFF  # the first record's length
+    (torn,) = read(bytes(data), check_crc=False)
+    assert isinstance(torn, Batch)
+    (found,) = coordinator_records(torn)
+    assert isinstance(found, Unreadable)
+    assert found.offset == 5

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from uuid import UUID
 
+import crc32c
 import pytest
 
 from kafkawire import logdir, transactions
@@ -378,6 +379,42 @@ def test_a_damaged_snapshot_is_told(logs: LogDirectory, orders: PartitionLog) ->
     corrupt(path / "orders-0" / f"{1:020}.snapshot", 3)
     audit = read(str(path), transaction_state_partitions=logs.ids)
     assert [(d.reason, d.topic) for d in audit.damage] == [("crc_mismatch", "orders")]
+
+
+def test_a_snapshot_that_may_not_be_read_is_told(logs: LogDirectory, orders: PartitionLog) -> None:
+    orders.plain()
+    orders.snapshot()
+    path = Path(logs.write()) / "orders-0" / f"{1:020}.snapshot"
+    path.unlink()
+    path.symlink_to(path.parent / "gone")
+    audit = read(str(logs.root), transaction_state_partitions=logs.ids)
+    assert [(d.file, d.reason) for d in audit.damage] == [(str(path), "unreadable")]
+
+
+def test_records_of_the_coordinators_that_are_about_nothing_known(logs: LogDirectory, orders: PartitionLog) -> None:
+    """A key of a type that is not known yet is passed over; a batch whose records cannot be read is a gap."""
+    orders.data(1, at=OLD)
+    logs.id("other", "CompleteCommit", 9, 1, at=NOON)
+    log = logs.id_log("pay")
+    log.records([Record(key=b"\0\x09new", value=b"", timestamp=NOON)])
+    assert run(logs).findings[0].verdict == "hanging"
+    start = len(log.segments[0][1])
+    log.records([Record(key=b"\0\0\0\3pay", value=b"\0\0", timestamp=NOON)])
+    data = log.segments[0][1]
+    data[start + 61] = 0xFF  # the record's length
+    data[start + 17 : start + 21] = crc32c.crc32c(bytes(data[start + 21 :])).to_bytes(4, "big")
+    audit = run(logs)
+    assert audit.findings[0].verdict == "unknown"
+    assert audit.read.gaps == (f"__transaction_state is damaged in partitions {log.directory.name[-1]}",)
+
+
+def test_progress_is_told_segment_by_segment(logs: LogDirectory, orders: PartitionLog) -> None:
+    orders.data(1)
+    orders.roll()
+    orders.data(1)
+    told: list[int] = []
+    transactions.audit(logdir.open(logs.write()), progress=told.append)
+    assert sorted(told) == [0] * logs.ids + sorted(len(data) for _, data in orders.segments)
 
 
 def test_a_ghost_ends_with_a_marker_above_the_log_start(tmp_path: Path) -> None:

@@ -179,6 +179,28 @@ def test_init_producer_id(
     assert (step.after.epoch, step.after.last_epoch, step.error) == (epoch, last, error)
 
 
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (machine.add_partitions(BASE, 9, 5, {("t", 0)}, now=9), machine.INVALID_PRODUCER_ID_MAPPING),
+        (machine.add_partitions(BASE, 7, 4, {("t", 0)}, now=9), machine.PRODUCER_FENCED),
+        (machine.add_partitions(replace(BASE, state="PrepareAbort"), 7, 5, {("t", 0)}, now=9), 51),
+        (machine.end(BASE, 9, 5, committed=True, now=9), machine.INVALID_PRODUCER_ID_MAPPING),
+        (machine.end(BASE, 7, 4, committed=True, now=9), machine.PRODUCER_FENCED),
+        (machine.end(BASE, 7, 5, committed=True, now=9), machine.INVALID_TXN_STATE),
+        (
+            machine.init_producer_id(
+                replace(BASE, epoch=32767), timeout_ms=1, now=9, new_producer_id=8, expected=(7, 32766)
+            ),
+            machine.UNKNOWN_SERVER_ERROR,
+        ),
+    ],
+)
+def test_what_is_refused_changes_nothing(step: Step, error: int) -> None:
+    assert step.error == error
+    assert (step.after.producer_id, step.after.epoch >= 5, step.after.updated) == (7, True, 1)
+
+
 @pytest.mark.parametrize("expected", [None, (7, 32766)])
 def test_a_producer_id_that_is_used_up_is_replaced(expected: tuple[int, int] | None) -> None:
     step = machine.init_producer_id(

@@ -271,6 +271,26 @@ CASES: list[tuple[Callable[[LogDirectory], None], str, str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("state", "epoch", "said"),
+    [
+        ("Ongoing", 0, "none on the partition: its coordinator must end it, by itself or on kafkawire txn force-"),
+        ("CompleteCommit", 0, "none before it is certain that no coordinator will end it: read what was missing"),
+        ("CompleteCommit", 1, "readers wait until a marker is written: kafka-transactions.sh "),
+    ],
+)
+def test_who_ends_a_ghost_that_holds_readers_back(tmp_path: Path, state: str, epoch: int, said: str) -> None:
+    """Records were deleted below an open transaction: its coordinator, if it holds it still; or an operator."""
+    directory = LogDirectory(tmp_path / "logs")
+    partition = directory.partition(*P, start=50)
+    partition.plain(records=5)
+    partition.snapshot(open_entry(start=10, last=12))
+    directory.id("pay", state, PID, epoch - (said.startswith("none before")), P)
+    (finding,) = audit(directory).findings
+    assert (finding.reason, finding.blocked) == ("ghost", True)
+    assert (finding.action or "").startswith(said), finding
+
+
 def finding_of(case: Callable[[LogDirectory], None], path: Path, **settings: int) -> Finding:
     directory = LogDirectory(path / "logs")
     case(directory)

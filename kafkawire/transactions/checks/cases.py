@@ -16,7 +16,7 @@ from kafkawire.transactions.checks import (
     TRANSACTION_UNKNOWN_TO_COORDINATOR,
     Tally,
 )
-from kafkawire.transactions.cluster import NO_CLOCK, Cluster
+from kafkawire.transactions.cluster import Cluster
 from kafkawire.transactions.copies import CopiedCase
 from kafkawire.transactions.facts import Place, Placed
 from kafkawire.transactions.model import begun_ms, state_name
@@ -100,9 +100,6 @@ def _late(cluster: Cluster, case: CopiedCase, finding: rows.Finding, late: Tally
 
 def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tallies) -> None:
     """Ids that are in a Prepare state: on their way, or for ever."""
-    histories = cluster.facts.histories
-    if histories is None:
-        return
     stuck: dict[str, list[rows.Finding]] = defaultdict(list)
     for finding in findings:
         if finding.reason == "stuck_prepare" and finding.transactional_id is not None:
@@ -111,7 +108,7 @@ def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tall
     for place in (partition.place for partition in cluster.of_ids.values()):
         tally = tallies[place, PREPARE_COMPLETED] = Tally(PREPARE_COMPLETED)
         as_of = cluster.clock_of(place)
-        history = histories.get(place)
+        history = cluster.histories.get(place)
         if history is None:
             continue
         tally.held += history.ids
@@ -121,9 +118,8 @@ def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tall
             tally.held -= 1
             since = value.transaction_last_update_timestamp_ms
             where = stuck.get(record.transactional_id)
-            if as_of is None:
-                tally.lack(NO_CLOCK)
-            elif not where and as_of - since <= limit:
+            assert as_of is not None  # this record has a time that a broker wrote
+            if not where and as_of - since <= limit:
                 tally.lack(
                     "the transaction was decided a short time before the copy was made: its markers may be on their way"
                 )

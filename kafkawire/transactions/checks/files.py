@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
@@ -217,7 +216,7 @@ def _snapshot_entries(file: LogFile) -> list[ProducerEntry] | None:
     """None for a file that cannot be read."""
     try:
         found = list(producer_snapshot(file.read_bytes()))
-    except (OSError, RecordError):
+    except OSError:
         return None
     entries = [item.producer for item in found if isinstance(item, SnapshotEntry)]
     return entries if len(entries) == len(found) else None

@@ -95,16 +95,14 @@ def _change(state: str, verb: str, partitions: frozenset[tuple[str, int]]) -> st
 
 def epoch_problem(before: _Value | None, after: _Value) -> str | None:
     """epoch_step: the producer id stays and its epoch goes on by a step that Kafka takes, or another producer id begins
-    at epoch 0 where the epochs of the one before are used up."""
+    at epoch 0 where the epochs of the one before are used up. Asked of legal transitions only."""
     state, epoch = state_name(after.transaction_status), after.producer_epoch
     if before is None:
         return None if epoch == 0 else f"the first record of the id has epoch {epoch}, not 0"
     bumped = raises_epoch(after.client_transaction_version)
     if after.producer_id != before.producer_id:
         return _new_producer_id(before, after, state)
-    steps = EPOCH_STEPS.get((state, bumped))
-    if steps is None:
-        return None  # a state that is never written has no epoch to judge
+    steps = EPOCH_STEPS[state, bumped]
     step = epoch - before.producer_epoch
     if before.producer_epoch == MAX_EPOCH and step == 0:
         return None  # nowhere to go: Kafka lets it abort with the epoch that it has

@@ -25,8 +25,6 @@ from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.model import partition_of_id
 from kafkawire.transactions.settings import DEFAULT
 
-_Histories = dict[Place, IdHistory]
-
 #: What `__transaction_state` must be read for.
 _OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
 
@@ -36,29 +34,23 @@ _COUNT_ASSUMED = "the number of partitions of __transaction_state is assumed"
 
 
 def joined_answers(cluster: Cluster) -> Iterator[Placed]:
-    """The answers; none of an engine that gives them itself."""
-    if cluster.facts.histories is None:
-        return
-    histories = {
-        partition.place: cluster.facts.histories[partition.place]
-        for partition in cluster.of_ids.values()
-        if partition.place in cluster.facts.histories
-    }
-    yield from _outcomes(cluster, histories)
+    """The answers."""
+    yield from _outcomes(cluster)
     yield from _producer_ids(cluster)
-    yield from _owners(histories)
-    yield from _homes(cluster, histories)
+    yield from _owners(cluster)
+    yield from _homes(cluster)
     yield from _unasked(cluster)
 
 
-def _outcomes(cluster: Cluster, histories: _Histories) -> Iterator[Placed]:
+def _outcomes(cluster: Cluster) -> Iterator[Placed]:
     """one_outcome and marker_epoch."""
+    histories = cluster.histories
     decisions: dict[int, list[Decision]] = {}
     for history in histories.values():
         for producer_id, decided in history.decisions.found.items():
             decisions.setdefault(producer_id, []).extend(decided)
     owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
-    until = _decided_until(cluster, histories)
+    until = _decided_until(cluster)
     tallies = Tallies()
     for producer_id, endings in by_producer(e for e in cluster.facts.endings if e.place in cluster.chosen):
         owner = owners.get(producer_id)
@@ -72,11 +64,11 @@ def _until(history: IdHistory, partition: Partition) -> int | None:
     return partition.broker_time if history.intact and not partition.damaged else None
 
 
-def _decided_until(cluster: Cluster, histories: _Histories) -> int | None:
+def _decided_until(cluster: Cluster) -> int | None:
     """Up to when no id can have decided anything that no record says."""
     if not cluster.log.complete:
         return None
-    times = [_until(history, cluster.chosen[place]) for place, history in histories.items()]
+    times = [_until(history, cluster.chosen[place]) for place, history in cluster.histories.items()]
     known = [time for time in times if time is not None]
     return min(known) if known and len(known) == len(times) else None
 
@@ -127,10 +119,10 @@ def _blocks(metadata: Metadata) -> Answer:
     return tally.answer()
 
 
-def _owners(histories: _Histories) -> Iterator[Placed]:
+def _owners(cluster: Cluster) -> Iterator[Placed]:
     """A producer id belongs to one transactional id for ever."""
     first: dict[int, Use] = {}
-    for place, history in sorted(histories.items()):
+    for place, history in sorted(cluster.histories.items()):
         tally = Tally(PRODUCER_ID_UNIQUE)
         for use in history.uses:
             owner = first.setdefault(use.producer_id, use)
@@ -148,10 +140,10 @@ def _owners(histories: _Histories) -> Iterator[Placed]:
 # Transactional ids ---------------------------------------------------------------------------------------------------
 
 
-def _homes(cluster: Cluster, histories: _Histories) -> Iterator[Placed]:
+def _homes(cluster: Cluster) -> Iterator[Placed]:
     """Each id is in its partition of `__transaction_state`."""
     setting = cluster.resolved.transaction_state_partitions
-    for place, history in histories.items():
+    for place, history in cluster.histories.items():
         tally = Tally(ID_IN_ITS_PARTITION)
         for use in {use.transactional_id: use for use in reversed(history.uses)}.values():
             home = partition_of_id(use.transactional_id, setting.value)

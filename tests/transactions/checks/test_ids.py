@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.checks import ID_CHECKS, LEGAL_TRANSITION, Answer
-from kafkawire.transactions.checks.ids import IdChecks, epoch_problem
+from kafkawire.transactions.checks import ID_CHECKS, LEGAL_TRANSITION, TRANSITION_FIELDS, Answer
+from kafkawire.transactions.checks.ids import IdChecks, epoch_problem, fields_problem, previous_problem
 from kafkawire.transactions.facts import Place, Registration
 from kafkawire.transactions.machine import TransactionMetadata
 from kafkawire.transactions.model import EPOCH_STEPS, NEVER_WRITTEN
@@ -69,9 +69,13 @@ PLACE = Place("logs", "__transaction_state", 0)
 
 
 def told(
-    *values: TransactionLogValue | None, at: int, expiration: int | None = 1000, epochs: tuple[int, ...] = (0, 0)
+    *values: TransactionLogValue | None,
+    at: int,
+    expiration: int | None = 1000,
+    epochs: tuple[int, ...] = (0, 0),
+    check: str = LEGAL_TRANSITION,
 ) -> Answer:
-    """What legal_transition says of two records of an id, the second of which was written at that time."""
+    """What a check says of two records of an id, the second of which was written at that time."""
     checks = IdChecks(expiration)
     before: Registration | None = None
     for offset, (value, epoch) in enumerate(zip(values, epochs, strict=True)):
@@ -81,7 +85,7 @@ def told(
         checks.reach(offset)
         checks.see(before, found)
         before = found
-    return checks.answers()[ID_CHECKS.index(LEGAL_TRANSITION)]
+    return checks.answers()[ID_CHECKS.index(check)]
 
 
 IDLE_ID = replace(log("Empty", 0), transaction_last_update_timestamp_ms=5000)
@@ -100,3 +104,27 @@ def test_when_ids_expire_is_judged_where_it_is_known() -> None:
     moved = told(IDLE_ID, None, at=5001, epochs=(3, 4))
     assert (moved.violated, moved.lacked) == (0, ("two coordinators wrote the two records, and their clocks differ",))
     assert told(None, None, at=5001).violated == 0
+
+
+def test_a_start_that_is_lost_breaks_the_rule_of_fields() -> None:
+    before = replace(log("Empty", 0), transaction_start_timestamp_ms=-1)
+    assert fields_problem(before, replace(log("Ongoing", 0), transaction_start_timestamp_ms=-1)) == (
+        "Ongoing without a start"
+    )
+
+
+def test_the_producer_id_that_was_announced_is_taken() -> None:
+    prepared = replace(log("PrepareCommit", 32767, 2, 7, 8), previous_producer_id=7)
+    stays = replace(log("CompleteCommit", 32767, 2, 7), previous_producer_id=7)
+    said = previous_problem(prepared, stays)
+    assert said == "the next producer id 8 was announced, and CompleteCommit has 7"
+
+
+def test_clocks_of_two_coordinators_are_not_compared() -> None:
+    """The last update goes back where the leader epoch, and with it the coordinator, is another one."""
+    later = replace(log("Empty", 0), transaction_last_update_timestamp_ms=9000, previous_producer_id=7)
+    earlier = replace(later, transaction_last_update_timestamp_ms=8000, producer_epoch=1)
+    for epochs, violated, lacked in (((3, 3), 1, ()), ((3, 4), 0, ("two coordinators wrote",))):
+        said = told(later, earlier, at=9000, epochs=epochs, check=TRANSITION_FIELDS)
+        assert said.violated == violated
+        assert len(said.lacked) == len(lacked)

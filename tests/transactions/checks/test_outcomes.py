@@ -10,6 +10,10 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.records import Batch, read
 from kafkawire.rows import Audit
+from kafkawire.transactions.checks import Answer
+from kafkawire.transactions.checks.outcomes import Ending, Tallies, judge
+from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.facts import Place
 from tests.injected.cases import CASES
 from tests.worlds import World
 
@@ -101,3 +105,48 @@ def test_many_transactions_of_one_epoch_are_told_apart_by_time(tmp_path: Path) -
     assert found.violations == ()
     (answer,) = (answer for answer in found.answers if answer.check == "one_outcome")
     assert (answer.held, answer.not_checkable) == (30, 0)
+
+
+PLACE = Place("logs", "orders", 0)
+
+
+def decided(outcome: str, since: int, until: int, version: int = 0) -> Decision:
+    """A decision about data of epoch 3 in `PLACE`."""
+    marker_epoch = 3 + (version >= 2)
+    return Decision(
+        transactional_id="pay",
+        place=Place("logs", "__transaction_state", 0),
+        offset=since,
+        producer_id=7,
+        lowest_epoch=3,
+        highest_epoch=3,
+        marker_epoch=marker_epoch,
+        outcome=outcome,
+        version=version,
+        partitions=frozenset({("orders", 0)}),
+        since=since,
+        until=until,
+    )
+
+
+def ended(outcome: str, timestamp: int, marker_epoch: int = 3) -> Ending:
+    return Ending(PLACE, timestamp, 7, 3, marker_epoch, outcome, timestamp)
+
+
+def test_two_decisions_that_are_too_close_to_tell_apart() -> None:
+    """One to commit and one to abort, and a marker at a time that is of neither: clocks differ."""
+    tallies = Tallies()
+    judge([ended("COMMIT", 2500)], [decided("ABORT", 1000, 2000), decided("COMMIT", 3000, 4000)], tallies)
+    for tally in (tallies.outcome[PLACE], tallies.epoch[PLACE]):
+        said = tally.answer()
+        assert (said.held, said.violated, said.not_checkable) == (0, 0, 1)
+    between = Tallies()
+    judge([ended("COMMIT", 3500)], [decided("ABORT", 1000, 2000), decided("COMMIT", 3000, 4000)], between)
+    assert between.outcome[PLACE].answer().held == 1
+
+
+def test_an_epoch_that_goes_back_is_told_by_another_rule() -> None:
+    tallies = Tallies()
+    judge([ended("COMMIT", 1500, marker_epoch=2)], [decided("COMMIT", 1000, 2000, version=2)], tallies)
+    assert tallies.outcome[PLACE].answer().held == 1
+    assert tallies.epoch[PLACE].answer() == Answer(check="marker_epoch")

@@ -47,11 +47,18 @@ def log(tmp_path: Path) -> PartitionLog:
     return PartitionLog(tmp_path / "orders-0")
 
 
-def marker_of(log: PartitionLog, *, records: int = 1, sequence: int = -1, key: bytes = b"\0\0\0\1") -> None:
+def marker_of(
+    log: PartitionLog,
+    *,
+    records: int = 1,
+    sequence: int = -1,
+    key: bytes = b"\0\0\0\1",
+    transactional: bool = True,
+) -> None:
     listed = [Record(key=key, value=b"\0\0\0\0\0\0", timestamp=NOON)] * records
     data = build(
-        listed, base_offset=log.end, producer_id=1, producer_epoch=0, base_sequence=sequence, transactional=True,
-        control=True,
+        listed, base_offset=log.end, producer_id=1, producer_epoch=0, base_sequence=sequence,
+        transactional=transactional, control=True,
     )  # fmt: skip
     log.segments[-1][1].extend(data)
     log.end += records
@@ -76,6 +83,7 @@ BREAKS: list[tuple[Callable[[PartitionLog], object], str, str]] = [
         "a marker of coordinator epoch 0 after one of 1",
     ),
     (lambda log: marker_of(log, records=2), "marker_shape", "a marker of 2 records"),
+    (lambda log: marker_of(log, transactional=False), "marker_shape", "a marker without the transactional bit"),
     (lambda log: marker_of(log, sequence=4), "marker_shape", "a marker with the sequence number 4"),
     (lambda log: marker_of(log, key=b"\0\0\0\2"), "marker_shape", "a control record of type LEADER_CHANGE"),
     (lambda log: marker_of(log, key=b"\0"), "marker_shape", "an int16 version"),
@@ -126,6 +134,28 @@ def test_what_may_have_been_between_two_batches_is_not_judged(log: PartitionLog)
     assert answers["sequence_contiguous"].not_checkable == 1
     assert answers["new_epoch_from_zero"].not_checkable == 1
     assert answers["sequence_contiguous"].lacked == ("offsets are missing since the producer's batch before",)
+
+
+def test_a_batch_outside_of_a_transaction_whose_marker_may_be_missing_is_not_judged(log: PartitionLog) -> None:
+    sound(log)
+    log.skip(1)
+    log.data(1, transactional=False)
+    log.write()
+    (partition,) = logdir.open(log.directory).partitions
+    mixed = next(answer for answer in transactions.check(partition) if answer.check == "mixed_batches")
+    assert (mixed.violated, mixed.not_checkable) == (0, 1)
+
+
+def test_idle_coordinators_which_number_no_batches_lack_no_sequence(log: PartitionLog) -> None:
+    """What they append to __consumer_offsets has no sequence numbers."""
+    log.data(5, sequence=-1)
+    log.marker("COMMIT", 5)
+    log.data(5, sequence=-1, at=NOON + 24 * HOUR)
+    log.write()
+    (partition,) = logdir.open(log.directory).partitions
+    lacking = {answer.check for answer in transactions.check(partition) if answer.not_checkable}
+    assert "epoch_not_backwards" in lacking
+    assert not lacking & {"sequence_contiguous", "duplicate_batch", "new_epoch_from_zero"}
 
 
 def test_a_producer_that_was_idle_for_a_day_may_begin_anew(log: PartitionLog) -> None:
@@ -208,6 +238,25 @@ def test_a_snapshot_that_cannot_be_read_is_no_violation(log: PartitionLog) -> No
     derived_snapshot(log)
     (log.directory / f"{log.end:020}.snapshot").write_bytes(b"\0\1" + bytes(20))
     assert violations(log) == []
+
+
+def test_a_snapshot_of_a_producer_that_was_forgotten_and_came_back(log: PartitionLog) -> None:
+    """It began anew without a marker, and so without a coordinator epoch; the log alone still knows of one."""
+    entries = derived_snapshot(log)
+    log.snapshot(*(ProducerEntry(**{**plain(e), "coordinator_epoch": -1}) for e in entries))
+    assert violations(log) == []
+
+
+@pytest.mark.parametrize("suffix", ["snapshot", "txnindex"])
+def test_a_file_that_cannot_be_opened_is_no_violation(log: PartitionLog, suffix: str) -> None:
+    derived_snapshot(log)
+    for path in sorted(log.directory.glob(f"*.{suffix}")):
+        path.unlink()
+        path.symlink_to(log.directory / "gone")
+    (partition,) = logdir.open(log.directory).partitions
+    check = {"snapshot": "snapshot_equals_replay", "txnindex": "txnindex_equals_log"}[suffix]
+    answer = next(answer for answer in transactions.check(partition) if answer.check == check)
+    assert (answer.answer, answer.lacked) == ("not_checkable", ("the file cannot be read",))
 
 
 def write_index(log: PartitionLog, entries: list[AbortedTxn]) -> None:
