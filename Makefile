@@ -113,4 +113,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt $(NATIVE)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache demo fuzz native/target kafkawire/_native.*.so
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov demo fuzz native/target kafkawire/_native.*.so
