@@ -18,6 +18,7 @@ from types import FrameType
 import msgspec
 from rich.console import Console
 
+from tools.bench.samples import ROOT
 from tools.broker import BrokerError, cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.pages import write_section
@@ -25,6 +26,7 @@ from tools.pages import write_section
 from .report import markdown, show
 from .run import Plan, soak
 
+PAGE = ROOT / "docs" / "performance.md"
 _FOUND = 3
 #: Lets transactions hang; leaders come back to where they were soon; segments roll now and then.
 _BROKERS = {

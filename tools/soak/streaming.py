@@ -157,7 +157,10 @@ def compared(
         Count(what=stream + "records that nobody wrote", expected=0, found=strangers, by=client),
         Count(what=stream + "records of hangs", expected=len(left_open), found=len(hung), by="Produce responses"),
         Count(what=stream + "records in all", expected=dumped["records"], found=len(data), by=_TOOL),
-        *(Count(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL) for kind in markers),
+        *(
+            Count(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL)
+            for kind in markers
+        ),
         # A coordinator that comes after another writes markers again that were written.
         *(
             Count(
