@@ -65,7 +65,8 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     arguments = _arguments(sys.argv[1:] if words is None else words)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for ending in (signal.SIGINT, signal.SIGTERM):  # in a background job Ctrl-C is ignored, and so it were in children
+        signal.signal(ending, _interrupt)
     seconds = arguments.minutes * 60
     plan = Plan(
         seconds=seconds,

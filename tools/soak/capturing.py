@@ -60,6 +60,7 @@ class Capturing:
         self.bytes = 0
         self.child: Child
         self.recording: Recording
+        self.folder = path.parent
         self._path = path
         self._given_back = 0
         self._last = time.monotonic()

@@ -34,6 +34,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
             and what that makes from its beginning to its end.
         most: of all samples. `flat`: whether that rise is no growth. `judged`: whether it has to be flat.
         threads, files: the most there were at once, None where no process was sampled.
+        points: the samples, each its second and its bytes.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     judged: bool
     threads: int | None = None
     files: int | None = None
+    points: tuple[tuple[float, float], ...] = ()
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ _TIMEOUT_S = 30.0
 #: For one transaction, a broker's restart included.
 _PATIENCE_S = 180.0
 _SETTLE_S = 30.0
-_STATISTICS_MS, _QUIET = 200, 5
+_STATISTICS_MS, _QUIET = 100, 10
 #: What librdkafka calls a request otherwise than its schema does.
 _NAMES = {"ApiVersion": "ApiVersions"}
 

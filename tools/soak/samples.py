@@ -150,4 +150,5 @@ def series_of(
         judged=judged,
         threads=threads,
         files=files,
+        points=tuple(points),
     )
