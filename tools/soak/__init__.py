@@ -1,7 +1,7 @@
 """`make soak`: a real cluster under transactional load for half an hour, and beside it what kafkawire has that runs for
 long: `txn watch`, a following capture, a Spark stream. Nothing may be lost, and no memory may grow.
 
-load         producers, and what they know to be written and sent
+load         producers, and what they know to be written; sent: what they said to brokers
 hangs        transactions that hang, one after the other, and brokers that restart meanwhile
 watching     `txn watch`, and what it reported
 capturing    tcpdump, `capture --follow`, and what it read

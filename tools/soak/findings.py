@@ -9,21 +9,19 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     """Two counts of one thing, made in different ways.
 
     Attributes:
-        expected: as whoever did it knows; from `expected` to `at_most` where a failure left it unknown.
-        found: as kafkawire says.
-        by: who counted what is expected.
+        expected: as `by` counted it, and `found` as kafkawire says.
+        at_least: whether there may be more: `by` does not know of all.
     """
 
     what: str
     expected: int
     found: int
     by: str
-    at_most: int | None = None
+    at_least: bool = False
 
     @property
     def agrees(self) -> bool:
-        most = self.expected if self.at_most is None else self.at_most
-        return self.expected <= self.found <= most
+        return self.found >= self.expected if self.at_least else self.found == self.expected
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from .errors import SoakError
+from .sent import Sent
 
 #: A record's key.
 KEY = struct.Struct(">q")
@@ -31,27 +31,8 @@ _TIMEOUT_S = 30.0
 #: For one transaction, a broker's restart included.
 _PATIENCE_S = 180.0
 _SETTLE_S = 30.0
+#: How often librdkafka tells what it sent, and how often it has to tell the same before it is at rest.
 _STATISTICS_MS, _QUIET = 100, 10
-#: What librdkafka calls a request otherwise than its schema does.
-_NAMES = {"ApiVersion": "ApiVersions"}
-
-
-class _Broker(msgspec.Struct):
-    """What librdkafka counts of a broker while it knows it; that of one that restarts begins again at 0."""
-
-    req: dict[str, int]
-    tx: int
-    rx: int
-    outbuf_cnt: int
-    waitresp_cnt: int
-
-    @property
-    def is_busy(self) -> bool:
-        return self.outbuf_cnt > 0 or self.waitresp_cnt > 0
-
-
-class _Statistics(msgspec.Struct):
-    brokers: dict[str, _Broker]
 
 
 @dataclass
@@ -62,7 +43,7 @@ class Wrote:
         offsets, numbers: of the records that were written, by partition, in the same order.
         unknown: numbers of records of which nobody said whether they were written.
         markers: by (partition, "COMMIT" or "ABORT"), of transactions that went as they should.
-        disturbed: by partition, of transactions in which something failed: each has at most one marker there.
+        failed: transactions that did not.
         requests: that were sent, by (client id, api). `responses`: that came, by client id.
     """
 
@@ -70,7 +51,6 @@ class Wrote:
     numbers: dict[int, array[int]] = field(default_factory=dict)
     unknown: set[int] = field(default_factory=set)
     markers: Counter[tuple[int, str]] = field(default_factory=Counter)
-    disturbed: Counter[int] = field(default_factory=Counter)
     committed: int = 0
     aborted: int = 0
     failed: int = 0
@@ -92,7 +72,6 @@ class Wrote:
         self.unknown |= other.unknown
         for mine, others in (
             (self.markers, other.markers),
-            (self.disturbed, other.disturbed),
             (self.requests, other.requests),
             (self.responses, other.responses),
         ):
@@ -112,8 +91,7 @@ class _Transactor:
         self._partitions = partitions
         self._random = random.Random(index)
         self._numbers = iter(range(index << 40, (index + 1) << 40))
-        self._brokers: dict[str, _Broker] = {}
-        self._quiet = 0  # how many statistics in a row are the same, and of a client that waits for nothing
+        self._sent = Sent()
         self._config: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "client.id": self._name,
@@ -122,7 +100,7 @@ class _Transactor:
             "linger.ms": 1,
             "retry.backoff.ms": 20,  # EndTxn is answered before its markers are written: the next one has to wait
             "statistics.interval.ms": _STATISTICS_MS,
-            "stats_cb": self._count,
+            "stats_cb": lambda text: self._sent.take(text),
             "log_level": 0,  # brokers restart: expected, and errors come back anyway
         }
         self._producer = self._opened()
@@ -144,7 +122,6 @@ class _Transactor:
                 self._patiently(self._producer.commit_transaction)
         except KafkaException as error:
             self.wrote.failed += 1
-            self.wrote.disturbed.update(wanted)
             self._recover(error.args[0])
             return
         self.wrote.committed += not abort
@@ -155,14 +132,14 @@ class _Transactor:
     def close(self) -> None:
         """Counts what was sent, once nothing more is."""
         deadline = time.monotonic() + _SETTLE_S
-        self._quiet = 0
-        while self._quiet < _QUIET:
+        self._sent.quiet = 0
+        while self._sent.quiet < _QUIET:
             self._producer.poll(0.2)
             if time.monotonic() > deadline:
                 raise SoakError(f"{self._name} does not come to rest")
-        for broker in self._brokers.values():
-            self._add(broker)
-        self._brokers = {}
+        self._sent.end()
+        self.wrote.responses[self._name] += self._sent.responses
+        self.wrote.requests.update({(self._name, api): count for api, count in self._sent.requests.items()})
         del self._producer
 
     def _opened(self) -> Producer:
@@ -193,6 +170,7 @@ class _Transactor:
         if not error.fatal():
             raise SoakError(f"{self._name}: {error}")
         self.close()
+        self._sent = Sent()
         self._producer = self._opened()
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
@@ -203,21 +181,6 @@ class _Transactor:
             self.wrote.unknown.add(number)
         else:
             self.wrote.record(partition, offset, number)
-
-    def _count(self, text: str) -> None:
-        now = msgspec.json.decode(text, type=_Statistics).brokers
-        for name, before in self._brokers.items():
-            if name not in now or now[name].tx < before.tx:
-                self._add(before)
-        rests = now == self._brokers and not any(broker.is_busy for broker in now.values())
-        self._quiet = self._quiet + 1 if rests else 0
-        self._brokers = now
-
-    def _add(self, broker: _Broker) -> None:
-        self.wrote.responses[self._name] += broker.rx
-        for api, count in broker.req.items():
-            if count:
-                self.wrote.requests[self._name, _NAMES.get(api, api)] += count
 
 
 class Load:
