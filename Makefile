@@ -17,7 +17,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-python check check-rust docs generate bench soak conformance dissector-test examples fuzz mutation \
+.PHONY: demo test test-python check check-rust docs generate bench conformance dissector-test examples fuzz mutation \
 	wheels constraints clean
 
 demo: $(VENV)/.demo
@@ -63,11 +63,6 @@ generate: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m tools.bench --write --large
 
-# Half an hour beside a cluster of three brokers under load (Java 17, Maven, Spark, tcpdump): is anything lost, does any
-# memory grow? Writes a section of docs/performance.md.
-soak: $(VENV)/.dev
-	$(BIN)/python -m tools.soak --write
-
 # Every message, version and release against Kafka's own classes (Java 17, Maven); writes docs/conformance.md.
 conformance: $(VENV)/.dev
 	$(BIN)/python -m tools.conformance
@@ -80,7 +75,7 @@ dissector-test: $(VENV)/.dev
 examples: $(VENV)/.dev
 	$(BIN)/python -m tools.examples
 
-# Coverage-guided fuzzing of codecs, columns and records (tools/fuzz); findings go to fuzz/findings. With
+# Coverage-guided fuzzing of every parser (tools/fuzz); findings go to fuzz/findings. With
 # SANITIZE=address the native engine is compiled with AddressSanitizer, and its own coverage guides, too.
 fuzz: $(VENV)/.dev
 	$(PIP_INSTALL) -e ".[fuzz]"

@@ -120,7 +120,7 @@ def parse_address(text: str) -> tuple[str, int]:
         host = host[1:-1]
     elif ":" in host or (colon and not host):
         port = ""
-    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+    if not (port.isascii() and port.isdigit() and len(port) < 10 and int(port) < 1 << 16):
         raise typer.BadParameter(f"{text!r} is not of the form [HOST:]PORT", param_hint="--listen")
     return host or _LOOPBACK, int(port)
 

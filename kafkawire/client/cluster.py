@@ -82,8 +82,9 @@ class Cluster:
             ClientError: no broker with that id, no connection, no answer, no common version.
         """
         link = await self._link(broker_id, deadline)
-        timeout = min(deadline.left(), self.config.request_timeout_s)
-        return await link.ask(body, timeout, at_most=at_most, at_least=at_least)
+        left = deadline.left()
+        timeout = min(left, self.config.request_timeout_s)
+        return await link.ask(body, timeout, pause_s=left, at_most=at_most, at_least=at_least)
 
     async def ask_any(self, body: Message, deadline: Deadline, *, at_most: int | None = None, at_least: int = 0) -> Any:
         """The response of some broker: the one that answers first of those that can be reached.
@@ -130,6 +131,8 @@ class Cluster:
         errors: dict[str, ClientError] = {}
         partitions: dict[TopicPartition, PartitionInfo] = {}
         for topic in answer.topics:
+            if topic.name is None:  # only where topics are asked for by their ids
+                raise ClientError("the broker's metadata has a topic without a name")
             if topic.error_code and not topic.partitions:
                 right = missing_right("Metadata", topic.error_code, topic.name)
                 errors[topic.name] = BrokerError(topic.error_code, f"topic {topic.name}", right=right)

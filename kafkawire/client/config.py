@@ -23,6 +23,8 @@ _OTHER_LOGINS = {
     "AWS_MSK_IAM": "AWS_MSK_IAM is a cloud's own login: use MSK's SCRAM or mutual TLS, or OAUTHBEARER with a token",
 }
 _OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endpoint.url and a client id, or a token"
+#: Of a port or a time; Python does not read numbers of thousands.
+_MOST_DIGITS = 20
 
 
 class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +116,7 @@ def parse_addresses(text: str) -> tuple[tuple[str, int], ...]:
             continue
         bare = address.rpartition("://")[2]  # LISTENER://host:port, as brokers write it
         host, _, port = bare.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        if not host or not port.isdecimal() or len(port) > _MOST_DIGITS or not 0 < int(port) < 65536:
             raise ConfigError(f"bootstrap server {address!r} is not of the form HOST:PORT")
         found.append((host.removeprefix("[").removesuffix("]"), int(port)))
     if not found:
@@ -185,6 +187,6 @@ def _tokens(given: Mapping[str, str], jaas: Jaas) -> TokenSource:
 
 def _milliseconds(given: Mapping[str, str], key: str, default: int) -> float:
     text = given.get(key, str(default))
-    if not text.isdecimal() or int(text) > 2**31 - 1:
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > 2**31 - 1:
         raise ConfigError(f"{key}: {text!r} is no number of milliseconds")
     return int(text) / 1000

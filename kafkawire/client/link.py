@@ -45,15 +45,24 @@ class Link:
         """Whether requests can be sent: it is open, and its session lasts."""
         return self.problem is None and self._loop.time() < self._until
 
-    async def ask(self, body: Message, timeout_s: float, *, at_most: int | None = None, at_least: int = 0) -> Message:
+    async def ask(
+        self, body: Message, timeout_s: float, *, pause_s: float, at_most: int | None = None, at_least: int = 0
+    ) -> Message:
         """The response to a request.
+
+        Args:
+            timeout_s: for the answer. `pause_s`: for a broker that throttles; a longer pause is an error.
 
         Raises:
             ConnectError: the connection is lost, or no answer comes in time (then it is closed, too).
             UnsupportedApiError: the broker takes no such version.
         """
         async with self._slots:
-            await asyncio.sleep(max(0.0, self._not_before - self._loop.time()))
+            pause = max(0.0, self._not_before - self._loop.time())
+            if pause > pause_s:
+                text = f"it throttles: nothing may be sent for {pause:.3g} s, and {pause_s:.3g} s are left"
+                raise RequestTimeoutError(self.connection.address, text)
+            await asyncio.sleep(pause)
             if self.problem is not None:
                 raise self.problem
             correlation_id, data = self.connection.request(body, at_most=at_most, at_least=at_least)
@@ -195,6 +204,8 @@ async def _open(
         ) from None
     except OSError as error:
         raise ConnectError(address, _reason(error)) from None
+    except (OverflowError, ValueError) as error:  # a port or a host name that cannot be one
+        raise ConnectError(address, f"this is no address ({error})") from None
 
 
 def _certificate(error: ssl.SSLCertVerificationError, host: str) -> str:

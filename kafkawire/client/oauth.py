@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 
 from kafkawire.client.errors import AuthenticationError, ConfigError
@@ -36,7 +37,10 @@ def get_token(source: TokenSource, timeout_s: float) -> str:
 
 def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
     assert source.url is not None
-    parts = urllib.parse.urlsplit(source.url)
+    try:
+        parts = urllib.parse.urlsplit(source.url)
+    except ValueError as error:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {source.url} is no URL ({error})") from None
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {source.url} is not https: the secret would be seen")
     form = {"grant_type": "client_credentials"} | ({"scope": source.scope} if source.scope else {})
@@ -54,7 +58,10 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
     except (OSError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", error)
         raise AuthenticationError(source.url, f"the token endpoint cannot be reached: {reason}") from None
-    except ValueError:
+    except HTTPException as error:  # what answers speaks no HTTP, or the URL cannot be sent in it
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise AuthenticationError(source.url, f"the token endpoint cannot be asked ({said})") from None
+    except (ValueError, RecursionError):
         raise AuthenticationError(source.url, "the token endpoint answers what is no JSON") from None
     token = said.get("access_token") if isinstance(said, dict) else None
     if not isinstance(token, str) or not token:

@@ -58,7 +58,11 @@ def _unescaped(text: str, source: str, number: int) -> str:
             return chr(int(char[1:], 16))
         return _ESCAPED.get(char, char)
 
-    return _ESCAPE.sub(one, text)
+    found = _ESCAPE.sub(one, text)
+    try:
+        return found.encode("utf-16", "surrogatepass").decode("utf-16")  # Java escapes the halves of a pair one by one
+    except UnicodeDecodeError:
+        raise ConfigError(f"{source}: line {number}: half of a surrogate pair") from None
 
 
 class Jaas(msgspec.Struct, frozen=True):

@@ -69,7 +69,8 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _pem_text(text: str | None) -> str | None:
-    return text.replace("\\n", "\n") if text else None
+    """PEM as `ssl` takes it: in ASCII. What stands between certificates, such as names of authorities, need not be."""
+    return text.replace("\\n", "\n").encode("ascii", "replace").decode() if text else None
 
 
 def _load_chain(context: ssl.SSLContext, pem: bytes, password: str | None) -> None:

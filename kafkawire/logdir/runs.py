@@ -81,7 +81,8 @@ def runs_of(file: Located, options: Options, write: Write[T]) -> Iterator[rows.R
 
 
 def _as_rows(item: Batch | Damage, file: Located, options: Options, following: int) -> Iterator[rows.Row]:
-    return log_rows(ascending([item], following), file, options)
+    found = ascending([item], following)
+    return log_rows((one.measured() if isinstance(one, Batch) else one for one in found), file, options)
 
 
 def _run(found: Batches, file: Located, options: Options, write: Write[T], following: int) -> Iterator[rows.Row | T]:

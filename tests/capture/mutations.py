@@ -170,6 +170,17 @@ _TOLD = re.compile(
 _MISSING = re.compile(r"(\d+) of its \d+ bytes are missing in the capture")
 
 
+def account(rows: Iterable[Exchange], summary: capture.Summary) -> None:
+    """Every byte of a Kafka connection is in a frame, or told in a row, or counted as repeated or cut off."""
+    in_frames = told = 0
+    for row in rows:
+        in_frames += sum(size + 4 for size in (row.request_bytes, row.response_bytes) if size is not None)
+        in_frames -= sum(map(int, _MISSING.findall(row.problem or "")))
+        said = _TOLD.match(row.problem or "")
+        told += int(said[1]) if said else 0
+    assert in_frames + told + summary.repeated + summary.cut == summary.bytes["kafka"]
+
+
 def check(good: Whole, bad: Damaged) -> str:
     """Asserts all that must hold; what became of the damage, in a word."""
     reading = capture.read(BytesIO(bad.file), body=True, records=True)
@@ -190,13 +201,7 @@ def check(good: Whole, bad: Damaged) -> str:
     carried = sum(len(segment.payload) + segment.missing for _, segment in segments)
     assert carried == summary.bytes.total()
 
-    in_frames = told = 0
-    for row in rows:
-        in_frames += sum(size + 4 for size in (row.request_bytes, row.response_bytes) if size is not None)
-        in_frames -= sum(map(int, _MISSING.findall(row.problem or "")))
-        said = _TOLD.match(row.problem or "")
-        told += int(said[1]) if said else 0
-    assert in_frames + told + summary.repeated + summary.cut == summary.bytes["kafka"]
+    account(rows, summary)
 
     after = by_client(rows)
     for client, wanted in good.rows.items():

@@ -132,6 +132,20 @@ def test_addresses_with_a_mistake(text: str) -> None:
         parse_addresses(text)
 
 
+@pytest.mark.parametrize("digits", ["9" * 30, "9" * 5000])
+def test_numbers_that_nobody_reads(digits: str) -> None:
+    with pytest.raises(ConfigError, match="bootstrap server"):
+        parse_addresses(f"a:{digits}")
+    with pytest.raises(ConfigError, match="is no number of milliseconds"):
+        Config.of("a:1", {"request.timeout.ms": digits})
+
+
+def test_characters_that_java_escapes_in_two_halves() -> None:
+    assert parse_properties(r"client.id=\ud83d\ude00", "p") == {"client.id": "\U0001f600"}
+    with pytest.raises(ConfigError, match="p: line 2: half of a surrogate pair"):
+        parse_properties("a=1\nclient.id=\\ud83d", "p")
+
+
 def test_logins() -> None:
     assert sasl("PLAIN", PLAIN).credentials == Credentials(mechanism="PLAIN", username="me", password='a"b;c')
     assert sasl("SCRAM-SHA-512", SCRAM).credentials == Credentials(
@@ -235,6 +249,8 @@ def test_pem(identity: Identity, tmp_path: Path) -> None:
     store.write_text(identity.certificate)
     assert trusted(Config.of("a:1", properties(ssl_truststore_location=str(store)))) == 1
     assert trusted(Config.of("a:1", properties(ssl_truststore_certificates=identity.certificate))) == 1
+    store.write_text(f"# Főtanúsítvány\n{identity.certificate}", "utf-8")
+    assert trusted(Config.of("a:1", properties(ssl_truststore_location=str(store)))) == 1
     key = tmp_path / "key.pem"
     key.write_text(identity.key + identity.certificate)
     assert Config.of("a:1", properties(ssl_keystore_location=str(key))).tls is not None
@@ -273,5 +289,7 @@ def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
     junk.write_bytes(b"junk")
     with pytest.raises(ConfigError, match=r"no PEM, no PKCS#12"):
         Config.of("a:1", properties(ssl_keystore_location=str(junk)))
+    with pytest.raises(ConfigError, match=r"ssl\.truststore: no certificates"):
+        Config.of("a:1", properties(ssl_truststore_certificates="é"))
     with pytest.raises(ConfigError, match=r"ssl\.truststore: no certificates"):
         Config.of("a:1", properties(ssl_truststore_certificates="junk"))

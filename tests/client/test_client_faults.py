@@ -13,6 +13,7 @@ from kafkawire.client import (
     ClientError,
     NoSuchBrokerError,
     ProtocolError,
+    RequestTimeoutError,
     TopicPartition,
     UnsupportedApiError,
 )
@@ -319,6 +320,21 @@ def test_throttling_is_waited_out() -> None:
             for _ in range(2):
                 assert (await client.list_transactions()).all() == {1: ()}
         assert times[1] - times[0] >= 0.59  # a lower bound, of what is waited for
+
+    run(scenario)
+
+
+def test_a_pause_that_no_call_can_wait_out() -> None:
+    """A broker may ask for 24 days: the next call ends in its own time, and says so."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(throttle_time_ms=2**31 - 1)
+        async with broker.running(), admin(broker.address) as client:
+            assert (await client.list_transactions()).all() == {1: ()}
+            with pytest.raises(RequestTimeoutError, match=r"it throttles: nothing may be sent for 2\.15e\+06 s"):
+                await client.list_transactions(timeout_s=0.2)
+        assert broker.count(ListTransactionsRequest) == 1
 
     run(scenario)
 

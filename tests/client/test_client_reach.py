@@ -38,6 +38,28 @@ def test_host_that_does_not_exist() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, "a\0b", "\udcff"])
+def test_host_names_that_cannot_be(host: str) -> None:
+    async def scenario() -> None:
+        async with admin(f"{host}:9092") as client:
+            with pytest.raises(ConnectError, match="this is no address"):
+                await client.list_transactions()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("port", [-1, 0x10000, 2**31 - 1])
+def test_a_broker_that_advertises_no_port(port: int) -> None:
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.brokers = {1: port}
+        async with broker.running(), admin(broker.address) as client:
+            (error,) = (await client.list_transactions(timeout_s=0.2)).errors.values()
+            assert f"127.0.0.1:{port}: this is no address" in str(error)
+
+    run(scenario)
+
+
 def test_a_dead_address_among_living_ones() -> None:
     async def scenario() -> None:
         dead = await closed_port()

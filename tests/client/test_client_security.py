@@ -81,6 +81,8 @@ def test_tokens_from_an_endpoint() -> None:
         ("200 OK", b"<html>", "answers what is no JSON"),
         ("200 OK", b'{"error": "x"}', "has no access_token"),
         ("200 OK", b"[1]", "has no access_token"),
+        ("200 OK", b"[" * 100_000, "answers what is no JSON"),
+        ("2OO OK", b"", r"cannot be asked \(BadStatusLine"),
     ],
 )
 def test_endpoints_that_give_none(status: str, answer: bytes, reason: str) -> None:

@@ -121,6 +121,14 @@ def test_mutated_segments(
     both(segment(tmp_path_factory.mktemp("log"), bytes(changed)), options)
 
 
+@pytest.mark.parametrize("options", WAYS)
+def test_wrappers_of_old_brokers(options: logdir.Options) -> None:
+    """Compressed message sets, whose first offset and count are only known inside, whether checksums count or not."""
+    for path in sorted(Path(__file__).parent.glob("data/kafka-2.8.2/data/magic[01]-*")):
+        for file in logdir.open(path).files:
+            both(file, options)
+
+
 def mutated_examples() -> Iterator[tuple[str, bytes]]:
     """The examples' segments, each with some bytes changed."""
     choice = random.Random(5)

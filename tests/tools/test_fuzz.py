@@ -1,4 +1,4 @@
-"""What fuzzing starts from, and all that it ever found: every line of the corpus passes its target's check."""
+"""What fuzzing starts from, and all that it ever found: seeds and the corpus pass the checks of their targets."""
 
 from __future__ import annotations
 
@@ -12,68 +12,118 @@ from pathlib import Path
 import pytest
 
 from tools.fuzz import __main__ as command
-from tools.fuzz import inputs, sanitizer, targets
-from tools.fuzz.targets import TARGETS, replay
+from tools.fuzz import figures, inputs, running, sanitizer, target
+from tools.fuzz.running import Outcome
+from tools.fuzz.target import Target
+from tools.fuzz.targets import TARGETS, logs
 
 ROOT = Path(__file__).parents[2]
+#: Seeds of each target that are run here: enough to show that its check can be run.
+SOME = 8
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_corpus_passes(name: str) -> None:
     target = TARGETS[name]
-    lines = target.corpus()
-    assert lines
-    assert list(replay(target, lines)) == []
+    assert list(target.replay(target.corpus())) == []
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_lines_and_bytes_are_each_others_inverse(name: str) -> None:
+def test_seeds_pass(name: str) -> None:
     target = TARGETS[name]
-    for line in target.corpus():
-        assert target.text(target.data(line)) == line
+    seeds = list(target.seeds())
+    assert seeds
+    for data in seeds[:: max(1, len(seeds) // SOME)]:
+        target.check(data[: target.longest])
 
 
-def test_the_corpus_is_written_in_order_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "CORPUS", tmp_path)
-    target = TARGETS["records"]
-    assert target.corpus() == []
-    target.write(["ff", "00", "ff"])
-    assert target.path.read_text() == "00\nff\n"
-    target.write({*target.corpus(), "0a"})
-    assert target.corpus() == ["00", "0a", "ff"]
+@pytest.mark.parametrize("name", TARGETS)
+def test_any_bytes_are_an_input_and_its_line_says_what_they_say(name: str) -> None:
+    target = TARGETS[name]
+    seeds = [*target.seeds()][:20]
+    for data in (b"", b"\xff", b"\xff\xff", b"\xff\xff\x00\x05ab", b"\x00\x00\x00\x01", *seeds):
+        line = target.form.text(data)
+        assert line.isprintable()
+        assert line[0] != "#"
+        assert target.form.text(target.form.data(line)) == line
+    target.check(b"\xff\xff\x00\x05ab")
+
+
+def test_lines_of_the_corpus_are_as_they_would_be_written() -> None:
+    paths = list(target.CORPUS.iterdir())
+    assert {path.stem for path in paths} <= set(TARGETS)
+    for one in TARGETS.values():
+        for line in one.corpus():
+            assert one.form.text(one.form.data(line)) == line
+
+
+def failing(check: object) -> Target:
+    return Target(name="records", reads="", holds="", check=check, seeds=list)  # type: ignore[arg-type]
 
 
 def test_a_failing_input_is_reported() -> None:
     def fail(data: bytes) -> None:
         raise AssertionError(data)
 
-    target = TARGETS["records"]
-    failing = type(target)("records", "", fail, target.text, target.data)
-    ((line, error),) = replay(failing, ["00ff"])
+    ((line, error),) = failing(fail).replay(["00ff"])
     assert (line, error.args) == ("00ff", (b"\0\xff",))
 
 
-@pytest.mark.parametrize("pieces", [[b""], [b"a"], [b"", b"", b"ab"], [b"x" * 254, b"y" * 300]])
-def test_pieces(pieces: list[bytes]) -> None:
-    assert inputs.pieces_of(inputs.joined(pieces)) == pieces
+def test_an_allocation_out_of_proportion_is_a_failure() -> None:
+    assert list(failing(lambda data: bytearray(target.LEAST // 2)).replay(["00"])) == []
+    ((_, error),) = failing(lambda data: bytearray(target.LEAST + (1 << 20))).replay(["00"])
+    assert "bytes were allocated for 1" in str(error)
 
 
-def test_any_bytes_are_an_input() -> None:
-    for data in (b"", b"\xff", b"\xff\xff", b"\xff\xff\x00\x05ab"):
-        for target in TARGETS.values():
-            assert target.data(target.text(data)) is not None
+@pytest.mark.parametrize("parts", [[], [b""], [b"a"], [b"", b"", b"ab"], [b"x" * 254, b"y" * 300]])
+def test_parts(parts: list[bytes]) -> None:
+    assert inputs.parts_of(inputs.joined(parts)) == parts
+    assert inputs.parts_of(inputs.joined(parts), 2) == parts[:2]
+
+
+def test_sealed_batches_have_the_checksums_that_brokers_give_them() -> None:
+    """Of every magic: what is right stays, what is wrong is put right."""
+    paths = sorted((ROOT / "tests" / "logdir" / "data").glob("kafka-*/data/*/*.log"))
+    seen = set()
+    for path in paths:
+        data = path.read_bytes()
+        if not data:
+            continue
+        seen.add(data[16])
+        assert logs.sealed(data) == data
+        place = logs._CRC if data[16] == 2 else logs._OLD_CRC
+        broken = bytearray(data)
+        broken[place] ^= 1
+        assert logs.sealed(bytes(broken)) == data
+    assert seen == {0, 1, 2}
 
 
 def test_a_finding_is_kept_as_a_line_with_what_was_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
     (raw / "crash-1").write_bytes(b"\0\xff")
-    (path,) = command.saved(TARGETS["records"], raw, tmp_path / "findings", "SUMMARY: what it was")
-    assert (path.name, path.read_text()) == ("records-crash-1.txt", "00ff\n")
+    (path,) = running.saved(TARGETS["json-text"], raw, tmp_path / "findings", "SUMMARY: what it was")
+    name, version, _ = inputs.split(b"\0\xff")
+    assert (path.name, path.read_text()) == ("json-text.crash-1.txt", f"{name} {version} -\n")
     assert path.with_suffix(".log").read_text() == "SUMMARY: what it was"
     assert list(raw.iterdir()) == []
     assert command.show([path]) == 0
     assert capsys.readouterr().out == "0 failed\n"
+
+
+def test_figures_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- fuzz -->\nold\n<!-- /fuzz -->\nafter\n")
+    monkeypatch.setattr(figures, "_PAGE", page)
+    for engine, seconds, features in (("installed", 60.0, 10), ("installed", 30.0, 7), ("address", 90.0, 12)):
+        figures.add(Outcome("records", engine, seconds, 1000, features, 5, []), tmp_path)
+    figures.write(tmp_path)
+    text = page.read_text()
+    assert text.startswith("before\n<!-- fuzz -->\n| target |")
+    assert text.endswith("<!-- /fuzz -->\nafter\n")
+    assert f"| 3.0 | 3,000 | 12 | {len(TARGETS['records'].corpus())} |" in text
+    assert "2 minutes and 1,000 inputs were with AddressSanitizer" in text
+    assert all(f"| `{name}` |" in text for name in TARGETS)
 
 
 def test_the_engine_that_is_named_is_loaded(tmp_path: Path) -> None:

@@ -1,19 +1,29 @@
-"""A fuzzer's bytes <-> a line of text: `FetchRequest 12 00ff...`.
+"""A fuzzer's bytes <-> what they say, and <-> the line of text that the corpus and findings are kept as.
 
-The bytes begin with the index of a message's version, so that a fuzzer's mutations wander from message to message; in
-text it is the name, which stays when messages are added.
+- a message: `FetchRequest 12 00ff...`. The bytes begin with the index of its version, so that a fuzzer's mutations
+  wander from message to message; in text it is the name, which stays when messages are added
+- parts: `00ff - 01`. In bytes each is behind its length, and the last ends where the bytes end
+- text: a JSON string, a character a byte
 """
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from kafkawire.messages import REGISTRY
 from kafkawire.wire.message import Message
 
-#: Bytes of the index.
-HEAD = 2
+#: Bytes of a message's index, and of a part's length.
+HEAD, LENGTH = 2, 2
+#: What stands for a part without bytes.
+_EMPTY = "-"
+
+
+# Messages -------------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -26,8 +36,9 @@ def message_of(name: str) -> type[Message]:
     return REGISTRY.load(REGISTRY.entry(name))
 
 
-def head_of(name: str, version: int) -> bytes:
-    return bisect_left(versions(), (name, version)).to_bytes(HEAD, "big")
+def message(name: str, version: int, body: bytes) -> bytes:
+    """The bytes that `split` takes apart."""
+    return bisect_left(versions(), (name, version)).to_bytes(HEAD, "big") + body
 
 
 def split(data: bytes) -> tuple[str, int, bytes]:
@@ -36,16 +47,71 @@ def split(data: bytes) -> tuple[str, int, bytes]:
     return name, version, data[HEAD:]
 
 
-def pieces_of(data: bytes) -> list[bytes]:
-    """The values in a fuzzer's bytes: each behind a byte with its length, the last behind a byte that is too high."""
-    pieces = []
-    while data and data[0] < min(255, len(data) - 1) and len(pieces) < 7:
-        pieces.append(data[1 : 1 + data[0]])
-        data = data[1 + data[0] :]
-    return [*pieces, data[1:]]
+# Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def joined(pieces: list[bytes]) -> bytes:
-    """The bytes that `pieces_of` takes apart; pieces longer than 254 bytes are cut."""
-    *first, last = pieces
-    return b"".join(bytes([min(len(piece), 254)]) + piece[:254] for piece in first) + b"\xff" + last
+def parts_of(data: bytes, most: int = 1 << 16) -> list[bytes]:
+    """The parts in a fuzzer's bytes, not more than `most`; the last may be cut."""
+    parts = []
+    place = 0
+    while place < len(data) and len(parts) < most:
+        end = place + LENGTH + int.from_bytes(data[place : place + LENGTH], "big")
+        parts.append(data[place + LENGTH : end])
+        place = end
+    return parts
+
+
+def joined(parts: Iterable[bytes]) -> bytes:
+    """The bytes that `parts_of` takes apart."""
+    return b"".join(len(part).to_bytes(LENGTH, "big") + part for part in parts)
+
+
+def pick(choices: Sequence[int | str], part: bytes) -> int | str:
+    """One of the choices, by the first byte."""
+    return choices[(part[0] if part else 0) % len(choices)]
+
+
+# Lines of text --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a target's inputs are written as lines: `data(text(b))` says what `b` says."""
+
+    text: Callable[[bytes], str]
+    data: Callable[[str], bytes]
+
+
+def _hex_words(parts: Iterable[bytes]) -> str:
+    return " ".join(part.hex() or _EMPTY for part in parts)
+
+
+def _bytes_of(words: Iterable[str]) -> list[bytes]:
+    return [b"" if word == _EMPTY else bytes.fromhex(word) for word in words]
+
+
+def _message_text(data: bytes) -> str:
+    name, version, body = split(data)
+    return f"{name} {version} {_hex_words([body])}"
+
+
+def _message_data(line: str) -> bytes:
+    name, version, body = line.split(" ")
+    return message(name, int(version), *_bytes_of([body]))
+
+
+def _message_parts_text(data: bytes) -> str:
+    name, version, body = split(data)
+    return " ".join([name, str(version), *filter(None, [_hex_words(parts_of(body))])])
+
+
+def _message_parts_data(line: str) -> bytes:
+    name, version, *words = line.split(" ")
+    return message(name, int(version), joined(_bytes_of(words)))
+
+
+HEX = Form(lambda data: _hex_words([data]), lambda line: _bytes_of([line])[0])
+PARTS = Form(lambda data: _hex_words(parts_of(data)) or _EMPTY, lambda line: joined(_bytes_of(line.split(" "))))
+TEXT = Form(lambda data: json.dumps(data.decode("latin-1")), lambda line: json.loads(line).encode("latin-1"))
+MESSAGE = Form(_message_text, _message_data)
+MESSAGE_PARTS = Form(_message_parts_text, _message_parts_data)

@@ -1,0 +1,115 @@
+"""Damaged capture files: reading goes on behind the damage, and every byte is read or told."""
+
+from __future__ import annotations
+
+import random
+from io import BytesIO
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wiretap import pcap, pcapng
+
+from kafkawire.capture import Packet, Unread, read_packets
+from kafkawire.errors import CaptureError
+
+PACKETS = [random.Random(i).randbytes(40 + 7 * (i % 9)) for i in range(40)]
+FILES = {
+    "pcap": pcap(PACKETS),
+    "pcap, big endian": pcap(PACKETS, order=">"),
+    "pcap, nanoseconds": pcap(PACKETS, nanoseconds=True),
+    "pcapng": pcapng(PACKETS),
+    "pcapng, big endian": pcapng(PACKETS, order=">"),
+}
+#: Of a pcapng, the blocks of section and interface: without them no packet can be read.
+HEAD = {name: 24 if name.startswith("pcap,") or name == "pcap" else 28 + 32 for name in FILES}
+
+
+def read(data: bytes) -> tuple[list[Packet], list[Unread]]:
+    unread: list[Unread] = []
+    packets = list(read_packets(BytesIO(data), unread.append))
+    return packets, unread
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_byte_costs_a_packet_or_two(name: str) -> None:
+    whole, generator = FILES[name], random.Random(name)
+    for place in range(HEAD[name], len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= generator.randrange(1, 256)
+        packets, unread = read(bytes(changed))
+        there = {packet.data for packet in packets}
+        lost = [data for data in PACKETS if data not in there]
+        assert len(lost) <= 2, place
+        # Nothing tells that a block was a packet's when its type says that it is something else.
+        retyped = name.startswith("pcapng") and any(0 <= place - (whole.index(data) - 28) < 4 for data in PACKETS)
+        assert not lost or unread or len(packets) == len(PACKETS) or retyped, place
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(data=st.data())
+def test_every_byte_is_in_a_packet_or_told(name: str, data: st.DataObject) -> None:
+    """Bytes changed, dropped and put in: what is read and what is told is the file, in order."""
+    changed = bytearray(FILES[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(HEAD[name], len(changed) - 1))
+        match data.draw(st.sampled_from("cdi")):
+            case "c":
+                changed[place] = data.draw(st.integers(0, 255))
+            case "d":
+                del changed[place : place + data.draw(st.integers(1, 200))]
+            case "i":
+                changed[place:place] = data.draw(st.binary(min_size=1, max_size=200))
+    packets, unread = read(bytes(changed))
+    assert [packet.number for packet in packets] == list(range(1, len(packets) + 1))
+    starts = [part.position for part in unread]
+    assert starts == sorted(starts)
+    assert all(one.position + one.bytes < other.position for one, other in pairwise(unread))
+    assert all(part.resumed for part in unread[:-1])
+    if name.startswith("pcap,") or name == "pcap":
+        read_bytes = 24 + sum(16 + len(packet.data) for packet in packets)
+        assert read_bytes + sum(part.bytes for part in unread) == len(changed)
+    assert len({packet.data for packet in packets} & set(PACKETS)) >= len(PACKETS) - 4 * 7
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_without_a_listener_the_first_damage_is_raised(name: str) -> None:
+    changed = bytearray(FILES[name])
+    place = changed.index(PACKETS[20]) - 4
+    changed[place - 8 : place] = b"\xff" * 8
+    packets = []
+    with pytest.raises(CaptureError):
+        packets.extend(read_packets(BytesIO(bytes(changed))))
+    assert len(read(bytes(changed))[0]) == len(PACKETS) - 1
+
+
+def test_a_length_that_reaches_behind_the_end_hides_nothing() -> None:
+    changed = bytearray(FILES["pcap"])
+    place = changed.index(PACKETS[30]) - 8
+    changed[place : place + 8] = b"\0\0\3\0" * 2  # 196,608 bytes
+    packets, (unread,) = read(bytes(changed))
+    assert [packet.data for packet in packets] == PACKETS[:30] + PACKETS[31:]
+    assert (unread.position, unread.bytes, unread.resumed) == (place - 8, 16 + len(PACKETS[30]), True)
+    assert unread.error.expected == "all of packet 31"
+
+
+def test_the_end_may_be_lost() -> None:
+    packets, (unread,) = read(FILES["pcap"] + bytes(100))
+    assert len(packets) == len(PACKETS)
+    assert (unread.bytes, unread.resumed) == (100, False)
+
+
+def test_packets_far_apart_in_time_are_no_damage() -> None:
+    """As in files put together from several: each header is right by what follows it."""
+    one = bytearray(pcap(PACKETS[:3]))
+    two = pcap(PACKETS[3:6])[24:]
+    one[24:28] = bytes(4)  # 1970
+    packets, unread = read(bytes(one) + two)
+    assert len(packets) == 6
+    assert unread == []
+
+
+def test_nothing_that_can_be_read_is_an_error() -> None:
+    with pytest.raises(CaptureError, match="the header of packet 1"):
+        read(pcap([]) + b"\xff\xff\xff\xff\0\0\0\0\x10\0\0\0\0\0\0\0" + bytes(50))

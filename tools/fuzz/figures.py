@@ -1,0 +1,62 @@
+"""What runs came to: a line of JSON for each in `fuzz/outcomes.jsonl`, and the table in SECURITY.md that sums them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tools.fuzz.running import ROOT, Outcome
+from tools.fuzz.targets import TARGETS
+
+_OUTCOMES = "outcomes.jsonl"
+_PAGE = ROOT / "SECURITY.md"
+_BEGIN, _END = "<!-- fuzz -->\n", "<!-- /fuzz -->\n"
+
+
+def add(outcome: Outcome, output: Path) -> None:
+    """Keeps an outcome, for `table`."""
+    line = {name: value for name, value in vars(outcome).items() if name != "findings"}
+    with (output / _OUTCOMES).open("a") as file:
+        file.write(json.dumps(line | {"findings": len(outcome.findings)}) + "\n")
+
+
+def write(output: Path) -> None:
+    """Puts the table of all kept outcomes into SECURITY.md."""
+    outcomes = [json.loads(line) for line in (output / _OUTCOMES).read_text().splitlines()]
+    before, rest = _PAGE.read_text("utf-8").split(_BEGIN)
+    _PAGE.write_text(before + _BEGIN + table(outcomes) + _END + rest.split(_END)[1], "utf-8")
+
+
+def table(outcomes: Iterable[dict[str, Any]]) -> str:
+    """The targets, what each reads and holds, and what its runs came to, with and without sanitizer."""
+    by_target: dict[str, list[dict[str, Any]]] = {name: [] for name in TARGETS}
+    for outcome in outcomes:
+        by_target[outcome["target"]].append(outcome)
+    lines = [
+        "| target | an input is | what must hold | minutes | inputs | features | found |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for name, found in by_target.items():
+        target = TARGETS[name]
+        lines.append(f"| `{name}` | {target.reads} | {target.holds} | {_sums(found, len(target.corpus()))} |")
+    everything = [outcome for found in by_target.values() for outcome in found]
+    corpus = sum(len(target.corpus()) for target in TARGETS.values())
+    lines.append(f"| all | | | {_sums(everything, corpus)} |")
+    sanitized = [outcome for outcome in everything if outcome["engine"] == "address"]
+    minutes, inputs = _minutes(sanitized), sum(outcome["inputs"] for outcome in sanitized)
+    lines += ["", f"Of these, {minutes:.0f} minutes and {inputs:,} inputs were with AddressSanitizer."]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _minutes(outcomes: Iterable[dict[str, Any]]) -> float:
+    return sum(float(outcome["seconds"]) for outcome in outcomes) / 60
+
+
+def _sums(outcomes: list[dict[str, Any]], findings: int) -> str:
+    inputs = sum(outcome["inputs"] for outcome in outcomes)
+    by_target: dict[str, int] = {}
+    for outcome in outcomes:
+        by_target[outcome["target"]] = max(by_target.get(outcome["target"], 0), outcome["features"])
+    return f"{_minutes(outcomes):.1f} | {inputs:,} | {sum(by_target.values()):,} | {findings}"

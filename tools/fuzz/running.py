@@ -1,0 +1,107 @@
+"""Runs of libFuzzer on a target, each a process of its own, until its time is over; and what came of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.fuzz import sanitizer
+from tools.fuzz.target import Target
+
+ROOT = Path(__file__).parents[2]
+#: Most memory of a run in MiB, and most seconds of one input. A run ends after some inputs, because code that atheris
+#: instrumented keeps memory (60 KB an input of records; the same inputs keep none without it).
+LIMITS = ("-rss_limit_mb=2048", "-timeout=20")
+RUNS = 20_000
+#: A target that has failed so often is left alone: its findings would repeat.
+MOST_FINDINGS = 10
+
+_INPUTS = re.compile(r"number_of_executed_units:\s*(\d+)")
+_FEATURES = re.compile(r"^#\d+\s.*\bft: (\d+)", re.MULTILINE)
+
+
+@dataclass
+class Outcome:
+    """What runs of one target came to.
+
+    Attributes:
+        features: most that one run covered: places in the code, and how often they were passed.
+        corpus: inputs that each cover something that the others do not.
+        findings: files of inputs that failed.
+    """
+
+    target: str
+    engine: str
+    seconds: float = 0
+    inputs: int = 0
+    features: int = 0
+    corpus: int = 0
+    findings: list[Path] = field(default_factory=list)
+
+
+def fuzz(target: Target, seconds: float, seed: int, output: Path, engine: Path | None) -> Outcome:
+    """Run after run until the time is over: libFuzzer ends at its first finding."""
+    outcome = Outcome(target.name, "address" if engine else "installed")
+    home = output.absolute() / target.name
+    corpus, seeds, raw, scratch = (home / name for name in ("corpus", "seeds", "raw", "scratch"))
+    shutil.rmtree(seeds, ignore_errors=True)
+    for folder in (corpus, seeds, raw, scratch):
+        folder.mkdir(parents=True, exist_ok=True)
+    for data in (*target.seeds(), *map(target.form.data, target.corpus())):
+        (seeds / hashlib.sha1(data).hexdigest()).write_bytes(data[: target.longest])
+    words = home / "words"
+    words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
+    fixed = [f"-artifact_prefix={raw}/", f"-max_len={target.longest}"]
+    fixed += [f"-dict={words}"] if target.words else []
+    end = time.monotonic() + seconds
+    while (left := int(end - time.monotonic())) > 0 and len(outcome.findings) < MOST_FINDINGS:
+        start = time.monotonic()
+        options = (f"-max_total_time={left}", f"-seed={seed}", f"-runs={RUNS}", *fixed)
+        done = run(target, engine, scratch, *options, str(corpus), str(seeds))
+        outcome.seconds += time.monotonic() - start
+        outcome.inputs += sum(map(int, _INPUTS.findall(done.stderr)))
+        outcome.features = max([outcome.features, *map(int, _FEATURES.findall(done.stderr))])
+        found = saved(target, raw, output / "findings", done.stderr)
+        outcome.findings += found
+        if done.returncode and not found:
+            sys.exit(f"tools.fuzz: {target.name}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        seed += 1
+    outcome.corpus = sum(1 for _ in corpus.iterdir())
+    return outcome
+
+
+def run(target: Target, engine: Path | None, scratch: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tools.fuzz.harness", target.name, "-print_final_stats=1", *LIMITS, *options]
+    # The same order of sets and dicts of strings in every run.
+    variables = os.environ | {"PYTHONHASHSEED": "0", "TMPDIR": str(scratch.absolute())}
+    variables |= sanitizer.environment(engine) if engine else {}
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", env=variables)
+    finally:
+        shutil.rmtree(scratch)  # libFuzzer ends a process without leave
+        scratch.mkdir()
+
+
+def saved(target: Target, raw: Path, folder: Path, printed: str) -> list[Path]:
+    """libFuzzer's artifacts (crash-..., timeout-..., oom-...) as lines of text, one a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for artifact in sorted(raw.iterdir()):
+        path = folder / f"{target.name}.{artifact.name}.txt"
+        path.write_text(target.form.text(artifact.read_bytes()) + "\n")
+        path.with_suffix(".log").write_text(printed[-20_000:])
+        artifact.unlink()
+        paths.append(path)
+    return paths
+
+
+def _escaped(word: bytes) -> str:
+    """As libFuzzer reads the lines of a dictionary."""
+    return "".join(f"\\x{byte:02x}" for byte in word)

@@ -1,0 +1,225 @@
+"""What a hostile broker, or whoever answers in its place, may say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from kafkawire import frames
+from kafkawire.client import Admin, Connection, Search, TopicPartition
+from kafkawire.client.cluster import Cluster
+from kafkawire.client.config import Config
+from kafkawire.client.errors import ClientError, ConnectError
+from kafkawire.client.groups import group_offsets
+from kafkawire.client.sasl import Credentials
+from kafkawire.client.state_log import read_ids
+from kafkawire.client.visibility import has_authorizer, hidden_topics
+from kafkawire.errors import DecodeError, KafkaWireError
+from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
+from kafkawire.wire.message import Message
+from tools.fuzz import inputs, vectors
+from tools.fuzz.target import Target
+
+_PLACE = TopicPartition("orders", 0)
+
+
+# Connections ----------------------------------------------------------------------------------------------------------
+
+_WHO = (
+    None,
+    Credentials(mechanism="PLAIN", username="u", password="p"),
+    Credentials(mechanism="SCRAM-SHA-256", username="u", password="p"),
+    Credentials(mechanism="OAUTHBEARER", token="t"),
+)
+_RAW, _AGAIN = 0x80, 0x40
+
+
+def check_connection(data: bytes) -> None:
+    """Parts: who we are (by the first byte), then what the broker says, each behind a byte that says how: as bytes, or
+    in a frame that answers the next request."""
+    parts = inputs.parts_of(data)
+    credentials = _WHO[(parts[0] if parts and parts[0] else b"\0")[0] % len(_WHO)]
+    connection = Connection("b:9092", client_id="c", credentials=credentials, max_response_bytes=1 << 20)
+    sent = frames.FrameReader()
+    asked = [frame[4:8] for frame in sent.feed(connection.start())]
+    with suppress(ClientError):
+        for part in parts[1:]:
+            how = part[0] if part else 0
+            said = part[1:]
+            if not how & _RAW:
+                number = asked[0] if how & _AGAIN else asked.pop(0) if asked else b"\0\0\0\0"
+                said = (len(said) + 4).to_bytes(4, "big") + number + said
+            half = len(said) // 2 or 1
+            for piece in (said[:half], said[half:]):
+                if piece:
+                    events = connection.receive(piece)
+                    assert all(connection.ready for _ in events)
+            asked += [frame[4:8] for frame in sent.feed(connection.outgoing())]
+            if connection.ready:
+                _, request = connection.request(ListTransactionsRequest())
+                asked += [frame[4:8] for frame in sent.feed(request)]
+        connection.receive(b"")
+    assert connection.in_flight <= len(parts) + 3
+
+
+def _connections() -> Iterator[bytes]:
+    from tests.client.test_client_connection import offered
+
+    hello = b"\0" + offered().encode(3)
+    sasl = b"\0" + SaslHandshakeResponse(mechanisms=("PLAIN", "SCRAM-SHA-256")).encode(1)
+    done = b"\0" + SaslAuthenticateResponse(session_lifetime_ms=9).encode(2)
+    refused = b"\0" + SaslAuthenticateResponse(error_code=58, error_message="no").encode(2)
+    old = b"\0" + offered(error_code=35).encode(0)
+    scram = b"\0" + SaslAuthenticateResponse(auth_bytes=b"r=x,s=eA==,i=4096").encode(2)
+    for who in range(len(_WHO)):
+        first = bytes([who])
+        yield inputs.joined([first, hello, sasl, done, done])
+        yield inputs.joined([first, hello, sasl, refused])
+        yield inputs.joined([first, old, hello, sasl, scram, scram])
+    yield inputs.joined([b"\0", b"\x80\x15\x03\x03\x00\x02\x02\x50"])
+    yield inputs.joined([b"\0", b"\x80HTTP/1.1 400 Bad Request\r\n\r\n"])
+    yield inputs.joined([b"\0", b"\x80" + b"\x7f\xff\xff\xff"])
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
+
+_FAST = {"default.api.timeout.ms": "1", "retry.backoff.ms": "0", "retry.backoff.max.ms": "0"}
+_MOST_ANSWERS = 200
+
+
+class _Told(Cluster):
+    """A cluster whose brokers say what a fuzzer says: the bytes of a response each, in turn."""
+
+    def __init__(self, answers: list[bytes]) -> None:
+        super().__init__(Config.of("b:9092", _FAST))
+        self._answers = answers
+        self._given = 0
+
+    async def ask(self, broker_id: int, body: Message, deadline: Any, *, at_most: int | None = None, **_: Any) -> Any:
+        if not self._answers or self._given >= _MOST_ANSWERS:
+            raise ConnectError("b:9092", "closed")
+        said = self._answers[self._given % len(self._answers)]
+        self._given += 1
+        cls = inputs.message_of(body.spec.name.removesuffix("Request") + "Response")
+        version = body.spec.valid_versions[-1] if at_most is None else at_most
+        body.encode(version)  # what is asked can be said
+        try:
+            return cls.decode_from(said, version)[0]
+        except DecodeError as error:
+            raise ConnectError("b:9092", str(error)) from None
+
+    async def highest(self, request: type[Message], deadline: Any, broker_id: int = -1) -> int:
+        return request.spec.valid_versions[-1]
+
+
+_CALLS: tuple[Callable[[Admin], Awaitable[Any]], ...] = (
+    lambda admin: admin.cluster.metadata(),
+    lambda admin: admin.list_transactions(),
+    lambda admin: admin.describe_transactions(["a", "b"]),
+    lambda admin: admin.fence_producers(["a"]),
+    lambda admin: admin.describe_producers([_PLACE, TopicPartition("orders", 1)]),
+    lambda admin: admin.offsets([_PLACE]),
+    lambda admin: admin.find_hanging_transactions(Search(confirm_after_s=0, session_s=0)),
+    lambda admin: admin.abort_transaction(_PLACE, start_offset=0),
+    lambda admin: group_offsets(admin.cluster, "g", admin.cluster.deadline()),
+    lambda admin: read_ids(admin.cluster, [0], admin.cluster.deadline()),
+    lambda admin: has_authorizer(admin.cluster, admin.cluster.deadline()),
+    lambda admin: hidden_topics(admin.cluster, [1], [], admin.cluster.deadline()),
+)
+
+
+def check_calls(data: bytes) -> None:
+    """Parts: which call (by the first byte), then the bodies of the brokers' answers, which come again at their end."""
+    parts = inputs.parts_of(data)
+    call = _CALLS[(parts[0] if parts and parts[0] else b"\0")[0] % len(_CALLS)]
+
+    async def run() -> None:
+        with suppress(ClientError):
+            repr(await call(Admin(_Told(parts[1:]))))
+
+    asyncio.run(run())
+
+
+def _calls() -> Iterator[bytes]:
+    newest: dict[str, list[bytes]] = {}
+    for name, version, data, _ in vectors.messages(300):
+        if version == inputs.message_of(name).spec.valid_versions[-1]:
+            newest.setdefault(name, []).append(data)
+    names = (
+        ("Metadata",), ("Metadata", "ListTransactions"), ("FindCoordinator", "DescribeTransactions"),
+        ("FindCoordinator", "InitProducerId"), ("Metadata", "DescribeProducers"), ("Metadata", "ListOffsets"),
+        ("Metadata", "Metadata", "Metadata", "DescribeProducers", "Metadata", "ListOffsets", "ListTransactions"),
+        ("Metadata", "DescribeProducers", "Metadata", "WriteTxnMarkers"), ("FindCoordinator", "OffsetFetch"),
+        ("Metadata", "ListOffsets", "ListOffsets", "ListOffsets", "Metadata", "Fetch"), ("DescribeAcls",),
+        ("DescribeLogDirs",),
+    )  # fmt: skip
+    for number, answers in enumerate(names):
+        for variant in range(3):
+            bodies = [newest[f"{name}Response"] for name in answers]
+            yield inputs.joined([bytes([number]), *(found[variant % len(found)] for found in bodies)])
+    yield from _scripted()
+
+
+def _scripted() -> Iterator[bytes]:
+    """What a broker says that knows what it is asked: answers of scripted brokers, call by call."""
+    from tests.client.answers import describing, listing, marked, producers
+    from tests.client.scripted import ScriptedBroker
+
+    said: list[bytes] = []
+    broker = ScriptedBroker({"orders": {0: 1}, "__transaction_state": {0: 1}})
+    broker.brokers = {1: 9092}
+    answers: dict[str, Callable[[Any], Any]] = {
+        "MetadataRequest": broker.metadata,
+        "FindCoordinatorRequest": broker.find_coordinator,
+        "ListTransactionsRequest": lambda _: listing("a", "b"),
+        "DescribeTransactionsRequest": describing(),
+        "DescribeProducersRequest": producers(),
+        "WriteTxnMarkersRequest": lambda _: marked(),
+    }
+
+    class Recorded(_Told):
+        async def ask(self, broker_id: int, body: Message, deadline: Any, **options: Any) -> Any:
+            answer = answers.get(body.spec.name)
+            if answer is None:
+                raise ConnectError("b:9092", "no answer")
+            found = answer(body)
+            at_most = options.get("at_most")
+            version = found.spec.valid_versions[-1] if at_most is None else at_most
+            said.append(found.encode(version))
+            return found
+
+    for number, call in enumerate(_CALLS):
+        said.clear()
+
+        async def run(call: Callable[[Admin], Awaitable[Any]] = call) -> None:
+            with suppress(KafkaWireError):
+                await call(Admin(Recorded([])))
+
+        asyncio.run(run())
+        if said:
+            yield inputs.joined([bytes([number]), *said])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+TARGETS = (
+    Target(
+        name="connections",
+        reads="what a hostile broker sends: TLS, HTTP, sizes, correlation ids, versions, SASL",
+        holds="`ClientError`, or events; nothing is answered that was not asked",
+        check=check_connection,
+        seeds=_connections,
+        form=inputs.PARTS,
+    ),
+    Target(
+        name="calls",
+        reads="a hostile broker's answers to every call of the admin client and to find-hanging",
+        holds="`ClientError`, or a result; every request that follows can be encoded",
+        check=check_calls,
+        seeds=_calls,
+        form=inputs.PARTS,
+        longest=4096,
+    ),
+)

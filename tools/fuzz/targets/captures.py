@@ -1,0 +1,318 @@
+"""Captures: files, packets of every link type, and conversations as TCP may leave them."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Iterator
+from functools import cache
+from io import BytesIO
+from itertools import cycle
+from typing import Any
+
+import cramjam
+
+from kafkawire import capture
+from kafkawire.capture import Exchanges, Segment, Selection, parse, read_packets
+from kafkawire.capture.files import Following
+from kafkawire.capture.fragments import MOST_DATAGRAMS, Fragment, Fragments
+from kafkawire.capture.matched import Options
+from kafkawire.capture.network import FIN, RST, SYN, Skipped, endpoint, transport
+from kafkawire.cli.text import json_bytes
+from kafkawire.errors import CaptureError
+from tools.fuzz import inputs, vectors
+from tools.fuzz.target import Target
+
+_BODY, _TEXT, _RECORDS = 4, 8, 16
+#: What a file is wrapped in, by the lowest bits of its first byte.
+_WRAPS = (bytes, gzip.compress, lambda data: bytes(cramjam.zstd.compress(data)), bytes)
+
+
+def _options(choice: int) -> dict[str, bool]:
+    return {"body": bool(choice & _BODY), "text": bool(choice & _TEXT), "records": bool(choice & _RECORDS)}
+
+
+def _read(exchanges: Exchanges) -> tuple[Any, Any]:
+    """Rows and summary, or the error."""
+    try:
+        rows = list(map(json_bytes, exchanges))
+    except CaptureError as error:
+        return str(error), None
+    return rows, exchanges.summary
+
+
+def _both_ways(data: bytes, options: dict[str, bool]) -> tuple[Any, Any]:
+    """What the native engine's lanes give is what Python alone gives."""
+    found = _read(capture.read(BytesIO(data), **options))
+    alone = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", Options(**options), Selection())
+    assert found == _read(alone)
+    return found
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def check_capture(data: bytes) -> None:
+    """The first byte says what the file is wrapped in, and what of its rows is asked for."""
+    choice = data[0] if data else 0
+    file = _WRAPS[choice % len(_WRAPS)](data[1:])
+    _, summary = _both_ways(file, _options(choice))
+    if summary is not None:
+        assert summary.packets >= summary.skipped.total()
+        assert choice % len(_WRAPS) or summary.unread <= len(file)
+
+
+class _End(Exception):
+    """Nothing more comes; who follows a file would wait."""
+
+
+class _Trickle:
+    """A file that something else writes: a few bytes at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = BytesIO(data)
+        self._sizes = cycle((1, 7, 300, 2, 64))
+
+    def read(self, size: int = -1, /) -> bytes:
+        found = self._file.read(min(size, next(self._sizes)))
+        if size and not found:
+            raise _End
+        return found
+
+
+def check_following(data: bytes) -> None:
+    """What is read of a file while it grows is what is read of it afterwards, as far as it went."""
+
+    def taken(file: Any) -> tuple[list[Any], list[Any]]:
+        found: list[Any] = []
+        unread: list[Any] = []
+        try:
+            found.extend(read_packets(file, unread.append))
+        except _End:
+            return found, []
+        except CaptureError as error:
+            return found, [str(error)]
+        return found, [(part.bytes, str(part.error)) for part in unread]
+
+    growing, told = taken(Following(_Trickle(data)))
+    whole, _ = taken(BytesIO(data))
+    assert growing == whole[: len(growing)]
+    if told:
+        assert (growing, told) == taken(BytesIO(data))
+
+
+def _pcaps() -> Iterator[bytes]:
+    from tests.capture import wiretap
+
+    talks = _talks()
+    ip = [packet for talk in talks for packet in talk.packets]
+    for choice, order in enumerate("<>"):
+        some = [wiretap.ethernet(packet) for packet in ip[:12]]
+        yield wiretap.pcap(some, order=order, nanoseconds=bool(choice))
+        yield wiretap.pcapng(some, order=order, exponent=None if choice else 9)
+    for talk in talks:
+        yield wiretap.pcap(map(wiretap.ethernet, talk.packets))
+    for link_type, packets in _links().items():
+        yield wiretap.pcap(packets, link_type=link_type)
+        yield wiretap.pcapng(packets, link_type=link_type)
+    example = (vectors.EXAMPLES / "capture" / "transactions.pcap").read_bytes()
+    yield example[:4096]
+
+
+def _captures() -> Iterator[bytes]:
+    for choice, data in enumerate(_pcaps()):
+        for wrap in range(3):
+            yield bytes([wrap + 4 * (choice % 8)]) + data
+        yield bytes([3]) + gzip.compress(data, mtime=0)[: -choice or None]
+
+
+# Packets --------------------------------------------------------------------------------------------------------------
+
+LINK_TYPES = (1, 113, 276, 0, 108, 12, 101, 228, 252, 147)
+
+
+def check_packets(data: bytes) -> None:
+    """Parts, two a packet: its link type, by the first byte, and its bytes."""
+    fragments = Fragments()
+    parts = inputs.parts_of(data)
+    given = 0
+    for named, packet in zip(parts[::2], parts[1::2], strict=False):
+        found: Any = parse(int(inputs.pick(LINK_TYPES, named)), packet)
+        while isinstance(found, Fragment):
+            assert len(found.data) <= len(packet)
+            given += 1
+            whole = fragments.add(found)
+            found = None if whole is None else transport(found.protocol, whole, found.source, found.destination)
+        assert found is None or isinstance(found, (Segment, Skipped))
+        if isinstance(found, Segment):
+            assert found.missing >= 0
+            assert given or len(found.payload) <= len(packet)
+            assert endpoint(found.source)
+            assert endpoint(found.destination)
+    fragments.finish()
+    assert fragments.lost <= given
+    assert len(fragments._datagrams) <= MOST_DATAGRAMS
+
+
+def _packets() -> Iterator[bytes]:
+    for link_type, packets in _links().items():
+        number = bytes([LINK_TYPES.index(link_type)])
+        yield inputs.joined(part for packet in packets for part in (number, packet))
+        for packet in packets:
+            yield inputs.joined([number, packet])
+
+
+@cache
+def _links() -> dict[int, list[bytes]]:
+    """Packets by link type: plain, with VLAN tags, in tunnels, in fragments, exported."""
+    from tests.capture import wiretap
+
+    ip = _talks()[0].packets[2:5]
+    six = wiretap.tcp(("::1", 40000), ("::2", 9092), 1, 1, 16, b"data")
+    inner = wiretap.ethernet(ip[1])
+    tunnels = [
+        _ipv4(4, ip[1]),
+        _ipv4(47, b"\0\0\x08\0" + ip[1]),
+        _ipv4(47, b"\xb0\0\x65\x58" + bytes(12) + inner),
+        _ipv4(17, struct.pack(">HHHH", 1, 4789, 8 + 8 + len(inner), 0) + b"\x08" + bytes(7) + inner),
+        six[:6] + b"\0" + six[7:40] + b"\6\0" + bytes(6) + six[40:],
+    ]
+    body = ip[1][20:]
+    parts = [_ipv4(6, body[:24], more=True), _ipv4(6, body[24:], offset=3)]
+    six_parts = [
+        struct.pack(">IHBB", 6 << 28, 8 + len(piece), 44, 64) + six[8:40] + bytes([6, 0, 0, more]) + b"\0\0\0\7" + piece
+        for piece, more in ((six[40:48], 1), (six[48:], 8))
+    ]
+    plain = [*ip, six, *tunnels, *parts, *six_parts]
+    options = [
+        (20, b"\x0a\0\0\1"),
+        (21, b"\x0a\0\0\2"),
+        (24, b"\0\0\0\2"),
+        (25, b"\0\0\x9c\x40"),
+        (26, b"\0\0\x23\x84"),
+    ]
+    exported = b"".join(struct.pack(">HH", code, len(value)) + value for code, value in options) + bytes(4)
+    return {
+        1: [*map(wiretap.ethernet, plain), bytes(12) + b"\x81\0\0\1\x08\0" + ip[1]],
+        113: [bytes(14) + (b"\x86\xdd" if packet[0] >> 4 == 6 else b"\x08\0") + packet for packet in plain],
+        276: [b"\x08\0" + bytes(18) + packet for packet in ip],
+        0: [b"\2\0\0\0" + packet for packet in plain],
+        101: plain,
+        252: [exported + ip[1][40:]],
+    }
+
+
+def _ipv4(protocol: int, data: bytes, *, offset: int = 0, more: bool = False) -> bytes:
+    words = offset | (0x2000 if more else 0)
+    return struct.pack(">BBHHHBBHII", 0x45, 0, 20 + len(data), 7, words, 64, protocol, 0, 1, 2) + data
+
+
+# Conversations --------------------------------------------------------------------------------------------------------
+
+_FLAGS = (16, 16, 16, 16 | 8, SYN, SYN | 16, FIN | 16, RST)
+_PLACES = 3
+_HEADER = 4
+
+
+def check_conversation(data: bytes) -> None:
+    """Packets: a byte that says which connection, side and flags, one that says how far from the next sequence number
+    it is, and the data behind its length. The first byte of all says what of the rows is asked for."""
+    from tests.capture import mutations, wiretap
+
+    choice, data = (data[0], data[1:]) if data else (0, b"")
+    following = [1000 * number for number in range(1, 2 * _PLACES + 1)]
+    packets = []
+    for head, payload in _script(data):
+        side, number = head[0] & 1, head[0] // 2 % _PLACES
+        ends = [("10.0.0.1", 40000 + number), ("10.0.0.2", 9092)]
+        mine, other = 2 * number + side, 2 * number + 1 - side
+        sequence = following[mine] + int.from_bytes(head[1:2], "big", signed=True)
+        flags = _FLAGS[head[0] >> 5]
+        packet = wiretap.tcp(ends[side], ends[1 - side], sequence, following[other], flags, payload)
+        packets.append(wiretap.ethernet(packet))
+        following[mine] = max(following[mine], sequence + len(payload) + bool(flags & (SYN | FIN)))
+    file = wiretap.pcap(packets)
+    _both_ways(file, _options(choice))
+    reading = capture.read(BytesIO(file))
+    mutations.account(list(reading), reading.summary)
+
+
+def _script(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    place = 0
+    while place + _HEADER <= len(data):
+        head = data[place : place + _HEADER]
+        end = place + _HEADER + int.from_bytes(head[2:], "big")
+        yield head, data[place + _HEADER : end]
+        place = end
+
+
+def _conversations() -> Iterator[bytes]:
+    for choice, talk in enumerate(_talks()):
+        out = [bytes([4 * choice])]
+        for packet in talk.packets:
+            flags = packet[33]
+            number = _FLAGS.index(flags) if flags in _FLAGS else 0
+            side = packet[12:16] != b"\x0a\0\0\1"
+            payload = packet[40:]
+            out.append(bytes([number << 5 | side, 0]) + len(payload).to_bytes(2, "big") + payload)
+        yield b"".join(out)
+
+
+@cache
+def _talks() -> list[Any]:
+    """Conversations: small ones, one in many segments, one in the middle, one that is no Kafka."""
+    from tests.capture import wiretap
+
+    small = wiretap.Talk()
+    for number in range(1, 4):
+        wiretap.ask(small, number)
+    many = wiretap.Talk(mss=20)
+    many.request(wiretap.produce(-1), version=9, correlation_id=1)
+    many.request(wiretap.produce(0), version=9, correlation_id=2)
+    wiretap.ask(many, 3)
+    middle = wiretap.Talk(handshake=False)
+    middle.send(1, b"\1\2\3")
+    for number in range(1, 6):
+        wiretap.ask(middle, number)
+    other = wiretap.Talk()
+    other.send(0, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").send(1, b"HTTP/1.1 200 OK\r\n\r\n")
+    return [small.close(), many.close(), middle, other]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+TARGETS = (
+    Target(
+        name="captures",
+        reads="a capture file, pcap or pcapng, plain, gzip or zstd: with the native engine's lanes, and without",
+        holds="the same rows and counts, or the same `CaptureError`",
+        check=check_capture,
+        seeds=_captures,
+        longest=4096,
+    ),
+    Target(
+        name="following",
+        reads="a capture file that grows a few bytes at a time",
+        holds="the packets that are read of it when it is whole",
+        check=check_following,
+        seeds=_pcaps,
+        longest=4096,
+    ),
+    Target(
+        name="packets",
+        reads="packets of every link type: VLAN, tunnels, fragments of IPv4 and IPv6, exported PDUs",
+        holds="a segment, a fragment or why not; fragments in bounded memory, each in a datagram or counted",
+        check=check_packets,
+        seeds=_packets,
+        form=inputs.PARTS,
+        longest=2048,
+    ),
+    Target(
+        name="conversations",
+        reads="TCP packets of a few connections: out of order, overlapping, lost, reset",
+        holds="lanes give what Python alone gives; every byte of a Kafka connection is in a frame or told",
+        check=check_conversation,
+        seeds=_conversations,
+        longest=4096,
+    ),
+)

@@ -1,0 +1,226 @@
+"""Log directories: segments, every other kind of file, and the audit of a whole directory."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import crc32c
+
+from kafkawire import logdir, report, transactions
+from kafkawire.cli.text import json_bytes
+from kafkawire.transactions.verdicts import HANGING, NOT_HANGING, UNKNOWN
+from tools.fuzz import inputs, scratch, vectors
+from tools.fuzz.target import Target
+from tools.fuzz.targets import records
+
+_SIZE, _MAGIC, _OLD_CRC, _CRC = 8, 16, 12, 17
+
+
+def sealed(data: bytes) -> bytes:
+    """With checksums that are right, so that a fuzzer gets behind them: of all batches up to the first without a size
+    that can be."""
+    out = bytearray(data)
+    place = 0
+    while place + _MAGIC < len(out):
+        end = place + 12 + int.from_bytes(out[place + _SIZE : place + _SIZE + 4], "big", signed=True)
+        if not place + 26 <= end <= len(out):
+            break
+        if out[place + _MAGIC] == 2:
+            out[place + _CRC : place + _CRC + 4] = crc32c.crc32c(bytes(out[place + _CRC + 4 : end])).to_bytes(4, "big")
+        else:
+            crc = zlib.crc32(out[place + _OLD_CRC + 4 : end])
+            out[place + _OLD_CRC : place + _OLD_CRC + 4] = crc.to_bytes(4, "big")
+        place = max(end, place + 12)
+    return bytes(out)
+
+
+# Segments -------------------------------------------------------------------------------------------------------------
+
+_SEGMENT = "00000000000000000000.log"
+_TOPICS = ("orders", "__transaction_state", "__consumer_offsets", "__cluster_metadata", "__share_group_state")
+
+
+def check_segment(data: bytes) -> None:
+    """The first byte says which options and topic, and whether checksums are put right."""
+    from tests.logdir import test_logdir_jsonl, test_logdir_tables
+
+    ways = test_logdir_jsonl.WAYS
+    choice = data[0] if data else 0
+    body = data[1:] if choice & 1 else sealed(data[1:])
+    options = ways[choice // 2 % len(ways)]
+    topic = _TOPICS[choice // (2 * len(ways)) % len(_TOPICS)]
+    root = scratch.written("segment", [(f"{topic}-0/{_SEGMENT}", body)])
+    (file,) = logdir.open(root).files
+    test_logdir_jsonl.both(file, options)
+    test_logdir_tables.both(file, options)
+
+
+def _segments() -> Iterator[bytes]:
+    choice = 0
+    paths = sorted([*vectors.EXAMPLES.glob("kafka-logs/one-node/*/*/*.log"), *vectors.BROKERS.glob("*/data/*/*.log")])
+    for path in paths:
+        topic = path.parent.name.rpartition("-")[0]
+        data = path.read_bytes()[:1500]
+        if data:
+            choice += 2
+            number = _TOPICS.index(topic) if topic in _TOPICS else 0
+            yield bytes([choice % 12 + 12 * number]) + data
+    for built in (*records.batches(), *records.message_sets()):
+        choice += 2
+        yield bytes([choice % 12]) + built
+
+
+# Files of every kind --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _cases() -> list[object]:
+    """A real file of each kind, with its neighbours."""
+    from tests.logdir import fuzzing
+
+    found = fuzzing.files_of_every_kind()
+    home = scratch.folder("files")
+    smallest = {kind: min(paths, key=lambda path: (path.stat().st_size, path)) for kind, paths in found.items()}
+    return [fuzzing.Case(path, home / kind) for kind, path in sorted(smallest.items())]
+
+
+def check_file(data: bytes) -> None:
+    """The first byte says which kind of file, the second with which options it is read."""
+    from tests.logdir import fuzzing
+
+    cases = _cases()
+    case = cases[data[0] % len(cases) if data else 0]
+    choice = data[1] if len(data) > 1 else 0
+    body = data[2:]
+    if choice & 1 and case.kind in ("log", "kraft-snapshot"):  # type: ignore[attr-defined]
+        body = sealed(body)
+    options = fuzzing.OPTIONS[choice // 2 % len(fuzzing.OPTIONS)]
+    case.check(fuzzing.Mutated(body, 0, 0), options)  # type: ignore[attr-defined]
+
+
+def _files() -> Iterator[bytes]:
+    from tests.logdir import fuzzing
+
+    for number, (_, paths) in enumerate(sorted(fuzzing.files_of_every_kind().items())):
+        for choice, path in enumerate(sorted(paths)[:40]):
+            yield bytes([number, 2 * choice % 20 + 1]) + path.read_bytes()[:1000]
+    for depth in (100, 990, 998, 5000):
+        yield bytes([_kind("quorum-state"), 0]) + b'{"a":' * depth + b"1" + b"}" * depth
+        yield bytes([_kind("quorum-state"), 0]) + b'{"a":' + b"[" * depth + b"]" * depth + b"}"
+
+
+def _kind(name: str) -> int:
+    from tests.logdir import fuzzing
+
+    return sorted(fuzzing.files_of_every_kind()).index(name)
+
+
+# Whole directories ----------------------------------------------------------------------------------------------------
+
+_BASE, _NEXT = "00000000000000000000", "00000000000000000005"
+_PATHS = [
+    "meta.properties",
+    "replication-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    ".kafka_cleanshutdown",
+    f"orders-0/{_BASE}.log",
+    f"orders-0/{_NEXT}.log",
+    f"orders-0/{_NEXT}.snapshot",
+    f"orders-0/{_BASE}.txnindex",
+    "orders-0/leader-epoch-checkpoint",
+    "orders-0/partition.metadata",
+    f"__transaction_state-0/{_BASE}.log",
+    f"__transaction_state-0/{_NEXT}.log",
+    f"__cluster_metadata-0/{_BASE}.log",
+    "__cluster_metadata-0/quorum-state",
+    f"__cluster_metadata-0/{_NEXT}-0000000001.checkpoint",
+]
+#: A file's number with this bit: its checksums are left as they are.
+_AS_IS = 0x80
+
+
+def check_directory(data: bytes) -> None:
+    """Parts, two a file: which it is, by the first byte, and its content."""
+    from tests.transactions.test_columnar import compare
+
+    parts = inputs.parts_of(data)
+    files = []
+    for named, content in zip(parts[::2], parts[1::2], strict=False):
+        number = named[0] if named else 0
+        path = _PATHS[number % _AS_IS % len(_PATHS)]
+        sealable = path.endswith((".log", ".checkpoint")) and not number & _AS_IS
+        files.append((path, sealed(content) if sealable else content))
+    root = scratch.written("directory", files)
+    compare(str(root))
+    audit = transactions.audit(logdir.open(root))
+    assert {finding.verdict for finding in audit.findings} <= {HANGING, NOT_HANGING, UNKNOWN}
+    assert all(finding.evidence and finding.action for finding in audit.findings)
+    json_bytes(audit)
+    report.render(audit)
+
+
+def _directories() -> Iterator[bytes]:
+    from tests.audit_logs import LogDirectory
+    from tests.random_logs import fill, register
+
+    for seed in range(16):
+        chance = random.Random(seed)
+        with tempfile.TemporaryDirectory() as home:
+            logs = LogDirectory(Path(home), ids=1, compacted=bool(seed % 2))
+            register(chance, logs)
+            partition = logs.partition("orders")
+            fill(chance, partition, range(4))
+            logs.high_watermark("orders", 0, partition.end)
+            logs.write()
+            partition.derive()
+            yield _of_directory(Path(home))
+    for root in vectors.EXAMPLES.glob("kafka-logs/one-node/*"):
+        yield _of_directory(root)
+
+
+def _of_directory(root: Path) -> bytes:
+    """The beginnings of its files."""
+    parts = []
+    for number, relative in enumerate(_PATHS):
+        folder, _, name = relative.rpartition("/")
+        pattern = f"{folder}/*.{name.rpartition('.')[2]}" if name.startswith("0") else relative
+        for path in sorted(root.glob(pattern))[:1]:
+            parts += [bytes([number]), path.read_bytes()[:1500]]
+    return inputs.joined(parts)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+TARGETS = (
+    Target(
+        name="segments",
+        reads="a segment of any topic: rows, native JSON lines, Arrow columns",
+        holds="the same rows, value for value",
+        check=check_segment,
+        seeds=_segments,
+        longest=2048,
+    ),
+    Target(
+        name="files",
+        reads="a file of any kind (segment, index, snapshot, checkpoint, properties, JSON), with real ones beside it",
+        holds="rows inside of the file and not more of them than its bytes allow; bytes read in proportion",
+        check=check_file,
+        seeds=_files,
+        longest=2048,
+        words=(b"version", b"\n0\n", b" -1 ", b"9223372036854775807", b'{"', b'":', b"null", b"\xff" * 8, bytes(8)),
+    ),
+    Target(
+        name="directories",
+        reads="a whole log directory: rules, columns and objects, audit, report",
+        holds="columns give the facts that objects give; every finding has a verdict, evidence and an action",
+        check=check_directory,
+        seeds=_directories,
+        form=inputs.PARTS,
+        longest=8192,
+    ),
+)
