@@ -17,7 +17,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-python check check-rust docs generate bench conformance dissector-test examples fuzz mutation \
+.PHONY: demo test test-python check check-rust docs generate bench soak conformance dissector-test examples fuzz mutation \
 	wheels constraints clean
 
 demo: $(VENV)/.demo
@@ -62,6 +62,11 @@ generate: $(VENV)/.dev
 # writes docs/performance.md. Takes half an hour, and 2.5 GB of temporary files.
 bench: $(VENV)/.dev
 	$(BIN)/python -m tools.bench --write --large
+
+# Half an hour beside a cluster of three brokers under load (Java 17, Maven, Spark, tcpdump): is anything lost, does any
+# memory grow? Writes a section of docs/performance.md.
+soak: $(VENV)/.dev
+	$(BIN)/python -m tools.soak --write
 
 # Every message, version and release against Kafka's own classes (Java 17, Maven); writes docs/conformance.md.
 conformance: $(VENV)/.dev

@@ -11,7 +11,8 @@ from kafkawire.capture.damage import Unread
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matched import Matched
 from kafkawire.capture.network import Segment, Skipped, parse, transport
-from kafkawire.capture.packets import Packet, read_packets
+from kafkawire.capture.packet import Packet
+from kafkawire.capture.packets import read_packets
 from kafkawire.capture.reader import Exchanges, Summary, read
 from kafkawire.capture.selection import Selection
 from kafkawire.capture.statistics import Statistics

@@ -17,7 +17,7 @@ from kafkawire.capture.reading import Reading
 from kafkawire.capture.recognize import Look, Looks
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Resumed, Side
-from kafkawire.capture.streams import Begun, Chunk, Conflict, Event
+from kafkawire.capture.streams import MAX_HELD_BYTES, Begun, Chunk, Conflict, Event
 from kafkawire.errors import DecodeError
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
@@ -37,6 +37,8 @@ class Connection:
         verdict: `undecided`, `kafka`, `tls` or `other`.
         bytes: data in its packets, what came again too; `cut`: of those, what the capture left out.
         endpoints: address and port of each side.
+        reset_ns: since when it is certain that one side has broken it off, if that is: the other side's last data may
+            still come.
         heard: whether its frames are read; all else is done without, so that it is known where it begins and ends.
     """
 
@@ -47,6 +49,7 @@ class Connection:
         self.heard = heard
         self.verdict = UNDECIDED
         self.bytes = self.cut = 0
+        self.reset_ns: int | None = None
         self._lanes: Any = None  # the native `Lanes` that have it, until `resume`
         self._file = file
         self.endpoints = (segment.source, segment.destination)
@@ -59,6 +62,7 @@ class Connection:
         self._holds: list[tuple[int, Ticket] | None] = [None, None]
         self._now = (0, 0)  # packet and time
         self._ending = False
+        self._reset: tuple[int, Segment] | None = None  # the last RST, and the side that sent it
         self._gone: set[int] = set()  # sides that have closed a connection that is not looked into
         self._unsaid: list[tuple[int, str, int, int]] = []  # troubles of a connection that may not be Kafka's
 
@@ -108,11 +112,37 @@ class Connection:
         for index, side in enumerate(self._sides):
             for event in side.stream.tick():
                 self._take(index, event)
+        if segment.flags & RST:
+            self._reset = (sender, segment)
+        if self._reset is not None:
+            self._look_at_reset(*self._reset)
         self._hold_back()
+
+    def _look_at_reset(self, sender: int, reset: Segment) -> None:
+        """Whether the receiver has believed a RST, and nothing came behind it: now, since captures swap packets.
+
+        It is believed where the receiver waits for just its sequence number (RFC 5961, 3.2), and as the answer to a SYN
+        where it acknowledges that (RFC 9293, 3.10.7.3).
+        """
+        stream = self._sides[sender].stream
+        behind = reset.sequence + len(reset.payload) + reset.missing
+        if stream.started:
+            certain = stream.awaits(behind)
+            undecided = 0 < stream.ahead(behind) <= MAX_HELD_BYTES
+        else:
+            asked = self._sides[1 - sender].stream
+            certain = bool(reset.flags & ACK) and asked.begins_at(reset.acknowledgment - 1)
+            undecided = False
+        if not certain:
+            self.reset_ns = None
+        elif self.reset_ns is None:
+            self.reset_ns = self._now[1]
+        if not certain and not undecided:
+            self._reset = None
 
     def hand_over(self, lanes: Any) -> None:
         """The native `Lanes` go on with it where they can, until `resume` or `opened`."""
-        if self._lanes is not None or self.endpoints[0] == self.endpoints[1]:
+        if self._lanes is not None or self._reset is not None or self.endpoints[0] == self.endpoints[1]:
             return
         if self.verdict == KAFKA and all(side.in_order for side in self._sides):
             lanes.adopt(self, self.endpoints, tuple(side.hand_over() for side in self._sides), self._now)

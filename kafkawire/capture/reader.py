@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +17,8 @@ from kafkawire.capture.files import Following, Readable
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matched import Matched, Options
 from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, transport
-from kafkawire.capture.packets import Packet, Run, read_runs
+from kafkawire.capture.packet import Packet, Run
+from kafkawire.capture.packets import read_runs
 from kafkawire.capture.reading import Reading
 from kafkawire.capture.selection import Selection, Selector
 from kafkawire.capture.sequencer import Sequencer
@@ -29,6 +30,8 @@ from kafkawire.wire.backend import native
 MOST_ENDED = 10_000
 #: How long others wait for an exchange that began before them, when somebody watches.
 _LIVE_NS = 1_000_000_000
+#: How long data that was on the way is waited for when one side has broken a connection off.
+_RESET_NS = 1_000_000_000
 #: Kinds of problems that are counted apart; in their words, numbers are left out.
 _MOST_KINDS = 100
 _NUMBER = re.compile(r"\d+")
@@ -106,6 +109,7 @@ class Exchanges:
         self._fragments = Fragments()
         self._connections: dict[Ends, Connection] = {}
         self._ended: dict[Ends, None] = {}
+        self._resets: OrderedDict[Ends, int] = OrderedDict()  # connections that were reset, and since when
         self._weighed = memory.EVERY_BYTES
         self._opened = 0
         self._owns = owns
@@ -116,40 +120,20 @@ class Exchanges:
 
     def matched(self) -> Iterator[Matched]:
         """The exchanges before they are rows; messages and frames are there if they are kept (`read`'s `keep`)."""
-        lanes = self._lanes
         try:
             for packet in self._packets:
                 if isinstance(packet, Run):
-                    self.summary.packets += packet.packets
-                    self._weighed -= packet.bytes
-                    for taken in packet.taken:
-                        self._receive(*taken)
-                        if self._options.live:
-                            yield from self._ready()
+                    yield from self._run(packet)
+                    news = True
+                else:
+                    news = self._packet(packet)
+                if self._resets:
+                    self._end_reset(packet.time_ns)
+                    news = True
+                if news:
                     yield from self._ready()
-                    if self._weighed <= 0:
-                        self._weigh()
-                    continue
-                self.summary.packets += 1
-                taken = None
-                if lanes is not None:
-                    taken = lanes.take(packet.link_type, packet.data, packet.number, packet.time_ns)
-                if taken is not None and taken is not False:
-                    self._weighed -= len(packet.data)
-                    if taken:
-                        self._receive(*taken)
-                        yield from self._ready()
-                    if self._weighed <= 0:
-                        self._weigh()
-                    continue
-                found: Found | None = parse(packet.link_type, packet.data)
-                while isinstance(found, Fragment):
-                    found = self._whole(found)
-                if isinstance(found, Segment):
-                    self._process(found, packet, plain=taken is False)
-                    yield from self._ready()
-                elif found is not None:
-                    self.summary.skipped[found.value] += 1
+                if self._weighed <= 0:
+                    self._weigh()
         except CaptureError as error:
             if not self.summary.packets:
                 raise
@@ -160,6 +144,36 @@ class Exchanges:
         for connection in self._connections.values():
             self._finish(connection)
         yield from self._ready()
+
+    def _run(self, run: Run) -> Iterator[Matched]:
+        """Packets that the native engine has dealt with; who watches gets exchanges as they become whole."""
+        self.summary.packets += run.packets
+        self._weighed -= run.bytes
+        for taken in run.taken:
+            self._receive(*taken)
+            if self._options.live:
+                yield from self._ready()
+
+    def _packet(self, packet: Packet) -> bool:
+        """One packet; whether an exchange may have become ready by it."""
+        self.summary.packets += 1
+        taken = None
+        if self._lanes is not None:
+            taken = self._lanes.take(packet.link_type, packet.data, packet.number, packet.time_ns)
+        if taken is not None and taken is not False:
+            self._weighed -= len(packet.data)
+            if taken:
+                self._receive(*taken)
+            return bool(taken)
+        found: Found | None = parse(packet.link_type, packet.data)
+        while isinstance(found, Fragment):
+            found = self._whole(found)
+        if isinstance(found, Segment):
+            self._process(found, packet, plain=taken is False)
+            return True
+        if found is not None:
+            self.summary.skipped[found.value] += 1
+        return False
 
     def _receive(
         self, connection: Connection, side: int, frames: list[tuple[bytes, int, int]], first: int | None, closed: bool
@@ -202,13 +216,15 @@ class Exchanges:
             connection = Connection(self._opened, self._file, segment, self._sequencer, self._reading, heard=heard)
             self._connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
+        if connection.reset_ns is None:
+            self._resets.pop(key, None)
+        else:
+            self._resets.setdefault(key, connection.reset_ns)
         if connection.ended:
             self._let_go(key)
         elif plain:
             connection.hand_over(self._lanes)
         self._weighed -= len(segment.payload)
-        if self._weighed <= 0:
-            self._weigh()
         if len(self._connections) > memory.MOST_OPEN:
             if self._lanes is not None:
                 self._lanes.release_all()
@@ -224,9 +240,15 @@ class Exchanges:
     def _let_go(self, key: Ends) -> None:
         """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
         self._finish(self._connections.pop(key))
+        self._resets.pop(key, None)
         self._ended[key] = None
         if len(self._ended) > MOST_ENDED:
             self._forget(next(iter(self._ended)))
+
+    def _end_reset(self, now_ns: int) -> None:
+        """Lets connections go that were reset a while ago: what was on the way has come."""
+        while self._resets and now_ns - self._resets[key := next(iter(self._resets))] > _RESET_NS:
+            self._let_go(key)
 
     def _forget(self, key: Ends) -> None:
         del self._ended[key]

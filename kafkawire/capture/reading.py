@@ -13,12 +13,15 @@ import msgspec
 from msgspec import UNSET
 
 from kafkawire.capture import bodies
+from kafkawire.errors import DecodeError
 from kafkawire.frames import Request, Response, decode_request, decode_response
 from kafkawire.frames.headers import request_header_version, response_header_version
 from kafkawire.frames.rpc import message_of
 from kafkawire.kafka_api_keys import api_name
 from kafkawire.kafka_errors import error_name
+from kafkawire.messages import RequestHeader
 from kafkawire.wire.backend import native
+from kafkawire.wire.interpreter import Decoder
 from kafkawire.wire.json_text import text_writer
 
 if TYPE_CHECKING:
@@ -99,7 +102,7 @@ class Reading:
             client_id=found.client_id,
             problem=f"request: {why}",
             body=self._nothing,
-            silent=False,
+            silent=found.api_key == _PRODUCE and _acks_of_cut(head, found.version) == 0,
         )
 
     def cut_response(self, why: str) -> Answered:
@@ -174,3 +177,24 @@ class Reading:
             (self.options.show_secrets or not bodies.may_hold_secrets(cls.spec.name))
             and not (self.options.records and bodies.holds_records(cls))
         )
+
+
+def _acks_of_cut(head: bytes, version: int | None) -> int | None:
+    """Which acknowledgment a Produce asks for of which only the beginning is there; None where that does not say."""
+    cls = message_of(_PRODUCE, "request")
+    if cls is None or version is None or version not in cls.spec.valid_versions:
+        return None
+    table = cls.codec.table
+    layout = table.layouts[table.roots[version - table.first_version]]
+    slot = cls.__struct_fields__.index("acks")
+    last = next(place for place, op in enumerate(layout.ops) if op.slot == slot)
+    try:
+        _, offset = RequestHeader.decode_from(head, request_header_version(cls, version))
+        # As if the message ended with the field.
+        found = Decoder(table, cls.codec.classes, head, offset).struct(
+            layout._replace(ops=layout.ops[: last + 1], tags=(), flexible=False)
+        )
+    except DecodeError:
+        return None
+    acks: int = found.acks
+    return acks

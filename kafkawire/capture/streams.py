@@ -138,6 +138,15 @@ class Stream:
         """Whether the stream began with that SYN."""
         return self._first == (sequence + 1) & 0xFFFFFFFF
 
+    def awaits(self, sequence: int) -> bool:
+        """Whether the receiver waits for that sequence number, as the capture has it or as it has said itself."""
+        ended = self._end is not None and self._next == self._end  # a FIN counts as a byte
+        return self._first is not None and self._position(sequence) in (self._next + ended, self._acknowledged or -1)
+
+    def ahead(self, sequence: int) -> int:
+        """How many bytes a sequence number is ahead of what comes next; negative: it lies behind."""
+        return self._position(sequence) - self._next
+
     def open(self, sequence: int) -> None:
         """A SYN: data begins behind its sequence number."""
         if self._first is None:

@@ -18,6 +18,7 @@ from kafkawire import capture, records
 from kafkawire.capture import Exchanges, Selection, Summary, memory, read_packets, reader
 from kafkawire.capture.matched import Options
 from kafkawire.capture.side import Side, SideState
+from kafkawire.capture.streams import RECENT_BYTES
 from kafkawire.rows import Exchange
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
@@ -126,6 +127,17 @@ def test_a_connection_goes_on_in_its_lane_after_a_fault() -> None:
     packets[10], packets[11] = packets[11], packets[10]
     few, all_of_them = alike(packets)
     assert few < all_of_them / 4
+
+
+@pytest.mark.parametrize("back", [100, RECENT_BYTES - 100, RECENT_BYTES + 100, 2 * RECENT_BYTES])
+def test_what_comes_again_is_compared_as_far_back(back: int) -> None:
+    talk = Talk(mss=700)
+    for number in range(1, 200):
+        question(talk, number)
+    again = tcp(*talk.ends, talk.next[0] - back, talk.next[1], ACK, bytes(80))
+    alike([ethernet(packet) for packet in [*talk.packets, again]])
+    rows, _, _ = read(pcap([ethernet(packet) for packet in [*talk.packets, again]]), lanes=True)
+    assert any("came again as others" in str(row.problem) for row in rows) == (back < RECENT_BYTES)
 
 
 def faults(packets: list[bytes], numbers: random.Random) -> Iterator[bytes]:

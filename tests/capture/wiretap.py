@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from kafkawire import capture, records
+from kafkawire.errors import CaptureError
 from kafkawire.frames import encode_request, encode_response
 from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse, ProduceRequest
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
@@ -67,8 +68,23 @@ def pcapng(packets: Iterable[bytes], *, order: str = "<", link_type: int = 1, ex
         units = (START_NS + i * 1_000_000) // 10 ** (9 - (6 if exponent is None else exponent))
         head = struct.pack(order + "IIIII", 0, units >> 32, units & 0xFFFFFFFF, len(packet), len(packet))
         out.append(block(6, head + packet))
-        out.append(block(5, bytes(8)))  # interface statistics: to be passed over
+        out.append(block(5, bytes(12)))  # interface statistics: to be passed over
     return b"".join(out)
+
+
+def packets_in(data: bytes) -> list[capture.Packet]:
+    return list(capture.read_packets(BytesIO(data)))
+
+
+def up_to_damage(data: bytes) -> tuple[list[capture.Packet], CaptureError]:
+    """The packets of a damaged file that are read before the damage, and that."""
+    packets = []
+    iterator = capture.read_packets(BytesIO(data))
+    while True:
+        try:
+            packets.append(next(iterator))
+        except CaptureError as error:
+            return packets, error
 
 
 class Talk:

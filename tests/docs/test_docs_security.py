@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kafkawire.capture import memory, packets, streams
+from kafkawire.capture import memory, packet, streams
 from kafkawire.frames import MAX_FRAME_BYTES
 from kafkawire.logdir import located
 from kafkawire.records import MAX_BATCH_BYTES
@@ -31,7 +31,7 @@ def test_limits_are_those_of_the_code() -> None:
         (streams.MAX_HELD_BYTES, f"{streams.MAX_HELD_BYTES // mib} MiB for each direction"),
         (memory.MOST_HELD, f"{memory.MOST_HELD // mib} MiB for all"),
         (memory.MOST_OPEN, f"{memory.MOST_OPEN:,} connections"),
-        (packets.MAX_PACKET_BYTES, f"packets of at most {packets.MAX_PACKET_BYTES // kib} KiB"),
+        (packet.MAX_PACKET_BYTES, f"packets of at most {packet.MAX_PACKET_BYTES // kib} KiB"),
         (located.MAX_BYTES, f"up to {located.MAX_BYTES // mib} MiB each"),
         (MAX_DEPTH, f"nested deeper than {MAX_DEPTH}"),
     ]:

@@ -14,7 +14,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
+
+from tools.broker import orphans
 
 from .errors import ExamplesError
 
@@ -75,11 +77,35 @@ def measured(path: Path) -> Traffic:
     return Traffic(path.stat().st_size, count, len(connections), repeated)
 
 
-@contextlib.contextmanager
-def recorded(path: Path, *ports: int) -> Iterator[None]:
-    """Writes every packet from and to `ports` on loopback to `path` while the block runs.
+class Recording:
+    """A tcpdump that records."""
 
-    Raises ExamplesError where tcpdump is missing or may not record, and when the kernel dropped packets.
+    def __init__(self, process: subprocess.Popen[bytes], said: IO[str]) -> None:
+        self.process = process
+        self._said = said
+
+    @property
+    def messages(self) -> str:
+        """What tcpdump has said so far; how much it captured and the kernel dropped, once it has ended."""
+        self._said.seek(0)
+        return self._said.read()
+
+    def end(self) -> None:
+        """Asks tcpdump to end, and waits until it has written what it had captured."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(_END_TIMEOUT_S)
+
+    def counted(self, what: str) -> int | None:
+        """Packets that were "captured", or "dropped by kernel", as tcpdump says at its end; None where it does not."""
+        found = re.search(rf"(\d+) packets? {what}", self.messages)
+        return None if found is None else int(found[1])
+
+
+@contextlib.contextmanager
+def recording(path: Path, *ports: int) -> Iterator[Recording]:
+    """Writes every packet from and to `ports` on loopback to `path`, from now on until `Recording.end`, or the block's.
+
+    Raises ExamplesError where tcpdump is missing or may not record.
     """
     tcpdump = shutil.which("tcpdump")
     if tcpdump is None:
@@ -88,33 +114,40 @@ def recorded(path: Path, *ports: int) -> Iterator[None]:
     command = [tcpdump, "-i", _LOOPBACK, "-n", "-U", "-s", "0", "-B", "16384", "-w", "-"]
     command += ["tcp and (" + " or ".join(f"port {port}" for port in ports) + ")"]
     with path.open("wb") as target, tempfile.TemporaryFile("w+") as said:
-
-        def messages() -> str:
-            said.seek(0)
-            return said.read()
-
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=target, stderr=said, start_new_session=True
         )
+        running = Recording(process, said)
+        orphans.watch(process.pid)
         try:
             deadline = time.monotonic() + _START_TIMEOUT_S
-            while "listening on" not in messages():
+            while "listening on" not in running.messages:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise ExamplesError(
-                        f"tcpdump does not record (it needs root or the capability CAP_NET_RAW): {messages().strip()}"
+                        "tcpdump does not record (it needs root or the capability CAP_NET_RAW): "
+                        + running.messages.strip()
                     )
                 time.sleep(0.05)
-            yield
-            end = _end(path, ports[0])
-            process.send_signal(signal.SIGINT)
-            process.wait(10)
+            yield running
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        dropped = re.search(r"(\d+) packets? dropped by kernel", messages())
-        if end is None or dropped is None or int(dropped[1]):
-            raise ExamplesError(f"the capture is not complete: {messages().strip()}")
+            orphans.forget(process.pid)
+
+
+@contextlib.contextmanager
+def recorded(path: Path, *ports: int) -> Iterator[None]:
+    """Writes every packet from and to `ports` on loopback to `path` while the block runs.
+
+    Raises ExamplesError where tcpdump is missing or may not record, and when the kernel dropped packets.
+    """
+    with recording(path, *ports) as running:
+        yield
+        end = _end(path, ports[0])
+        running.end()
+        if end is None or running.counted("dropped by kernel") != 0:
+            raise ExamplesError(f"the capture is not complete: {running.messages.strip()}")
     os.truncate(path, end)
 
 

@@ -258,12 +258,12 @@ def committed(bootstrap: str, topics: Sequence[str]) -> dict[str, list[list[Any]
             "enable.partition.eof": True,
         }
     )
-    got: dict[str, list[list[Any]]] = {}
+    got: dict[str, list[list[Any]]] = {topic: [] for topic in topics}
     try:
-        for topic in topics:
-            reader.assign([TopicPartition(topic, 0, 0)])
-            messages = clients.consume(reader, [(topic, 0)])
-            got[topic] = [[m.offset(), _text(m.key()), _text(m.value())] for m in messages]
+        # All at once: at each partition's end a fetch waits for more.
+        reader.assign([TopicPartition(topic, 0, 0) for topic in topics])
+        for message in clients.consume(reader, [(topic, 0) for topic in topics]):
+            got[message.topic()].append([message.offset(), _text(message.key()), _text(message.value())])
     finally:
         reader.close()
     return got

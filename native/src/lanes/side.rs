@@ -3,9 +3,9 @@
 use super::segment::{Segment, FIN};
 
 /// As `kafkawire.capture.streams.RECENT_BYTES`.
-pub const RECENT_BYTES: usize = 4 << 10;
+pub const RECENT_BYTES: usize = 2 << 10;
 /// So many are kept before the first ones go: a lane is to be small.
-const MOST_RECENT_BYTES: usize = RECENT_BYTES + (2 << 10);
+const MOST_RECENT_BYTES: usize = RECENT_BYTES + (1 << 10);
 /// As `kafkawire.frames.MAX_FRAME_BYTES`.
 const MAX_FRAME_BYTES: i32 = 256 << 20;
 /// Bytes of a frame's size.
@@ -195,7 +195,7 @@ mod tests {
             assert!(side.recent.len() <= MOST_RECENT_BYTES);
         }
         assert_eq!(side.recent().len(), RECENT_BYTES);
-        assert_eq!((side.recent()[0], side.recent()[RECENT_BYTES - 1]), (35, 39));
+        assert_eq!((side.recent()[0], side.recent()[RECENT_BYTES - 1]), (37, 39));
         side.remember(&[1; 5000]);
         assert_eq!(side.recent(), [1; RECENT_BYTES]);
     }

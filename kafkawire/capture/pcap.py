@@ -1,0 +1,170 @@
+"""Classic pcap files: a header, then packets, each behind a header of its own."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import construct
+
+from kafkawire.capture.files import Lookahead
+from kafkawire.capture.packet import MAX_PACKET_BYTES, Packet, Run, cut_off
+from kafkawire.errors import CaptureError
+
+_HEADER = 16  # bytes before a packet
+
+
+def _file_header(order: str) -> construct.Struct:
+    """The head of a classic pcap file."""
+    int16, int32, signed = (getattr(construct, name + order) for name in ("Int16u", "Int32u", "Int32s"))
+    return construct.Struct(
+        "magic" / int32,
+        "version_major" / int16,
+        "version_minor" / int16,
+        "time_zone" / signed,  # 0 in practice: timestamps are UTC
+        "accuracy" / int32,
+        "snap_length" / int32,  # most bytes that were kept of a packet
+        "link_type" / int32,  # lower 28 bits; above them what is known of a checksum at the end of frames
+    )
+
+
+#: first four bytes -> byte order, nanoseconds that a timestamp's second part counts
+MAGIC = {
+    b"\xa1\xb2\xc3\xd4": ("b", 1000),
+    b"\xd4\xc3\xb2\xa1": ("l", 1000),
+    b"\xa1\xb2\x3c\x4d": ("b", 1),
+    b"\x4d\x3c\xb2\xa1": ("l", 1),
+}
+_FILE_HEADERS = {"b": _file_header("b"), "l": _file_header("l")}
+_STRUCT_ORDER = {"b": ">", "l": "<"}
+
+
+class Pcap:
+    """A classic pcap from its header on. Nothing of a packet is taken from the file that cannot be read as a whole."""
+
+    def __init__(self, file: Lookahead, lanes: Any) -> None:
+        self.file = file
+        self._lanes = lanes
+        self.number = 0  # of the last packet
+        order, self._unit_ns = MAGIC[file.at(0, 4)]
+        layout = _FILE_HEADERS[order]
+        head = file.at(0, layout.sizeof())
+        if len(head) < layout.sizeof():
+            raise cut_off("a pcap file's header", 0, len(head))
+        file.read(len(head))
+        self._link_type = layout.parse(head).link_type & 0x0FFFFFFF
+        # Seconds, fraction, bytes kept, bytes of the packet.
+        self._unpack = struct.Struct(_STRUCT_ORDER[order] + "IIII").unpack
+        self.headers = PcapHeaders(_STRUCT_ORDER[order], 1_000_000_000 // self._unit_ns)
+        self._format = (order == "l", self._unit_ns, self._link_type, MAX_PACKET_BYTES, self.headers.FAR_S)
+
+    def packets(self) -> Iterator[Packet | Run]:
+        file, headers = self.file, self.headers
+        while head := file.at(0, _HEADER):
+            number = self.number + 1
+            if len(head) < _HEADER:
+                raise cut_off(f"packet {number}", file.position, len(head))
+            seconds, fraction, kept, original = self._unpack(head)
+            if kept > MAX_PACKET_BYTES:
+                raise CaptureError(
+                    expected=f"at most {MAX_PACKET_BYTES} bytes in packet {number}",
+                    found=str(kept),
+                    offset=file.position,
+                )
+            if not headers.right(file, head):
+                raise CaptureError(
+                    expected=f"the header of packet {number}",
+                    found=f"one that says {kept} of {original} bytes at {seconds}.{fraction}",
+                    offset=file.position,
+                )
+            data = file.at(_HEADER, kept)
+            if len(data) < kept:
+                raise cut_off(f"packet {number}", file.position, len(head) + len(data))
+            file.read(_HEADER + kept)
+            self.number = number
+            yield Packet(number, seconds * 1_000_000_000 + fraction * self._unit_ns, self._link_type, data)
+            if self._lanes is not None:
+                run = self._run()
+                if run.packets:
+                    yield run
+
+    def _run(self) -> Run:
+        """Gives to the lanes what is there, up to the first packet that they do not take."""
+        window, start = self.file.ready()
+        end, count, recent, taken = self._lanes.run(window, start, self._format, self.number, list(self.headers.recent))
+        self.file.pass_over(end)
+        self.number += count
+        self.headers.recent.clear()
+        self.headers.recent.extend(recent)
+        return Run(count, end - start, taken, recent[-1] * 1_000_000_000)
+
+
+class PcapHeaders:
+    """Headers of packets in a classic pcap: 16 bytes, and then those that it says were kept.
+
+    Lengths that are equal and timestamps look like each other four bytes on: times tell headers from what is like one.
+
+    Args:
+        order: `<` or `>`. fractions: how many of a timestamp's second part are a second.
+    """
+
+    #: Headers in a row that have to be right.
+    _CHAIN = 3
+    #: Packets that are this far apart in time are not believed at first sight.
+    FAR_S = 31 * 86_400
+    #: Nor are packets before 1973, where no others are known.
+    _EARLIEST_S = 100_000_000
+
+    def __init__(self, order: str, fractions: int) -> None:
+        self.recent: deque[int] = deque(maxlen=4)  # seconds of the last packets; those of one may be wrong
+        self._fractions = fractions
+        self._unpack = struct.Struct(order + "IIII").unpack
+        # Seconds may be any; of the fraction and of the bytes kept the upper bytes are small, and some are kept.
+        little, kept = order == "<", rb"(?!\x00\x00)..[\x00-\x04]\x00"
+        small = rb".{4}...[\x00-\x3b]" + kept if little else rb".{4}[\x00-\x3b]...\x00[\x00-\x04](?!\x00\x00).."
+        self._candidate = re.compile(rb"(?=" + small + rb")", re.DOTALL)
+
+    def right(self, file: Lookahead, head: bytes) -> bool:
+        """Whether the header at hand looks right, by itself or by what follows it."""
+        seconds, fraction, kept, original = self._unpack(head)
+        if not self._sane(fraction, kept, original) or (self.recent and not self._near(seconds)):
+            followed = kept <= MAX_PACKET_BYTES and self._chain(file, _HEADER + kept, self._CHAIN - 1)
+            # Two packets further on there is a header too: the other length must not lead to one.
+            if not followed or (original < kept and self._chain(file, _HEADER + original, self._CHAIN - 1)):
+                return False
+        self.recent.append(seconds)
+        return True
+
+    def may_begin(self, window: bytes) -> Iterator[int]:
+        return (found.start() for found in self._candidate.finditer(window))
+
+    def begins(self, file: Lookahead, offset: int) -> bool:
+        return self._chain(file, offset, self._CHAIN)
+
+    def _near(self, seconds: int) -> bool:
+        return any(abs(seconds - recent) <= self.FAR_S for recent in self.recent)
+
+    def _sane(self, fraction: int, kept: int, original: int) -> bool:
+        return kept <= original <= 4 * MAX_PACKET_BYTES and kept <= MAX_PACKET_BYTES and fraction < self._fractions
+
+    def _chain(self, file: Lookahead, offset: int, count: int) -> bool:
+        before = None
+        for _ in range(count):
+            head = file.at(offset, _HEADER)
+            if not head:
+                return file.at(offset - 1, 1) != b""  # the end of the file is where a packet ends
+            if len(head) < _HEADER:
+                return False
+            seconds, fraction, kept, original = self._unpack(head)
+            if not kept or not self._sane(fraction, kept, original):
+                return False
+            if before is None and not self._near(seconds) and seconds < self._EARLIEST_S:
+                return False
+            if before is not None and abs(seconds - before) > self.FAR_S:
+                return False
+            before = seconds
+            offset += _HEADER + kept
+        return True

@@ -1,0 +1,265 @@
+"""pcapng files: sections of blocks, each of type, length, body and the length again.
+
+A block whose type was damaged may look like one that is to be passed over, and take a packet along. So a block is only
+believed when what its body says of lengths adds up to all of it, and one of unknown content when that is no packet's.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kafkawire.capture.files import Lookahead
+from kafkawire.capture.packet import Packet, cut_off
+from kafkawire.errors import CaptureError
+
+SECTION, _BYTE_ORDER_MAGIC = b"\x0a\x0d\x0d\x0a", b"\x1a\x2b\x3c\x4d"
+_INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _NAMES, _STATISTICS, _ENHANCED_PACKET, _JOURNAL, _SECRETS = *range(1, 7), 9, 10
+#: All types whose layout is published, and the first of those that anybody may use.
+_CUSTOM = (0x0BAD, 0x40000BAD)
+_DEFINED = frozenset((*range(1, 7), _JOURNAL, _SECRETS, int.from_bytes(SECTION), *_CUSTOM))
+_LOCAL = 1 << 31
+#: Larger blocks are not believed: packets, and the few options and names beside them.
+_MAX_BLOCK_BYTES = 16 << 20
+
+_OPTION_END, _OPTION_RESOLUTION, _OPTION_TIME_OFFSET = 0, 9, 14
+#: Options: the last code that a later release of the format is believed to give, custom ones, the first local one.
+_LAST_OPTION, _CUSTOM_OPTIONS, _LOCAL_OPTION = 255, (2988, 2989, 19372, 19373), 1 << 15
+
+
+class _Interface(msgspec.Struct):
+    """What an interface block says: how to read its packets."""
+
+    link_type: int
+    snap_length: int
+    units_per_second: int = 1_000_000
+    offset_s: int = 0
+
+    def time_ns(self, high: int, low: int) -> int:
+        units = (high << 32) | low
+        time_ns = self.offset_s * 1_000_000_000 + units * 1_000_000_000 // self.units_per_second
+        return time_ns if abs(time_ns) < 1 << 63 else 0
+
+
+class PcapNg:
+    """A pcapng. Each section has its own byte order and interfaces.
+
+    Nothing of a block is taken from the file that cannot be read as a whole. Blocks of types that nobody has defined
+    are passed over; `doubting` whether they were something else, they are damage.
+    """
+
+    def __init__(self, file: Lookahead, *, doubting: bool) -> None:
+        self.file = file
+        self._doubting = doubting
+        self.number = 0  # of the last packet
+        self.headers = BlockHeaders()
+        self._interfaces: list[_Interface] = []
+
+    def packets(self) -> Iterator[Packet]:
+        while head := self.file.at(0, 12):
+            kind, body = self._block(head)
+            if self._doubting and kind not in _DEFINED and kind < _LOCAL:
+                raise CaptureError(expected="a type of block", found=str(kind), offset=self.file.position)
+            if (kind >= _LOCAL or kind in _CUSTOM) and _is_packet(body, self.headers.order, self._interfaces):
+                raise CaptureError(expected="a packet's type of block", found=str(kind), offset=self.file.position)
+            packet = None
+            try:
+                # No packet can stand before the first interface: that one may be as untidy as it likes.
+                if kind in _PARTS_END and (kind != _INTERFACE or self._interfaces):
+                    _check(kind, body, self.headers.order)
+                if kind == _INTERFACE:
+                    self._interfaces.append(_interface(body, self.headers.order))
+                elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
+                    packet = _packet(kind, body, self.headers.order, self._interfaces, self.number + 1)
+            except (struct.error, IndexError) as error:
+                raise CaptureError(
+                    expected=f"a block of type {kind}",
+                    found=f"one that cannot be read: {error}",
+                    offset=self.file.position,
+                ) from None
+            self.file.read(12 + len(body))
+            if packet is not None:
+                self.number += 1
+                yield packet
+
+    def _block(self, head: bytes) -> tuple[int, bytes]:
+        """Type and body of the block that begins with `head`; a section's head changes the byte order."""
+        position = self.file.position
+        if len(head) < 8:
+            raise cut_off("a block's header", position, len(head))
+        section = head[:4] == SECTION
+        order = section_order(head) if section else self.headers.order
+        if order is None:
+            found = head[8:].hex(" ") or "the end"
+            raise CaptureError(expected="a section's byte order magic", found=found, offset=position + 8)
+        kind, length = struct.unpack_from(order + "II", head)
+        if not (16 if section else 12) <= length <= _MAX_BLOCK_BYTES or length % 4:
+            raise CaptureError(expected="a block's length", found=str(length), offset=position + 4)
+        block = self.file.at(0, length)
+        if len(block) < length:
+            raise cut_off("a block", position, len(block))
+        if block[-4:] != head[4:8]:
+            raise CaptureError(
+                expected=f"the block's length, {length}, again at its end",
+                found=str(struct.unpack(order + "I", block[-4:])[0]),
+                offset=position + length - 4,
+            )
+        if section:
+            self.headers.order, self._interfaces = order, []
+        return kind, block[8:-4]
+
+
+def _interface(body: bytes, order: str) -> _Interface:
+    link_type, snap_length = struct.unpack_from(order + "H2xI", body)
+    interface = _Interface(link_type, snap_length)
+    position = 8
+    while position + 4 <= len(body):
+        code, length = struct.unpack_from(order + "HH", body, position)
+        value = body[position + 4 : position + 4 + length]
+        if code == _OPTION_END:
+            break
+        if code == _OPTION_RESOLUTION and length == 1:
+            # The top bit says whether the exponent is one of 2 or of 10.
+            exponent = value[0] & 0x7F
+            interface.units_per_second = 2**exponent if value[0] & 0x80 else 10**exponent
+        if code == _OPTION_TIME_OFFSET and length == 8:
+            (interface.offset_s,) = struct.unpack(order + "q", value)
+        position += 4 + _padded(length)
+    return interface
+
+
+def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], number: int) -> Packet:
+    if kind == _SIMPLE_PACKET:
+        (original,) = struct.unpack_from(order + "I", body)
+        interface, start, time_ns = interfaces[0], 4, 0
+        kept = min(original, interface.snap_length or original)
+        if len(body) != start + _padded(kept):
+            raise IndexError(f"{len(body) - start} bytes for packet {number}'s {kept}")
+    else:
+        # Of the old packet block, the upper half of the first word counts drops.
+        which, high, low, kept, _ = struct.unpack_from(
+            order + ("IIIII" if kind == _ENHANCED_PACKET else "H2xIIII"), body
+        )
+        interface, start = interfaces[which], 20
+        time_ns = interface.time_ns(high, low)
+    data = body[start : start + kept]
+    if len(data) < kept:
+        raise IndexError(f"{len(data)} of packet {number}'s {kept} bytes")
+    return Packet(number, time_ns, interface.link_type, data)
+
+
+# What a block says of its parts --------------------------------------------------------------------------------------
+
+
+def _padded(length: int) -> int:
+    return length + -length % 4
+
+
+def _interface_end(body: bytes, order: str) -> int:
+    (reserved,) = struct.unpack_from(order + "2xH", body)
+    return 8 if not reserved else -1
+
+
+def _packet_end(body: bytes, order: str) -> int:
+    return 20 + _padded(int(struct.unpack_from(order + "12xI", body)[0]))
+
+
+def _secrets_end(body: bytes, order: str) -> int:
+    return 8 + _padded(int(struct.unpack_from(order + "4xI", body)[0]))
+
+
+def _names_end(body: bytes, order: str) -> int:
+    """Records of type, length and content, up to one of type and length 0."""
+    position = 0
+    while True:
+        kind, length = struct.unpack_from(order + "HH", body, position)
+        position += 4 + _padded(length)
+        if not kind:
+            return position if not length else -1
+
+
+#: type of block -> where its options begin; -1 where it says what such a block does not
+_PARTS_END: dict[int, Callable[[bytes, str], int]] = {
+    _INTERFACE: _interface_end,
+    _OLD_PACKET: _packet_end,
+    _NAMES: _names_end,
+    _STATISTICS: lambda body, order: 12,
+    _ENHANCED_PACKET: _packet_end,
+    _JOURNAL: lambda body, order: len(body) if b"__REALTIME_TIMESTAMP=" in body else -1,
+    _SECRETS: _secrets_end,
+}
+
+
+def _check(kind: int, body: bytes, order: str) -> None:
+    """Whether a block's parts, its options too, are all of it; as Wireshark, which reads no file further where not.
+
+    Raises:
+        IndexError, struct.error: they are not.
+    """
+    position = _PARTS_END[kind](body, order)
+    while 0 <= position < len(body):
+        code, length = struct.unpack_from(order + "HH", body, position)
+        position += 4 + _padded(length)
+        if code > _LAST_OPTION and code not in _CUSTOM_OPTIONS and code < _LOCAL_OPTION:
+            raise IndexError(f"no option has the code {code}")
+        if code == _OPTION_END:
+            break
+    if position != len(body):
+        raise IndexError(f"its {len(body)} bytes are not what its parts come to")
+
+
+def _is_packet(body: bytes, order: str, interfaces: list[_Interface]) -> bool:
+    """Whether a block whose content nobody knows has the parts of a packet's, each in its place."""
+    try:
+        which, kept, original = struct.unpack_from(order + "I8xII", body)
+        _check(_ENHANCED_PACKET, body, order)
+    except (struct.error, IndexError):
+        return False
+    return bool(which < len(interfaces) and 0 < kept <= original)
+
+
+# Where blocks begin --------------------------------------------------------------------------------------------------
+
+
+class BlockHeaders:
+    """What blocks look like; their byte order is that of the section before.
+
+    Attributes:
+        order: `<` or `>`.
+    """
+
+    #: Blocks in a row that have to be right.
+    _CHAIN = 2
+    #: Sections, interfaces, packets of all kinds, names, statistics, secrets, custom blocks; in either byte order.
+    _CANDIDATE = re.compile(rb"(?=\x0a\x0d\x0d\x0a|[\x01-\x0a]\x00\x00\x00|\x00\x00\x00[\x01-\x0a])", re.DOTALL)
+
+    def __init__(self) -> None:
+        self.order = ">"
+
+    def may_begin(self, window: bytes) -> Iterator[int]:
+        return (found.start() for found in self._CANDIDATE.finditer(window))
+
+    def begins(self, file: Lookahead, offset: int) -> bool:
+        order = self.order
+        for _ in range(self._CHAIN):
+            head = file.at(offset, 12)
+            if not head:
+                return True  # the block before ended with its length: it was whole
+            order = section_order(head) or order
+            if len(head) < 12:
+                return False
+            (length,) = struct.unpack_from(order + "I", head, 4)
+            if not 12 <= length <= _MAX_BLOCK_BYTES or length % 4 or file.at(offset + length - 4, 4) != head[4:8]:
+                return False
+            offset += length
+        return True
+
+
+def section_order(head: bytes) -> str | None:
+    """The byte order of the section that begins with these 12 bytes; None where none begins, or of no known order."""
+    if head[:4] != SECTION:
+        return None
+    return {_BYTE_ORDER_MAGIC: ">", _BYTE_ORDER_MAGIC[::-1]: "<"}.get(head[8:12])

@@ -1,0 +1,324 @@
+"""Captures with packets lost, doubled or swapped, and captures that are damaged or crafted."""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_right
+from contextlib import suppress
+from io import BytesIO
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from wiretap import (
+    ACK,
+    BROKER,
+    CLIENT,
+    SYN,
+    Talk,
+    ask,
+    asked,
+    brief,
+    ethernet,
+    exchanges,
+    pcap,
+    produce,
+    tcp,
+)
+
+from kafkawire import capture, records
+from kafkawire.capture.matcher import NO_RESPONSE
+from kafkawire.capture.streams import PATIENCE
+from kafkawire.errors import CaptureError
+from kafkawire.messages import (
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from kafkawire.rows import Exchange
+
+# Packets lost, doubled, swapped --------------------------------------------------------------------------------------
+
+
+def conversation(count: int = 30, mss: int = 60) -> Talk:
+    talk = Talk(mss=mss)
+    for number in range(count):
+        ask(talk, number) if number % 3 else talk.request(MetadataRequest(), version=9, correlation_id=number).response(
+            MetadataResponse(cluster_id="c" * 100), version=9, correlation_id=number
+        )
+    return talk
+
+
+WHOLE = conversation()
+WANTED = brief(exchanges(WHOLE))
+
+
+def test_doubled_and_swapped_packets() -> None:
+    packets = WHOLE.packets
+    doubled = [packet for packet in packets for _ in range(2)]
+    assert brief(exchanges(doubled)) == WANTED
+    for i in range(3, len(packets) - 1):
+        swapped = [*packets[:i], packets[i + 1], packets[i], *packets[i + 2 :]]
+        assert sorted(brief(exchanges(swapped)), key=lambda b: b[1]) == sorted(WANTED, key=lambda b: b[1])
+
+
+@given(st.data())
+def test_sequence_numbers_wrap(data: st.DataObject) -> None:
+    first = 2**32 - data.draw(st.integers(1, 3000))
+    talk = Talk(client_seq=first, broker_seq=first + 17, mss=50)
+    for number in range(20):
+        ask(talk, number)
+    assert brief(exchanges(talk)) == asked(*range(20))
+
+
+@pytest.mark.parametrize("lost", range(3, len(WHOLE.packets)))
+def test_one_lost_packet_is_reported_and_costs_little(lost: int) -> None:
+    found = exchanges([*WHOLE.packets[:lost], *WHOLE.packets[lost + 1 :]])
+    problems = [e for e in found if e.problem]
+    assert problems
+    whole = [b for b in brief(found) if b[3] is None]
+    assert set(whole) <= set(WANTED)
+    # The patience with a hole does not hide what follows.
+    assert len(whole) >= len(WANTED) - 3
+    if lost < len(WHOLE.packets) - 4:
+        assert any("missing in the capture" in str(e.problem) for e in problems)
+
+
+def test_a_capture_that_starts_in_the_middle() -> None:
+    for start in range(3, 60):
+        found = exchanges(WHOLE.packets[start:])
+        whole = [b for b in brief(found) if b[3] is None]
+        assert set(whole) <= set(WANTED)
+        assert len(whole) >= len(WANTED) - start // 2 - 2
+
+
+def test_a_capture_that_ends_in_the_middle() -> None:
+    for end in range(4, 60):
+        found = exchanges(WHOLE.packets[:end])
+        whole = [b for b in brief(found) if b[3] is None]
+        assert whole == WANTED[: len(whole)]
+        if len(whole) * 2 < end - 3 and end < 12:
+            assert any(e.problem for e in found) or len(found) == len(whole)
+
+
+def test_one_direction_only() -> None:
+    client_only = [p for i, p in enumerate(WHOLE.packets) if p[12:16] == b"\x0a\0\0\x01"]
+    found = exchanges(client_only)
+    assert [e.correlation_id for e in found] == list(range(30))
+    assert {e.problem for e in found} == {NO_RESPONSE}
+    broker_only = [p for p in WHOLE.packets if p[12:16] == b"\x0a\0\0\x02"]
+    summary = capture.read(BytesIO(pcap(map(ethernet, broker_only))))
+    assert list(summary) == []
+    assert dict(summary.summary.connections) == {"undecided": 1}
+
+
+def test_a_hole_in_the_middle_of_a_large_request() -> None:
+    talk = Talk(mss=100)
+    ask(talk, 1)
+    start = len(talk.packets)
+    talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
+    talk.acknowledge(1)
+    talk.response(ProduceResponse(), version=9, correlation_id=2)
+    for number in range(3, 3 + PATIENCE):
+        ask(talk, number)
+    found = exchanges([*talk.packets[: start + 5], *talk.packets[start + 6 :]])
+    whole = [b for b in brief(found) if b[3] is None]
+    assert whole == asked(1, *range(3, 3 + PATIENCE))
+    (cut,) = (e for e in found if e.problem)
+    size = cut.request_bytes
+    assert cut.problem == f"request: 100 of its {size} bytes are missing in the capture"
+    assert size is not None
+    assert size > 3000
+    assert (cut.api, cut.version, cut.correlation_id, cut.client_id) == ("Produce", 9, 2, "tests")
+    assert cut.response_bytes is not None
+    assert cut.latency_ms is not None
+
+
+def test_a_capture_of_headers_only() -> None:
+    """`tcpdump -s 128`: what the headers of messages say is shown, and that the rest is not there."""
+    talk = Talk(mss=1000)
+    data = records.build([records.Record(bytes(3000))])
+    for number in range(1, 8):
+        talk.request(produce(-1, data), version=9, correlation_id=number)
+        talk.acknowledge(1)
+        talk.response(ProduceResponse(), version=9, correlation_id=number)
+    whole = exchanges(talk)
+    for kept in (20 + 20 + 30, 200):
+        found = exchanges([packet[:kept] for packet in talk.packets])
+        assert [replace(row, problem=None) for row in found] == whole
+        for row in found:
+            assert re.fullmatch(r"request: \d+ of its 31\d\d bytes are missing in the capture", str(row.problem))
+
+
+@pytest.mark.parametrize("version", ProduceRequest.spec.valid_versions)
+def test_a_produce_that_was_cut_says_whether_it_is_answered(version: int) -> None:
+    """Its acks stand in front of the records. Where they were cut off too, an answer is waited for."""
+    data = records.build([records.Record(bytes(1000))])
+    told = []
+    for acks in (0, 1):
+        request = ProduceRequest(acks=acks, topic_data=produce(acks, data).topic_data)
+        for kept in (4 + 14, 4 + 30):
+            talk = ask(Talk(), 0)
+            start = len(talk.packets)
+            talk.request(request, version=version, correlation_id=1)
+            cut = [*talk.packets[:start], talk.packets[start][: 40 + kept]]
+            talk.packets.clear()
+            for number in (2, 3):
+                ask(talk, number)
+            (row,) = (row for row in exchanges([*cut, *talk.packets]) if row.correlation_id == 1)
+            assert (row.api, row.version) == ("Produce", version)
+            assert "are missing in the capture" in str(row.problem)
+            told.append(NO_RESPONSE in str(row.problem))
+    assert told == [True, False, True, True]
+
+
+def test_a_frame_with_two_holes() -> None:
+    talk = Talk(mss=100)
+    start = len(talk.packets)
+    talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
+    talk.acknowledge(1)
+    talk.response(ProduceResponse(), version=9, correlation_id=2)
+    for number in range(3, 3 + 2 * PATIENCE):
+        ask(talk, number)
+    lost = {start + 5, start + 9, start + 10}
+    found = exchanges([packet for place, packet in enumerate(talk.packets) if place not in lost])
+    assert [e.problem and e.problem[:29] for e in found if e.problem] == ["request: 300 of its 3106 bytes"[:29]]
+    assert [e.correlation_id for e in found] == [2, *range(3, 3 + 2 * PATIENCE)]
+
+
+def test_a_frame_with_a_hole_that_never_ends() -> None:
+    talk = ask(Talk(mss=100), 1)
+    start = len(talk.packets)
+    talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
+    found = exchanges([*talk.packets[: start + 5], *talk.packets[start + 6 : start + 20]])
+    assert [b for b in brief(found) if b[3] is None] == asked(1)
+    assert [e.problem for e in found if e.problem] == [
+        "from the client: 100 bytes are missing in the capture",
+        "from the client: 1900 bytes of a frame that is not whole",
+    ]
+
+
+def test_a_hole_over_the_end_of_a_frame() -> None:
+    """Where the next one begins is not known: it is looked for."""
+    talk = ask(Talk(mss=100), 1)
+    start = len(talk.packets)
+    talk.request(produce(-1, records.build([records.Record(bytes(500))])), version=9, correlation_id=2)
+    end = len(talk.packets)
+    talk.acknowledge(1)
+    for number in range(3, 3 + PATIENCE + 2):
+        ask(talk, number)
+    found = exchanges([p for place, p in enumerate(talk.packets) if place not in (start + 2, end - 1, end + 1)])
+    assert sum("are missing in the capture" in str(e.problem) for e in found) == 1
+    assert [b for b in brief(found) if b[3] is None][-PATIENCE:] == asked(*range(5, 5 + PATIENCE))
+
+
+def test_bytes_that_are_no_frame_are_reported_and_passed_over() -> None:
+    talk = ask(Talk(), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
+    ask(talk, 2)
+    found = exchanges(talk)
+    assert [b for b in brief(found) if b[3] is None] == asked(1, 2)
+    problems = [e.problem for e in found if e.problem]
+    assert len(problems) == 2
+    assert "bytes that are no frame (the size of a frame" in str(problems[0])
+    assert problems[1] == "from the client: 28 bytes that belong to no known frame"
+
+
+def test_a_size_that_is_too_large_hides_no_frames() -> None:
+    talk = ask(Talk(), 1)
+    start = len(talk.packets)
+    for number in range(2, 6):
+        ask(talk, number)
+    for place in (start, start + 1):  # a request, a response
+        packets = list(talk.packets)
+        packets[place] = packets[place][:40] + b"\0\x02\0\0" + packets[place][44:]
+        found = exchanges(packets)
+        assert [b for b in brief(found) if b[3] is None] == asked(1, 3, 4, 5)
+        assert sum("that belong to no known frame" in str(e.problem) for e in found) == 1
+
+
+def test_bytes_from_before_the_first_ones_are_told() -> None:
+    packets = WHOLE.packets[3:]
+    found = exchanges([packets[0], packets[2], packets[1], *packets[3:]])
+    assert "from the broker: 60 bytes from before the first ones captured" in [e.problem for e in found]
+
+
+def test_packets_that_the_capture_cut_short() -> None:
+    cut = [packet[:90] for packet in WHOLE.packets]
+    found = exchanges([*WHOLE.packets[:5], *cut[5:7], *WHOLE.packets[7:]])
+    assert any("missing in the capture" in str(e.problem) for e in found)
+    assert len([b for b in brief(found) if b[3] is None]) >= len(WANTED) - 3
+
+
+# Damaged files -------------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_file_is_read_as_far_as_it_goes() -> None:
+    data = pcap(map(ethernet, ask(ask(Talk(), 1), 2).packets))
+    found = capture.read(BytesIO(data[:-5]))
+    listed = list(found)
+    assert brief(listed)[0] == asked(1)[0]
+    assert listed[-1].problem is not None
+    assert listed[-1].problem.startswith("the file is damaged after packet 6: at byte ")
+    assert found.summary.damage is not None
+
+
+def test_a_file_that_is_no_capture() -> None:
+    with pytest.raises(CaptureError, match="expected a pcap or pcapng file, found an empty file"):
+        list(capture.read(BytesIO(b"")))
+    assert list(capture.read(BytesIO(pcap([])))) == []
+
+
+@given(st.data())
+def test_mutated_captures(data: st.DataObject) -> None:
+    """Bytes changed at any layer: never another exception, and exchanges before the damage are as they were."""
+    whole = bytearray(pcap(map(ethernet, WHOLE.packets)))
+    first = data.draw(st.integers(24, len(whole) - 1))
+    for place in [first, *data.draw(st.lists(st.integers(first, len(whole) - 1), max_size=5))]:
+        whole[place] = data.draw(st.integers(0, 255))
+    found: list[Exchange] = []
+    with suppress(CaptureError):  # when the first packet is damaged already
+        found.extend(capture.read(BytesIO(bytes(whole)), body=True, records=True))
+    ends = accumulate((16 + 14 + len(packet) for packet in WHOLE.packets), initial=24)
+    untouched = bisect_right(list(ends), first) - 1  # packets before the first changed one
+    most = 3  # packets of one response
+    before = [e for e in exchanges(WHOLE, body=True, records=True) if (e.response_packet or 0) + most <= untouched]
+    assert [e for e in found if e in before] == before
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2**32 - 1), st.integers(0, 31), st.binary(max_size=30))))
+def test_any_segments(segments: list[tuple[int, int, int, bytes]]) -> None:
+    ends = (CLIENT, BROKER)
+    packets = [tcp(ends[side], ends[1 - side], seq, 0, flags, data) for side, seq, flags, data in segments]
+    exchanges(packets)
+
+
+def test_a_crafted_capture_of_many_connections_costs_as_much_for_each() -> None:
+    def calls(connections: int) -> int:
+        """Calls of functions, in Python and in C, that reading takes: work, whatever the machine is doing."""
+        packets = [
+            tcp((f"10.1.{i >> 8}.{i & 255}", 1000), BROKER, 5, 0, flags, data)
+            for i in range(connections)
+            for flags, data in ((SYN, b""), (ACK, b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff\0"))
+        ]
+        seen = 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal seen
+            seen += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            found = exchanges(packets)
+        finally:
+            sys.setprofile(None)
+        # The data begins a byte ahead of the SYN's next one: that byte is dropped, the rest is no request.
+        assert found == []
+        return seen
+
+    few, many = calls(300), calls(3000)
+    assert few > 300
+    assert many < 11 * few

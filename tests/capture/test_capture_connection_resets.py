@@ -1,0 +1,150 @@
+"""Connections that one side breaks off: when that is certain they end, a while later, for what was on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+
+import pytest
+from wiretap import ACK, FIN, RST, SYN, Talk, answer, ask, ethernet, pcap, question, tcp
+
+from kafkawire import capture
+from kafkawire.capture import reader
+from kafkawire.capture.matcher import NO_RESPONSE
+
+STEP_NS = 100_000_000
+#: Packets in the time that is waited, and one more.
+WHILE = reader._RESET_NS // STEP_NS + 1
+OTHER = ("10.0.0.9", 50000)
+
+
+@pytest.fixture(autouse=True, params=["lanes", "python"])
+def lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "python":
+        monkeypatch.setattr(reader, "native", None)
+
+
+class Slow:
+    """A file that gives no more than is asked for: packets are read one by one, in lanes too."""
+
+    def __init__(self, packets: list[bytes]) -> None:
+        self.read = BytesIO(pcap(map(ethernet, packets), step_ns=STEP_NS)).read
+
+
+def come_out(packets: list[bytes]) -> list[tuple[int | None, str | None, int]]:
+    """Correlation id and problem of each exchange, and how many packets had been read when it came out."""
+    reading = capture.read(Slow(packets))
+    found = [(row.correlation_id, row.problem, reading.summary.packets) for row in reading]
+    assert sum(reading.summary.bytes.values()) == sum(len(packet) - 40 for packet in packets)
+    return found
+
+
+def others(count: int = 2 * WHILE) -> list[bytes]:
+    """Packets of another connection, while time goes by."""
+    talk = Talk(OTHER, handshake=False)
+    for number in range(100, 100 + count // 2):
+        ask(talk, number)
+    return talk.packets
+
+
+def asked_once() -> Talk:
+    """One exchange, and a request that is open."""
+    return question(ask(Talk(), 1), 2)
+
+
+def reset(talk: Talk, side: int, *, shift: int = 0, flags: int = RST | ACK) -> Talk:
+    talk.packets.append(
+        tcp(talk.ends[side], talk.ends[1 - side], talk.next[side] + shift, talk.next[1 - side], flags, b"")
+    )
+    return talk
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("flags", [RST, RST | ACK])
+def test_open_requests_are_unanswered_after_a_while(side: int, flags: int) -> None:
+    packets = reset(asked_once(), side, flags=flags).packets
+    found = come_out([*packets, *others()])
+    assert found[1] == (2, NO_RESPONSE, len(packets) + WHILE)
+
+
+def test_the_other_sides_last_data_is_waited_for() -> None:
+    talk = reset(asked_once(), 0)
+    talk.packets += others(WHILE - 3)
+    answer(talk, 2)
+    found = come_out([*talk.packets, *others()])
+    assert found[1][:2] == (2, None)
+
+
+def with_other_packets_first(talk: Talk) -> list[bytes]:
+    """A RST that the capture has before the data that it stands behind."""
+    *before, last = reset(asked_once(), 0).packets
+    return [*before[:-1], last, before[-1]]
+
+
+def lacking_data(talk: Talk) -> list[bytes]:
+    """The last request is not in the capture; the broker has said that it has it."""
+    return reset(question(talk, 3).acknowledge(1), 0).packets[:-3] + talk.packets[-2:]
+
+
+def behind_a_fin(talk: Talk) -> list[bytes]:
+    """A client that has closed answers what still comes."""
+    talk._send(0, FIN | ACK)
+    talk.next[0] += 1
+    return reset(talk, 0, flags=RST).packets
+
+
+@pytest.mark.parametrize("happened", [with_other_packets_first, lacking_data, behind_a_fin])
+def test_certain_resets(happened: Callable[[Talk], list[bytes]]) -> None:
+    packets = happened(asked_once())
+    found = come_out([*packets, *others()])
+    assert [(number, problem) for number, problem, _ in found][1] == (2, NO_RESPONSE)
+    assert found[1][2] == len(packets) + WHILE
+
+
+@pytest.mark.parametrize("shift", [-1, 1, 70_000, 1 << 31])
+def test_a_forged_reset_changes_nothing(shift: int) -> None:
+    """Only the very next sequence number is believed (RFC 5961): a blind guess is not."""
+    talk = reset(asked_once(), 1, shift=shift)
+    talk.packets += others()
+    answer(talk, 2)
+    for number in range(3, 9):
+        ask(talk, number)
+    found = come_out(talk.packets)
+    mine = [(number, problem) for number, problem, _ in found if number is not None and number < 100]
+    assert mine == [(number, None) for number in range(1, 9)]
+
+
+def test_whoever_goes_on_was_not_reset() -> None:
+    """As when a RST is put in on the way, and the receiver drops it."""
+    talk = reset(asked_once(), 1)
+    answer(talk, 2)
+    talk.packets += others()
+    ask(talk, 3)
+    found = come_out(talk.packets)
+    assert [(number, problem) for number, problem, _ in found if number in (1, 2, 3)] == [(n, None) for n in (1, 2, 3)]
+
+
+def test_a_port_where_nobody_listens() -> None:
+    """No data, no request; and it is not kept."""
+    refused = []
+    for port in range(50):
+        ends = (("10.0.0.1", 1000 + port), ("10.0.0.2", 9092))
+        refused += [tcp(*ends, 7, 0, SYN, b""), tcp(*ends[::-1], 0, 8, RST | ACK, b"")]
+    reading = capture.read(Slow([*refused, *others()]))
+    most = 0
+    for _ in reading:
+        most = max(most, len(reading._connections))
+    assert most <= WHILE // 2 + 2
+    assert reading.summary.connections == {"undecided": 50, "kafka": 1}
+
+
+def test_what_comes_after_that_is_another_connection() -> None:
+    """As after two FINs: late acknowledgments are passed over, data is looked at."""
+    talk = reset(asked_once(), 0)
+    talk.packets += others()
+    talk.acknowledge(1)
+    for number in range(3, 6):
+        ask(talk, number)
+    reading = capture.read(Slow(talk.packets))
+    mine = [(row.connection, row.correlation_id, row.problem) for row in reading if row.client == "10.0.0.1:40000"]
+    assert mine == [(1, 1, None), (1, 2, NO_RESPONSE), *((3, number, None) for number in range(3, 6))]

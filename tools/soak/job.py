@@ -1,0 +1,71 @@
+"""`python -m tools.soak.job LOGS FOLDER`: the Spark stream, a process of its own.
+
+Reads the records of growing partition directories (LOGS is a glob) into Parquet files, and tells on standard output, as
+JSON lines, of its JVM: its process id, and every few seconds the heap that is in use after a collection. On standard
+input: `process` (all that is there now, then it says so), `end`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from kafkawire.spark import register
+from kafkawire.spark.session import local_session
+
+COLUMNS = ("partition", "offset", "control", "key", "error")
+_TRIGGER = "5 seconds"
+_HEAP_EVERY_S = 15.0
+
+
+def main(logs: str, folder: Path) -> None:
+    temporary = folder / "spark"
+    temporary.mkdir()
+    settings = {
+        "spark.driver.memory": "600m",
+        "spark.local.dir": str(temporary),
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={temporary}",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    with local_session("local[2]", settings) as spark:
+        register(spark)
+        jvm: Any = spark.sparkContext._jvm
+        query = (
+            spark.readStream.format("kafka_segment")
+            .load(logs)
+            .select(*COLUMNS)
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(processingTime=_TRIGGER)
+            .start(str(folder / "rows"))
+        )
+        _say(pid=jvm.java.lang.ProcessHandle.current().pid())
+        ended = threading.Event()
+
+        def tell_of_heap() -> None:
+            beans = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+            while not ended.wait(_HEAP_EVERY_S):
+                jvm.java.lang.System.gc()
+                _say(heap=beans.getHeapMemoryUsage().getUsed())
+
+        telling = threading.Thread(target=tell_of_heap, daemon=True)
+        telling.start()
+        for line in sys.stdin:
+            if line.strip() == "end":
+                break
+            query.processAllAvailable()  # raises what the query failed with
+            _say(processed=True)
+        ended.set()
+        telling.join()
+        query.stop()
+
+
+def _say(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,45 @@
+"""A run as text: on a terminal, and as a section of docs/performance.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from rich.console import Console
+from rich.markdown import Markdown
+
+from .findings import Findings, Series
+from .samples import FLAT_BYTES, FLAT_PART
+
+_TEMPLATE = "soak.md.jinja"
+
+
+def markdown(found: Findings, *, every_s: float) -> str:
+    """The section."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters |= {"mib": _mib, "verdict": _verdict}
+    return environment.get_template(_TEMPLATE).render(
+        found=found, every=f"{every_s:g}", part=f"{100 * FLAT_PART:g}", least=FLAT_BYTES >> 20
+    )
+
+
+def show(found: Findings, console: Console, *, every_s: float) -> None:
+    """The same on a terminal."""
+    console.print(Markdown(markdown(found, every_s=every_s)))
+
+
+def _mib(size: float) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+def _verdict(series: Series) -> str:
+    if not series.judged:
+        return "told, not judged"
+    return "flat" if series.flat else "**grows**"

@@ -1,0 +1,335 @@
+"""One run, from the first transaction to the last comparison."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition, libversion
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from kafkawire import backend
+from tools.bench.machine import machine
+from tools.broker import BrokerError, Cluster
+from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION
+from tools.examples.clients import create_topics
+from tools.examples.errors import ExamplesError
+from tools.examples.wire import CLIENT_ID
+
+from .capturing import Capturing, capturing
+from .child import Child
+from .errors import SoakError
+from .findings import Count, Findings, Told
+from .hangs import Hangs
+from .load import Load, Wrote, load
+from .samples import Sampler
+from .streaming import Streaming, compared, dumped, streaming
+from .waiting import until
+from .watching import Watching, watching
+
+TOPIC = "soak"
+_SETTLED_S = 120.0
+_STEP_S = 1.0
+#: What a client says to its first broker before it knows the others, and librdkafka counts no longer once it does.
+_FORGOTTEN = frozenset({"ApiVersions", "Metadata"})
+#: What ends a part of a run, and not the whole of it.
+_FAILURES = (SoakError, ExamplesError, BrokerError, KafkaException, OSError)
+#: What is kept of the capture's file at most, about: the time between two rounds of giving blocks back.
+_GIVE_BACK_S = 20.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run.
+
+    seconds: of load. rate: transactions a second, over all producers.
+    hang_every_s, restart_every_s: from the beginning of one to that of the next; a restart takes place while one hangs,
+        and needs several brokers. spark: with the stream.
+    """
+
+    seconds: float
+    producers: int = 8
+    rate: float = 60.0
+    partitions: int = 6
+    hang_every_s: float = 120.0
+    restart_every_s: float = 600.0
+    watch_every_s: float = 5.0
+    sample_every_s: float = 5.0
+    spark: bool = True
+    kafka: str = BROKER_VERSION
+
+
+@dataclass
+class _Parts:
+    """What runs."""
+
+    load: Load
+    watching: Watching
+    capturing: Capturing
+    streaming: Streaming | None
+
+    def check(self) -> None:
+        """Raises SoakError where something has ended."""
+        self.load.check()
+        self.watching.child.check()
+        self.capturing.check()
+        if self.streaming is not None:
+            self.streaming.child.check()
+
+
+@dataclass
+class _Results:
+    """What is there so far."""
+
+    counts: list[Count] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    begun: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
+    whole: bool = False
+
+    def tell(self, what: str, value: object) -> None:
+        self.told.append(Told(what=what, value=f"{value:,}" if isinstance(value, int) else str(value)))
+
+
+def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Callable[[str], None]) -> Findings:
+    """Runs a plan on a cluster that lets transactions hang; Ctrl-C ends it with what there is so far.
+
+    folder: is made, and left to the caller. say: is told how it goes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    results = _Results()
+    sampler = Sampler(every_s=plan.sample_every_s)
+    try:
+        with ExitStack() as stack:
+            create_topics(running.bootstrap, {TOPIC: plan.partitions}, replicas=min(3, len(running.nodes)), config={})
+            parts = _start(running, plan, folder, stack, sampler)
+            hangs = Hangs(running, parts.watching, TOPIC, plan.partitions, folder)
+            with _told(results):
+                _keep_going(running, plan, parts, hangs, results, say)
+                results.whole = True
+            sampler.end()
+            with _told(results):
+                _end(running, parts, hangs, results, say)
+    except _FAILURES as error:
+        results.failures.append(str(error))
+    finally:
+        sampler.end()
+    here = machine(command, 0.0, 0.0)
+    return Findings(
+        command=command,
+        date=here.date,
+        versions=_versions(plan, here.versions["kafkawire"]),
+        machine=f"{here.processor}, {here.cores} cores, {round(here.memory / 2**30)} GB; {here.system}",
+        nodes=len(running.nodes),
+        producers=plan.producers,
+        minutes=results.seconds / 60,
+        whole=results.whole,
+        counts=tuple(results.counts),
+        told=tuple(results.told),
+        series=tuple(sampler.series()),
+        failures=tuple(results.failures),
+    )
+
+
+@contextmanager
+def _told(results: _Results) -> Iterator[None]:
+    """What goes wrong in the block is told, and what comes behind it is done anyway."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        results.failures.append("it was interrupted")
+    except _FAILURES as error:
+        results.failures.append(str(error))
+
+
+def _start(running: Cluster, plan: Plan, folder: Path, stack: ExitStack, sampler: Sampler) -> _Parts:
+    """Starts everything; returns when all of it works."""
+    ports = [node.port for node in running.nodes]
+    captured = stack.enter_context(capturing(ports, folder / "capture"))
+    watched = stack.enter_context(watching(running.bootstrap, folder / "watch", interval_s=plan.watch_every_s))
+    stream = None
+    if plan.spark:
+        logs = str(running.nodes[0].log_dir / f"{TOPIC}-*")
+        heap = partial(sampler.add, "Spark JVM, heap after a collection")
+        stream = stack.enter_context(streaming(logs, folder / "stream", heap))
+        stream.wait_started()
+    until(lambda: bool(watched.numbers) or None, "the first poll", seconds=_SETTLED_S)
+    loaded = stack.enter_context(
+        load(running.bootstrap, TOPIC, plan.partitions, producers=plan.producers, rate=plan.rate)
+    )
+    children = {"txn watch": watched.child, "capture --follow": captured.child}
+    if stream is not None:
+        children["Spark stream, its driver in Python"] = stream.child
+        sampler.processes("Spark stream, its Python workers", stream.workers)
+        sampler.processes("Spark JVM", lambda: [] if stream.jvm is None else [stream.jvm], judged=False)
+        sampler.folder("checkpoint of the Spark stream", stream.folder / "checkpoint", judged=False)
+    for name, child in children.items():
+        sampler.processes(name, partial(_pid, child))
+        sampler.folder(f"temporary files of {name}", child.temporary)
+    sampler.folder("the capture's file, of which what was read is given back", captured.folder, judged=False)
+    sampler.start()
+    return _Parts(loaded, watched, captured, stream)
+
+
+def _pid(child: Child) -> list[int]:
+    return [child.process.pid]
+
+
+def _keep_going(
+    running: Cluster, plan: Plan, parts: _Parts, hangs: Hangs, results: _Results, say: Callable[[str], None]
+) -> None:
+    """Hangs, restarts and looks at everything until the time is over."""
+    begun = time.monotonic()
+    hang_at, restart_at, give_back_at = begun, begun + plan.restart_every_s, begun
+    restarts = 0
+    try:
+        while (now := time.monotonic()) < begun + plan.seconds:
+            parts.check()
+            if now >= give_back_at:
+                parts.capturing.give_back()
+                give_back_at = now + _GIVE_BACK_S
+            if now < hang_at:
+                time.sleep(_STEP_S)
+                continue
+            hang_at = now + plan.hang_every_s
+            restart = None
+            if now >= restart_at and len(running.nodes) > 1:
+                restart = partial(running.restart_node, running.nodes[restarts % len(running.nodes)].node_id)
+                restart_at += plan.restart_every_s
+                restarts += 1
+            hangs.one(restart)
+            say(
+                f"{(now - begun) / 60:.1f} min: {len(hangs.made)} hangs, {restarts} restarts, "
+                f"{parts.capturing.exchanges:,} exchanges captured, {len(parts.watching.numbers)} polls"
+            )
+    finally:
+        results.seconds = time.monotonic() - begun
+        results.tell("restarts of a broker, while a transaction hung", restarts)
+
+
+def _end(running: Cluster, parts: _Parts, hangs: Hangs, results: _Results, say: Callable[[str], None]) -> None:
+    """Stops one after the other, and compares."""
+    say("the load ends; what was written, sent and read is compared")
+    with _told(results):
+        hangs.finish()
+    parts.load.stop()
+    parts.load.check()
+    wrote = parts.load.wrote()
+    results.tell("transactions committed", wrote.committed)
+    results.tell("transactions aborted by their producers", wrote.aborted)
+    results.tell("transactions in which something failed, as brokers restarted", wrote.failed)
+    results.tell("records whose fate their producer did not learn", len(wrote.unknown))
+    if parts.streaming is not None:
+        ends = until(lambda: _settled(running), "the last markers", seconds=_SETTLED_S)
+        rows = parts.streaming.read_up_to(ends)
+        parts.streaming.end()
+        results.counts += compared(rows, wrote, hangs.made, ends, dumped(parts.streaming.logs, version=TOOLS_VERSION))
+    parts.watching.end()
+    results.counts += watch_counts(parts.watching, hangs)
+    for outcome, count in parts.watching.outcomes.items():
+        results.tell(f"polls of txn watch: {outcome}", count)
+    results.tell("polls of txn watch that did not take place, as it said", parts.watching.missed)
+    parts.capturing.end()
+    results.counts += capture_counts(parts.capturing, wrote, hangs)
+    results.tell("exchanges captured", parts.capturing.exchanges)
+    results.tell("packets captured", parts.capturing.captured)
+    results.tell("bytes of the capture", parts.capturing.bytes)
+    for problem, count in parts.capturing.problems.most_common():
+        results.tell(f"exchanges captured with the problem: {problem}", count)
+
+
+def _settled(running: Cluster) -> dict[int, int] | None:
+    """The end of each partition, once no transaction is open in any: EndTxn is answered before markers are written."""
+    stable, end = (_ends(running.bootstrap, isolation) for isolation in IsolationLevel)
+    return end if stable == end else None
+
+
+def _ends(bootstrap: str, isolation: IsolationLevel) -> dict[int, int]:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "soak-ends", "log_level": 0})
+    partitions = admin.list_topics(TOPIC, timeout=_SETTLED_S).topics[TOPIC].partitions
+    asked = {TopicPartition(TOPIC, partition): OffsetSpec.latest() for partition in partitions}
+    answers = admin.list_offsets(asked, isolation_level=isolation, request_timeout=_SETTLED_S)
+    return {place.partition: answer.result().offset for place, answer in answers.items()}
+
+
+def watch_counts(found: Watching, hangs: Hangs) -> list[Count]:
+    """What the watch reported, beside what was made to hang and aborted."""
+    made = {hang.place for hang in hangs.made}
+    strangers = sum(count for place, count in found.hanging.items() if place not in made)
+    by = "whoever made them"
+    return [
+        Count(
+            what="txn watch: hangs that were reported once",
+            expected=len(made),
+            found=sum(found.hanging[place] == 1 for place in made),
+            by=by,
+        ),
+        Count(
+            what="txn watch: hangs whose end was reported once",
+            expected=len(made),
+            found=sum(found.gone[place] == 1 for place in made),
+            by="`txn abort`",
+        ),
+        Count(what="txn watch: hangs in its metrics", expected=len(made), found=hangs.scraped, by=by),
+        Count(what="txn watch: transactions said to hang that do not", expected=0, found=strangers, by=by),
+        Count(
+            what="txn watch: polls told",
+            expected=max(found.numbers, default=0),
+            found=len(set(found.numbers)),
+            by="their numbers",
+        ),
+    ]
+
+
+def capture_counts(found: Capturing, wrote: Wrote, hangs: Hangs) -> list[Count]:
+    """What was captured, beside what clients say that they sent and got."""
+    apis = sorted({api for _, api in wrote.requests})
+    names = {name for name, _ in wrote.requests}
+    by = "librdkafka's statistics"
+    exact = {key for key in wrote.requests | found.requests if key[0] in names and key[1] not in _FORGOTTEN}
+
+    def of_ours(counts: Counter[tuple[str, str]], wanted: str) -> int:
+        return sum(count for (name, api), count in counts.items() if api == wanted and name in names)
+
+    differ = sum(wrote.requests[key] != found.requests[key] for key in exact)
+    by_hand = sum(count for (name, _), count in found.requests.items() if name == CLIENT_ID)
+    return [
+        Count(what="capture: packets dropped by the kernel", expected=0, found=found.dropped, by="tcpdump"),
+        *(
+            Count(
+                what=f"capture: {api} requests of the producers",
+                expected=of_ours(wrote.requests, api),
+                found=of_ours(found.requests, api),
+                at_least=api in _FORGOTTEN,
+                by=by,
+            )
+            for api in apis
+        ),
+        Count(
+            what="capture: responses to the producers",
+            expected=sum(wrote.responses.values()),
+            found=sum(found.responses[name] for name in names),
+            at_least=True,
+            by=by,
+        ),
+        Count(what="capture: producers and APIs of these whose requests differ", expected=0, found=differ, by=by),
+        Count(
+            what="capture: exchanges of those who made hangs", expected=hangs.exchanges, found=by_hand, by="whoever did"
+        ),
+    ]
+
+
+def _versions(plan: Plan, ours: str) -> dict[str, str]:
+    found = {"kafkawire": f"{ours}, {backend} engine", "Python": platform.python_version(), "Kafka": plan.kafka}
+    found["librdkafka"] = libversion()[0]
+    if plan.spark:
+        found["PySpark"] = version("pyspark")
+    return found
