@@ -145,37 +145,3 @@ def test_a_file_that_grows_is_followed(tmp_path: Path, monkeypatch: pytest.Monke
     writer.join()
     assert written.is_set()
     assert brief(found) == asked(*range(6))
-
-
-# --- connections that are over
-
-
-def test_a_connection_that_is_over_is_let_go_and_its_ports_may_come_again() -> None:
-    talks = []
-    for number in range(5):
-        talk = Talk(client_seq=1000 * number)
-        ask(talk, number)
-        talks += talk.close().packets
-        talk.acknowledge(0)
-        talks += talk.packets[-1:]  # the last acknowledgment, after both ends have closed
-    reading = capture.read(BytesIO(pcap(map(ethernet, talks))))
-    found = []
-    most = 0
-    for exchange in reading:
-        found.append(exchange)
-        most = max(most, len(reading._connections))
-    assert brief(found) == asked(*range(5))
-    assert [e.connection for e in found] == [1, 2, 3, 4, 5]
-    assert dict(reading.summary.connections) == {"kafka": 5}
-    assert most <= 1
-
-
-def test_data_after_the_end_is_not_lost() -> None:
-    talk = Talk()
-    ask(talk, 1)
-    talk.close()
-    talk.next = [talk.next[0] - 1, talk.next[1] - 1]
-    for number in range(2, 5):
-        ask(talk, number)
-    found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
-    assert [number for _, number, whole, _ in brief(found) if whole] == [1, 2, 3, 4]

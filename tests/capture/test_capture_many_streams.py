@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from io import BytesIO
+from typing import Any
 
+import pytest
 from wiretap import Talk, ask, ethernet, pcap
 
 from kafkawire import capture
+from kafkawire.capture import Stream
 
 
 def packets(connections: int, rounds: int) -> list[bytes]:
@@ -43,3 +46,20 @@ def test_ten_thousand_connections_cost_ten_times_what_a_thousand_do() -> None:
     many, exchanges = calls(10_000, 1)
     assert exchanges == 10_000
     assert 10_000 < many <= 11 * few
+
+
+def test_a_packet_costs_the_same_however_many_connections_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = 0
+    tick = Stream.tick
+
+    def counted(stream: Stream) -> Any:
+        nonlocal ticks
+        ticks += 1
+        return tick(stream)
+
+    monkeypatch.setattr(Stream, "tick", counted)
+    packets = [p for n in range(300) for p in ask(Talk(("10.1.0.1", 1000 + n), ("10.0.0.2", 9092)), n).packets]
+    reading = capture.read(BytesIO(pcap(map(ethernet, packets))))
+    assert len(list(reading)) == 300
+    assert dict(reading.summary.connections) == {"kafka": 300}
+    assert 0 < ticks <= 2 * len(packets)  # both directions of its own connection, unless it is in a lane

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import struct
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from wiretap import ACK, BROKER, CLIENT, ethernet, tcp
 
-from kafkawire.capture import Fragment, Fragments, Segment, Skipped, parse, transport
-from kafkawire.capture.fragments import MOST_DATAGRAMS
+from kafkawire.capture import Segment, Skipped, parse
 from kafkawire.capture.network import EXPORTED, Found, endpoint
 
 IPV4 = tcp(CLIENT, BROKER, 7, 9, ACK, b"payload")
@@ -155,67 +152,6 @@ def test_exported_pdus() -> None:
 
 
 # --- fragments
-
-
-def fragments_of(version: int, data: bytes, size: int) -> list[bytes]:
-    """An IP packet of TCP in parts of `size` bytes."""
-    head, body = data[: 20 if version == 4 else 40], data[20 if version == 4 else 40 :]
-    parts = []
-    for offset in range(0, len(body), size):
-        part, more = body[offset : offset + size], offset + size < len(body)
-        if version == 4:
-            place = struct.pack(">HHH", 20 + len(part), 77, offset // 8 | (0x2000 if more else 0))
-            parts.append(head[:2] + place + head[8:] + part)
-        else:
-            extension = struct.pack(">BBHI", 6, 0, offset | more, 77)
-            parts.append(head[:4] + struct.pack(">HB", 8 + len(part), 44) + head[7:] + extension + part)
-    return parts
-
-
-def assembled(packets: list[bytes], fragments: Fragments) -> list[Segment]:
-    out = []
-    for packet in packets:
-        found = parse(101, packet)
-        assert isinstance(found, Fragment)
-        whole = fragments.add(found)
-        if whole is not None:
-            out.append(segment(transport(found.protocol, whole, found.source, found.destination)))
-    return out
-
-
-@pytest.mark.parametrize("version", [4, 6])
-@given(
-    data=st.binary(min_size=20, max_size=200),
-    size=st.sampled_from([8, 16, 24]),
-    random=st.randoms(use_true_random=False),
-)
-def test_fragments_in_any_order_and_twice(version: int, data: bytes, size: int, random: Random) -> None:
-    ends = (CLIENT, BROKER) if version == 4 else (("::1", 40000), ("fe80::2", 9092))
-    packet = tcp(*ends, 7, 9, ACK, data)
-    parts = fragments_of(version, packet, size)
-    again = parts[:-1]
-    random.shuffle(parts)
-    fragments = Fragments()
-    (found,) = assembled([*parts[:1], *parts], fragments)
-    assert found == parse(101, packet)
-    fragments.finish()
-    assert fragments.lost == 0
-    assert assembled(again, fragments) == []
-    fragments.finish()
-    assert fragments.lost == len(again)
-
-
-def test_fragments_are_held_in_bounded_memory() -> None:
-    fragments = Fragments()
-    one = Fragment(b"abcd", b"efgh", 6, 0, 8, True, bytes(8))
-    for number in range(MOST_DATAGRAMS + 10):
-        assert fragments.add(replace(one, identification=number)) is None
-    assert fragments.lost == 10
-    for place in range(5000):  # one datagram in absurdly many parts
-        assert fragments.add(replace(one, identification=9999, offset=16 + 8 * place)) is None
-    fragments.add(replace(one, offset=65_530))  # reaches beyond what a datagram can hold
-    fragments.finish()
-    assert fragments.lost == MOST_DATAGRAMS + 10 + 5000 + 1
 
 
 @given(st.sampled_from([0, 1, 12, 101, 113, 252, 276]), st.binary(max_size=80), st.binary(max_size=20))

@@ -1,4 +1,4 @@
-"""Which exchanges are asked for, what one producer did, and statistics."""
+"""Which exchanges are asked for."""
 
 from __future__ import annotations
 
@@ -10,24 +10,18 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from wiretap import Talk, ask, ethernet, pcap, produce
+from wiretap import Talk, ethernet, pcap
 
-from kafkawire import capture, records
-from kafkawire.capture import Selection, Statistics, Stream, Subjects, steps
-from kafkawire.capture.matcher import NO_RESPONSE
+from kafkawire import capture
+from kafkawire.capture import Selection
 from kafkawire.messages import (
-    AddPartitionsToTxnRequest,
-    ApiVersionsRequest,
     FetchRequest,
     FetchResponse,
     MetadataRequest,
     MetadataResponse,
-    WriteTxnMarkersRequest,
 )
-from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
 from kafkawire.messages.fetch_request import FetchTopic
 from kafkawire.messages.metadata_response import MetadataResponseTopic
-from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
 from kafkawire.rows import Exchange
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -103,99 +97,3 @@ def test_a_topic_that_is_named_by_its_id_is_found_once_its_id_was_told() -> None
     data = BytesIO(pcap(map(ethernet, talk.packets)))
     found = capture.read(data, selection=Selection(topics=("orders",)))
     assert [e.correlation_id for e in found] == [1, 2]
-
-
-def test_subjects_are_those_of_the_version() -> None:
-    transaction = AddPartitionsToTxnTransaction(
-        transactional_id="t", producer_id=5, topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),)
-    )
-    found = Subjects().add(AddPartitionsToTxnRequest(transactions=(transaction,)), 5)
-    # Producer id 0 is what V3AndBelowProducerId holds when nobody has set it.
-    assert (found.topics, found.transactional_ids, found.producer_ids) == ({"orders"}, {"t"}, {5})
-    batch = records.build([records.Record(b"k", b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
-    assert Subjects().add(produce(-1, batch + b"garbage"), 9).producer_ids == {9}
-    assert Subjects().add(WriteTxnMarkersRequest(markers=(WritableTxnMarker(producer_id=3),)), 1).producer_ids == {3}
-    assert Subjects().add(ApiVersionsRequest(), 3) == Subjects()
-
-
-# --- timelines
-
-
-def timeline(who: str) -> list[tuple[str | None, str | None]]:
-    return [(step.api, step.what) for step in steps(capture.read(PCAP, keep=True).matched(), who)]
-
-
-def test_what_a_producer_did_in_order_and_over_all_connections() -> None:
-    abort = EXPECTED["aborts"][1]
-    place = f"{abort['topic']}-{abort['partition']}"
-    assert timeline("payments-archiver") == [
-        ("InitProducerId", f"timeout 900000 ms: producer id {abort['producer_id']} epoch {abort['producer_epoch']}"),
-        ("Produce", f"{place}: 3 records from sequence 0 epoch 0"),
-        ("EndTxn", "commit"),
-        ("WriteTxnMarkers", f"abort {place}, producer epoch 0, coordinator epoch 0"),
-    ]
-    assert timeline(str(abort["producer_id"])) == timeline("payments-archiver")
-    found = list(steps(capture.read(PCAP, keep=True).matched(), "orders-service"))
-    assert len({step.connection for step in found}) == 3  # its transactions, its data, the coordinator's markers
-    assert {step.producer_id for step in found} <= {None, 0}
-
-
-def test_a_group_that_commits_offsets_in_a_transaction() -> None:
-    said = dict(timeline("shipments-service"))
-    assert said["AddOffsetsToTxn"] == "group shipments"
-    assert str(said["TxnOffsetCommit"]).startswith("group shipments: orders-0 @ ")
-
-
-def test_nobody() -> None:
-    assert timeline("nobody") == []
-    assert timeline("9" * 30) == []
-
-
-# --- statistics
-
-
-def test_statistics_of_the_example(whole: list[Exchange]) -> None:
-    statistics = Statistics()
-    for row in whole:
-        statistics.add(row)
-    found = list(statistics.rows())
-    assert sum(row.count for row in found) == len(whole)
-    assert sum(row.request_bytes for row in found) == sum(e.request_bytes or 0 for e in whole)
-    assert sum((Counter(row.errors) for row in found), Counter()) == sum((Counter(e.errors) for e in whole), Counter())
-    assert [row.count for row in found] == sorted((row.count for row in found), reverse=True)
-    for row in found:
-        mine = sorted(
-            e.latency_ms for e in whole if e.latency_ms is not None
-            and (e.api, e.version, e.client_id) == (row.api, row.version, row.client_id)
-        )  # fmt: skip
-        assert row.latency_max_ms == (mine[-1] if mine else None)
-        for share, told in ((0.5, row.latency_p50_ms), (0.95, row.latency_p95_ms), (0.99, row.latency_p99_ms)):
-            if mine:
-                exact = mine[max(0, -(-len(mine) * share // 1).__int__() - 1)]
-                assert told == pytest.approx(exact, rel=0.011, abs=1e-3)
-
-
-def test_unanswered_and_undecoded_exchanges_are_told_apart() -> None:
-    statistics = Statistics()
-    statistics.add(Exchange(api="Fetch", version=12, problem=NO_RESPONSE))
-    statistics.add(Exchange(api="Fetch", version=12, problem="response: torn", latency_ms=1.0))
-    statistics.add(Exchange(api="Fetch", version=12, latency_ms=0.0))
-    (row,) = statistics.rows()
-    assert (row.count, row.unanswered, row.problems, row.latency_p50_ms, row.latency_max_ms) == (3, 1, 1, 0.001, 1.0)
-
-
-def test_a_packet_costs_the_same_however_many_connections_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = 0
-    tick = Stream.tick
-
-    def counted(stream: Stream) -> Any:
-        nonlocal ticks
-        ticks += 1
-        return tick(stream)
-
-    monkeypatch.setattr(Stream, "tick", counted)
-    packets = [p for n in range(300) for p in ask(Talk(("10.1.0.1", 1000 + n), ("10.0.0.2", 9092)), n).packets]
-    reading = capture.read(BytesIO(pcap(map(ethernet, packets))))
-    assert len(list(reading)) == 300
-    assert dict(reading.summary.connections) == {"kafka": 300}
-    assert 0 < ticks <= 2 * len(packets)  # both directions of its own connection, unless it is in a lane

@@ -1,0 +1,91 @@
+"""Bodies as rows show them: without secrets, records decoded or left out."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from wiretap import (
+    Talk,
+    exchanges,
+)
+
+from kafkawire import records
+from kafkawire.messages import (
+    FetchRequest,
+    FetchResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+
+
+def test_tokens_and_passwords_are_not_shown() -> None:
+    secret = b"\0alice\0hunter2"
+    talk = Talk()
+    talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=1, correlation_id=1)
+    talk.response(SaslHandshakeResponse(), version=1, correlation_id=1)
+    talk.request(SaslAuthenticateRequest(auth_bytes=secret), version=2, correlation_id=2)
+    talk.response(SaslAuthenticateResponse(auth_bytes=secret), version=2, correlation_id=2)
+    configs = tuple(
+        AlterableConfig(name=name, value="hunter2") for name in ("ssl.key.password", "listener.name.x.sasl.jaas.config")
+    )
+    configs += (AlterableConfig(name="log.retention.ms", value="1000"), AlterableConfig(name="password", value=None))
+    request = IncrementalAlterConfigsRequest(resources=(AlterConfigsResource(configs=configs),))
+    talk.request(request, version=1, correlation_id=3)
+    talk.response(IncrementalAlterConfigsResponse(), version=1, correlation_id=3)
+
+    handshake, authenticate, alter = exchanges(talk, body=True)
+    assert handshake.request == {"mechanism": "PLAIN"}
+    assert authenticate.request == {"authBytes": "[redacted]"}
+    assert authenticate.response["authBytes"] == "[redacted]"  # type: ignore[index]
+    shown = alter.request["resources"][0]["configs"]  # type: ignore[index]
+    assert [config["value"] for config in shown] == ["[redacted]", "[redacted]", "1000", None]
+    assert "hunter2" not in str([handshake, authenticate, alter])
+
+    _, open_authenticate, open_alter = exchanges(talk, body=True, show_secrets=True)
+    assert open_authenticate.request == {"authBytes": base64.b64encode(secret).decode()}
+    assert "hunter2" in str(open_alter)
+
+
+def test_every_secret_that_is_named_is_there() -> None:
+    """The tables of secrets name fields that exist: a field that is renamed must not become readable."""
+    from kafkawire import lookup
+    from kafkawire.capture.bodies import CONFIGS, SECRETS
+
+    for name, paths in [*SECRETS.items(), *CONFIGS.items()]:
+        for path in paths:
+            spec: Any = lookup(name).spec
+            for part in path.split("."):
+                field = next(field for field in spec.fields if field.json_name == part)
+                spec = field.struct.spec if field.struct else None
+            if name in CONFIGS:
+                assert {"name", "value"} <= {field.json_name for field in spec.fields}
+
+
+def test_records_as_they_are_decoded_or_left_out() -> None:
+    data = records.build([records.Record(b"key", b"\xff\xfe")], base_offset=40, producer_id=9)
+    data += records.build_marker("ABORT", offset=41, timestamp=5, producer_id=9, producer_epoch=0, coordinator_epoch=3)
+    topics = (FetchableTopicResponse(topic="t", partitions=(PartitionData(records=data + b"torn"),)),)
+    talk = Talk().request(FetchRequest(), version=4, correlation_id=1)
+    talk.response(FetchResponse(responses=topics), version=4, correlation_id=1)
+
+    def shown(**options: bool) -> Any:
+        (exchange,) = exchanges(talk, body=True, **options)
+        assert exchange.response is not None
+        return exchange.response["responses"][0]["partitions"][0]["records"]  # type: ignore[index]
+
+    assert shown() == base64.b64encode(data + b"torn").decode()
+    assert shown(payloads=False) is None
+    first, marker, damage = shown(records=True)
+    assert (first["base_offset"], first["producer_id"], first["control"]) == (40, 9, None)
+    (record,) = first["records"]
+    assert (record["offset"], record["key"], record["value"], record["value_base64"]) == (40, "key", None, "//4=")
+    assert (marker["control"], marker["coordinator_epoch"]) == ("ABORT", 3)
+    assert (damage["kind"], damage["reason"], damage["position"]) == ("damage", "truncated", len(data))
+    assert "file" not in first

@@ -1,0 +1,103 @@
+"""Requests and responses put together, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+import struct
+
+from wiretap import (
+    Talk,
+    answer,
+    ask,
+    asked,
+    brief,
+    exchanges,
+    produce,
+    question,
+)
+
+from kafkawire.capture.matcher import NO_REQUEST, NO_RESPONSE, TOKEN
+from kafkawire.messages import (
+    ApiVersionsResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from kafkawire.messages.api_versions_response import ApiVersion
+
+
+def test_requests_ahead_of_responses() -> None:
+    talk = Talk()
+    for number in (1, 2, 3):
+        question(talk, number)
+    for number in (1, 2, 3):
+        answer(talk, number)
+    found = exchanges(talk)
+    assert brief(found) == asked(1, 2, 3)
+    assert [(e.packet, e.response_packet) for e in found] == [(4, 7), (5, 8), (6, 9)]
+
+
+def test_produce_without_acknowledgment_has_no_response() -> None:
+    talk = Talk().request(produce(0), version=9, correlation_id=1)
+    ask(talk, 2)
+    assert brief(exchanges(talk)) == [("Produce", 1, False, None), *asked(2)]
+
+
+def test_an_unknown_api_or_version_keeps_its_header() -> None:
+    talk = ask(Talk(), 1)
+    talk.send(0, b"\0\0\0\x0e" + struct.pack(">hhih", 9999, 1, 2, 2) + b"me" + b"\xaa\xbb")
+    talk.send(1, b"\0\0\0\x05" + struct.pack(">i", 2) + b"\0")
+    _, unknown = exchanges(talk, body=True)
+    assert (unknown.api, unknown.api_key, unknown.client_id) == ("UNKNOWN_9999", 9999, "me")
+    assert (unknown.request, unknown.response, unknown.response_bytes) == (None, None, 5)
+    assert unknown.problem == (
+        "request: no request is known with api key 9999; response: no response is known with api key 9999"
+    )
+
+
+def test_an_unsupported_api_versions_request() -> None:
+    answer_0 = ApiVersionsResponse(error_code=35, api_keys=(ApiVersion(api_key=18, max_version=4),))
+    talk = Talk().send(0, bytes.fromhex("0000000d 0012 0009 00000001 0001 78 00 00"))
+    talk.response(answer_0, version=0, correlation_id=1)
+    (exchange,) = exchanges(talk, body=True)
+    assert (exchange.version, exchange.errors) == (9, {"UNSUPPORTED_VERSION": 1})
+    assert exchange.problem == "request: ApiVersionsRequest has no version 9; it has 0-5"
+    assert exchange.response == {
+        "errorCode": 35,
+        "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}],
+    }
+
+
+def test_a_response_that_does_not_decode() -> None:
+    talk = question(Talk(), 1).send(1, b"\0\0\0\x07" + struct.pack(">i", 1) + b"\0\0\0")
+    (exchange,) = exchanges(talk)
+    assert exchange.problem is not None
+    assert exchange.problem.startswith("response: ApiVersionsResponse v0")
+
+
+def test_what_was_not_answered_and_what_was_not_asked() -> None:
+    talk = ask(Talk(), 1)
+    question(talk, 2)
+    answer(talk, 77)
+    found = exchanges(talk)
+    assert brief(found) == [*asked(1), ("ApiVersions", 2, False, NO_RESPONSE), (None, 77, True, NO_REQUEST)]
+    assert (found[2].packet, found[2].response_packet, found[2].time_ns) == (None, 7, None)
+
+
+def test_a_response_that_the_capture_has_before_its_request() -> None:
+    packets = ask(Talk(), 1).packets
+    packets[3], packets[4] = packets[4], packets[3]
+    assert brief(exchanges(packets)) == asked(1)
+
+
+def test_tokens_without_headers_after_sasl_handshake_0() -> None:
+    talk = Talk()
+    talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=0, correlation_id=1)
+    talk.response(SaslHandshakeResponse(), version=0, correlation_id=1)
+    talk.send(0, b"\0\0\0\x0e\0alice\0hunter2").send(1, b"\0\0\0\0")
+    ask(talk, 2)
+    found = exchanges(talk, body=True)
+    assert brief(found) == [
+        ("SaslHandshake", 1, True, None),
+        (None, None, True, TOKEN),
+        ("ApiVersions", 2, True, None),
+    ]
+    assert "hunter2" not in str(found)

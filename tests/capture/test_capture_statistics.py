@@ -1,0 +1,53 @@
+"""Exchanges counted, and quantiles of their latencies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kafkawire import capture
+from kafkawire.capture import Statistics
+from kafkawire.capture.matcher import NO_RESPONSE
+from kafkawire.rows import Exchange
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+PCAP = EXAMPLES / "capture" / "transactions.pcap"
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[Exchange]:
+    return list(capture.read(PCAP))
+
+
+def test_statistics_of_the_example(whole: list[Exchange]) -> None:
+    statistics = Statistics()
+    for row in whole:
+        statistics.add(row)
+    found = list(statistics.rows())
+    assert sum(row.count for row in found) == len(whole)
+    assert sum(row.request_bytes for row in found) == sum(e.request_bytes or 0 for e in whole)
+    assert sum((Counter(row.errors) for row in found), Counter()) == sum((Counter(e.errors) for e in whole), Counter())
+    assert [row.count for row in found] == sorted((row.count for row in found), reverse=True)
+    for row in found:
+        mine = sorted(
+            e.latency_ms for e in whole if e.latency_ms is not None
+            and (e.api, e.version, e.client_id) == (row.api, row.version, row.client_id)
+        )  # fmt: skip
+        assert row.latency_max_ms == (mine[-1] if mine else None)
+        for share, told in ((0.5, row.latency_p50_ms), (0.95, row.latency_p95_ms), (0.99, row.latency_p99_ms)):
+            if mine:
+                exact = mine[max(0, -(-len(mine) * share // 1).__int__() - 1)]
+                assert told == pytest.approx(exact, rel=0.011, abs=1e-3)
+
+
+def test_unanswered_and_undecoded_exchanges_are_told_apart() -> None:
+    statistics = Statistics()
+    statistics.add(Exchange(api="Fetch", version=12, problem=NO_RESPONSE))
+    statistics.add(Exchange(api="Fetch", version=12, problem="response: torn", latency_ms=1.0))
+    statistics.add(Exchange(api="Fetch", version=12, latency_ms=0.0))
+    (row,) = statistics.rows()
+    assert (row.count, row.unanswered, row.problems, row.latency_p50_ms, row.latency_max_ms) == (3, 1, 1, 0.001, 1.0)

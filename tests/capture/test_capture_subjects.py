@@ -1,0 +1,28 @@
+"""What messages name."""
+
+from __future__ import annotations
+
+from wiretap import produce
+
+from kafkawire import records
+from kafkawire.capture import Subjects
+from kafkawire.messages import (
+    AddPartitionsToTxnRequest,
+    ApiVersionsRequest,
+    WriteTxnMarkersRequest,
+)
+from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
+from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
+
+
+def test_subjects_are_those_of_the_version() -> None:
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id="t", producer_id=5, topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),)
+    )
+    found = Subjects().add(AddPartitionsToTxnRequest(transactions=(transaction,)), 5)
+    # Producer id 0 is what V3AndBelowProducerId holds when nobody has set it.
+    assert (found.topics, found.transactional_ids, found.producer_ids) == ({"orders"}, {"t"}, {5})
+    batch = records.build([records.Record(b"k", b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
+    assert Subjects().add(produce(-1, batch + b"garbage"), 9).producer_ids == {9}
+    assert Subjects().add(WriteTxnMarkersRequest(markers=(WritableTxnMarker(producer_id=3),)), 1).producer_ids == {3}
+    assert Subjects().add(ApiVersionsRequest(), 3) == Subjects()

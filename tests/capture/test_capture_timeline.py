@@ -1,0 +1,47 @@
+"""What one transactional producer did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kafkawire import capture
+from kafkawire.capture import steps
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+PCAP = EXAMPLES / "capture" / "transactions.pcap"
+
+
+EXPECTED = json.loads((EXAMPLES / "expected.json").read_text())["capture"]["transactions.pcap"]
+
+
+def timeline(who: str) -> list[tuple[str | None, str | None]]:
+    return [(step.api, step.what) for step in steps(capture.read(PCAP, keep=True).matched(), who)]
+
+
+def test_what_a_producer_did_in_order_and_over_all_connections() -> None:
+    abort = EXPECTED["aborts"][1]
+    place = f"{abort['topic']}-{abort['partition']}"
+    assert timeline("payments-archiver") == [
+        ("InitProducerId", f"timeout 900000 ms: producer id {abort['producer_id']} epoch {abort['producer_epoch']}"),
+        ("Produce", f"{place}: 3 records from sequence 0 epoch 0"),
+        ("EndTxn", "commit"),
+        ("WriteTxnMarkers", f"abort {place}, producer epoch 0, coordinator epoch 0"),
+    ]
+    assert timeline(str(abort["producer_id"])) == timeline("payments-archiver")
+    found = list(steps(capture.read(PCAP, keep=True).matched(), "orders-service"))
+    assert len({step.connection for step in found}) == 3  # its transactions, its data, the coordinator's markers
+    assert {step.producer_id for step in found} <= {None, 0}
+
+
+def test_a_group_that_commits_offsets_in_a_transaction() -> None:
+    said = dict(timeline("shipments-service"))
+    assert said["AddOffsetsToTxn"] == "group shipments"
+    assert str(said["TxnOffsetCommit"]).startswith("group shipments: orders-0 @ ")
+
+
+def test_nobody() -> None:
+    assert timeline("nobody") == []
+    assert timeline("9" * 30) == []

@@ -1,0 +1,34 @@
+"""A file: its batches, and how much of it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from logged import all_rows, write
+
+from kafkawire import logdir
+from kafkawire.records import Damage, Record, build
+
+
+def test_offsets_that_go_back_are_told(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "t-0" / "00000000000000000005.log",
+        build([Record()], base_offset=4) + build([Record()], base_offset=9) + build([Record()], base_offset=6),
+    )
+    (file,) = logdir.open(path).files
+    items = list(file.batches())
+    assert [getattr(item, "reason", "batch") for item in items] == [
+        *("offset_backwards", "batch"),
+        "batch",
+        *("offset_backwards", "batch"),
+    ]
+    assert isinstance(items[3], Damage)
+    assert items[3].detail == "base offset 6 where 10 or more should follow"
+
+
+def test_too_large_a_small_file(tmp_path: Path) -> None:
+    path = tmp_path / "replication-offset-checkpoint"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # sparse
+    (damage,) = all_rows(logdir.open(path))
+    assert (damage["kind"], damage["reason"]) == ("damage", "too_large")

@@ -1,0 +1,51 @@
+"""Where reading begins, by names of files and by indexes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire import logdir, rows
+from kafkawire.logdir import Options, Selection
+from kafkawire.logdir.seek import start_position, wanted_files
+
+
+def test_segments_are_skipped_by_name_and_by_time_index(indexed: Path) -> None:
+    files = logdir.open(indexed).files
+    bases = sorted(file.offset or 0 for file in files if file.kind == "log")
+
+    def left(**criteria: Any) -> list[int | None]:
+        return [file.offset for file in wanted_files(files, Selection(**criteria)) if file.kind == "log"]
+
+    assert left() == bases
+    assert left(offsets=(bases[1], bases[2])) == [bases[1]]
+    assert left(offsets=(None, 1)) == [bases[0]]
+    assert left(offsets=(bases[-1] + 5, None)) == [bases[-1]]
+    # The last segment may still grow: its time index does not tell the newest.
+    assert left(times=(1 << 40, None)) == [bases[-1]]
+    assert left(times=(None, 10)) == bases  # old timestamps may be anywhere
+
+
+def test_reading_begins_where_the_index_says(indexed: Path) -> None:
+    first = next(file for file in logdir.open(indexed).files if file.kind == "log")
+    (end,) = [entry for entry in logdir.rows_of(first.beside("index")) if isinstance(entry, rows.Index)][-1:]
+    assert start_position(first, Selection(offsets=(end.offset, None))) == end.log_position
+    assert start_position(first, Selection(offsets=(end.offset - 1, None))) < end.log_position
+    assert start_position(first, Selection(offsets=(0, None))) == 0
+    assert start_position(first, Selection(times=(1 << 40, None))) > 0
+    assert start_position(first, Selection(producer_id=1)) == 0
+
+
+@pytest.mark.parametrize("entry", [(80, 1), (80, 1 << 30), (0, 61), (-1, -1)])
+def test_an_index_that_lies_is_not_believed(indexed: Path, tmp_path: Path, entry: tuple[int, int]) -> None:
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes((indexed / log.name).read_bytes())
+    log.with_suffix(".index").write_bytes(struct.pack(">ii", *entry))
+    (file,) = logdir.open(log).files
+    selection = Selection(offsets=(86, 88))
+    found = list(logdir.rows_of(file, Options(deep=True, selection=selection)))
+    assert [row.offset for row in found if isinstance(row, rows.Record)] == [86, 87]
