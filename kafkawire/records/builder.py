@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import crc32c
+from msgspec.structs import replace
 
 from kafkawire.errors import EncodeError
 from kafkawire.records.compression import CODECS, compress
@@ -23,7 +24,7 @@ from kafkawire.records.header import (
 )
 from kafkawire.records.legacy_writing import message_set
 from kafkawire.records.record import NO_SEQUENCE, NO_TIMESTAMP, Record
-from kafkawire.records.varints import varint, wrap64
+from kafkawire.records.varints import INT64_MAX, INT64_MIN, varint, wrap64
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
@@ -100,7 +101,9 @@ def build(
         | (DELETE_HORIZON if delete_horizon is not None else 0)
     )
     latest = max((record.timestamp for record in listed), default=NO_TIMESTAMP)
-    payload = b"".join(_record(record, record.offset - base_offset, base_timestamp) for record in listed)
+    payload = b"".join(
+        _record(record, record.offset - base_offset, base_timestamp, index) for index, record in enumerate(listed)
+    )
     body = compress(codec, payload)
     try:
         head = HEADER.pack(
@@ -207,16 +210,22 @@ def _with_offsets(records: Iterable[Record], base_offset: int) -> Sequence[Recor
         offset = record.offset if record.offset >= 0 else following
         if offset < following:
             raise EncodeError(f"offset {offset} after {following - 1}", path=f"records[{i}].offset")
-        listed.append(Record(record.key, record.value, record.headers, offset, record.timestamp, record.sequence))
+        listed.append(record if offset == record.offset else replace(record, offset=offset))
         following = offset + 1
     return listed
 
 
-def _record(record: Record, offset_delta: int, base_timestamp: int) -> bytes:
+def _record(record: Record, offset_delta: int, base_timestamp: int, index: int) -> bytes:
+    if not INT64_MIN <= record.timestamp <= INT64_MAX:
+        raise EncodeError(f"a timestamp of {record.timestamp}", path=f"records[{index}].timestamp")
     headers = [varint(len(record.headers))]
-    for header in record.headers:
-        headers.append(_sized(header.key.encode("utf-8", "surrogateescape")))
-        headers.append(_sized(header.value))
+    for i, header in enumerate(record.headers):
+        try:
+            key = header.key.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            reason = f"character {error.start} is a lone surrogate, which UTF-8 cannot carry"
+            raise EncodeError(reason, path=f"records[{index}].headers[{i}].key") from None
+        headers += (_sized(key), _sized(header.value))
     body = b"".join(
         (
             b"\0",  # attributes: unused

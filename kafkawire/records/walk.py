@@ -56,6 +56,7 @@ class Walk:
         self.at = source.at
         self.check_crc = check_crc
         self.max_batch_bytes = max_batch_bytes
+        self.longest = max_batch_bytes + LOG_OVERHEAD
         self.start = start
         self.proved = 0
 
@@ -122,12 +123,11 @@ class Walk:
     def find(self, start: int, stop: int) -> int | None:
         """Position of the first proven batch that begins in `[start, stop)`."""
         stop = min(stop, self.size)
-        longest = self.max_batch_bytes + LOG_OVERHEAD
         while start < stop:
             # The window reaches over the header of a batch that begins at its end.
             count = min(_SEARCHED, stop - start)
             window = bytes(self.at(start, count + REACH - 1))
-            for place, size in candidates(window, count, self.size - start, longest):
+            for place, size in candidates(window, count, self.size - start, self.longest):
                 if size <= self._affordable(start + place) and self._proven(start + place):
                     return start + place
             if len(window) < REACH:
@@ -142,7 +142,7 @@ class Walk:
             return False
         length = length_of(head)
         size = length + LOG_OVERHEAD
-        longest = min(self.size - position, self.max_batch_bytes + LOG_OVERHEAD, self._affordable(position))
+        longest = min(self.size - position, self.longest, self._affordable(position))
         if length < SHORTEST[head[MAGIC_AT]] or size > longest:
             return False
         self.proved += size
@@ -153,7 +153,7 @@ class Walk:
 
     def _affordable(self, position: int) -> int:
         """How many bytes may still be checksummed to prove a batch."""
-        return self.max_batch_bytes + _PROOF_FACTOR * (position - self.start) - self.proved
+        return self.longest + _PROOF_FACTOR * (position - self.start) - self.proved
 
     def _zeros_to_end(self, position: int) -> bool:
         while position < self.size:

@@ -1,15 +1,26 @@
-"""The oracle that the records tests share; without Java, Maven or the jars its tests are skipped."""
+"""What the records tests share: each engine in turn, and Kafka's classes (skipped without Java, Maven or the jars)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from record_engines import ENGINES
 
+from kafkawire.records import columns
 from tools.oracle import Oracle, OracleUnavailableError
 
 RELEASE = "4.4.0"
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Each engine in turn, as the one in use."""
+    monkeypatch.setattr(columns, "engine", request.param)
+    monkeypatch.setattr("kafkawire.records.arrow.engine", request.param)
+    return request.param
 
 
 @pytest.fixture(scope="package")

@@ -25,7 +25,7 @@ def test_round_trip(piece: bytes, times: int, codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-@pytest.mark.parametrize("size", [0, 1, 1 << 15, (1 << 15) + 1, 1 << 20, 5_000_000])
+@pytest.mark.parametrize("size", [0, 1, 1 << 15, (1 << 15) + 1, 1 << 20])
 def test_sizes(codec: str, size: int) -> None:
     data = (b"0123456789abcdef" * (size // 16 + 1))[:size]
     packed = compress(codec, data)
@@ -74,7 +74,7 @@ def test_cut_or_changed_blocks(codec: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 def test_a_bomb_costs_no_more_than_the_limit(codec: str) -> None:
-    packed = compress(codec, bytes(64 << 20))
+    packed = compress(codec, bytes(16 << 20))
     limit = 1 << 20
     tracemalloc.start()
     with pytest.raises(TooLargeError):

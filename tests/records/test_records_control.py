@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.errors import EncodeError
 from kafkawire.records import Batch, Control, Record, build, build_marker, read
 
 
@@ -33,11 +32,6 @@ def test_markers(name: str) -> None:
     (record,) = batch.records
     assert record.key == bytes.fromhex("0000 0001" if name == "COMMIT" else "0000 0000")
     assert record.value == bytes.fromhex("0000 00000009")
-
-
-def test_a_marker_commits_or_aborts() -> None:
-    with pytest.raises(EncodeError, match="not PREPARE"):
-        build_marker("PREPARE", offset=0, timestamp=0, producer_id=1, producer_epoch=0, coordinator_epoch=0)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from java_batches import COMBINATIONS, RECORDS, STATES, for_magic, java_one, rea
 from kafkawire.records import build
 from tools.oracle import Oracle
 
-MUTATIONS = 6000
+MUTATIONS = 3000
 
 #: Why we refuse what Java reads.
 REFUSED = {

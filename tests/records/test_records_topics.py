@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.messages import (
+    ConfigRecord,
     ConsumerGroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -14,7 +15,7 @@ from kafkawire.messages import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from kafkawire.records import Decoded, decode_key, decode_value
+from kafkawire.records import INTERNAL_TOPICS, Decoded, decode_key, decode_value, decoded
 from kafkawire.records.topics import CLUSTER_METADATA, COORDINATOR_TOPICS
 
 TRANSACTIONS, OFFSETS = "__transaction_state", "__consumer_offsets"
@@ -52,6 +53,35 @@ def test_tombstones_and_other_topics() -> None:
     assert decode_value(TRANSACTIONS, b"\0\0\0\1x", None) is None
     assert decode_key("orders", b"\0\0") is None
     assert decode_value("orders", b"\0\0", b"\0\0") is None
+
+
+def test_both_as_json() -> None:
+    key = TransactionLogKey(transactional_id="orders-1").encode_prefixed(version=0)
+    value = TransactionLogValue(producer_id=4001).encode_prefixed(version=1)
+    found = decoded(TRANSACTIONS, key, value)
+    assert found is not None
+    assert found["key"] == {"name": "TransactionLogKey", "version": 0, "data": {"transactionalId": "orders-1"}}
+    assert (found["value"]["name"], found["value"]["version"]) == ("TransactionLogValue", 1)
+    assert found["value"]["data"]["producerId"] == 4001
+    tombstone = decoded(TRANSACTIONS, key, None)
+    assert tombstone == {"key": found["key"], "value": None}
+    assert decoded(CLUSTER_METADATA, b"ignored", None) == {"key": None, "value": None}
+
+
+def test_secrets_are_hidden_unless_they_are_asked_for() -> None:
+    record = ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password", value="hunter2")
+    assert record.spec.api_key is not None
+    data = bytes([1, record.spec.api_key, 0]) + record.encode(version=0)
+    hidden, shown = (decoded(CLUSTER_METADATA, None, data, show_secrets=show) for show in (False, True))
+    assert hidden is not None
+    assert shown is not None
+    assert (hidden["value"]["data"]["value"], shown["value"]["data"]["value"]) == ("[redacted]", "hunter2")
+
+
+@pytest.mark.parametrize("topic", [None, "orders", "__transaction_state2"])
+def test_other_topics_hold_no_messages(topic: str | None) -> None:
+    assert decoded(topic, b"\0\0", b"\0\1") is None
+    assert topic not in INTERNAL_TOPICS
 
 
 @pytest.mark.parametrize(

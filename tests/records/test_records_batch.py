@@ -1,0 +1,67 @@
+"""A batch: bytes written by hand, every field, what its header says without its records."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from typing import Any
+
+import crc32c
+import pytest
+from record_bytes import FIRST, SIZE, fixed, one
+
+from kafkawire.errors import RecordError
+from kafkawire.records import Header, Record, build
+
+SIMPLE = [Record(b"k", b"v1", (Header("h", b"x"), Header("n", None)), timestamp=1000), Record(None, None)]
+
+# Written out by hand from Kafka's DefaultRecordBatch and DefaultRecord.
+RECORDS = bytes.fromhex(
+    "20 00 00 00 02 6b 04 7631 04 02 68 02 78 02 6e 01"  # length 16; key k, value v1, headers h: x, n: null
+    "0e 00 d10f 02 01 01 00"  # length 7; timestamp 1000 - 1001, offset + 1, nulls
+)
+
+
+def test_bytes_written_by_hand() -> None:
+    attributes = bytes.fromhex("0010 00000001") + struct.pack(">qqqhii", 1000, 1000, 7, 3, 5, 2)
+    crc = crc32c.crc32c(attributes + RECORDS).to_bytes(4, "big")
+    length = 4 + 1 + 4 + len(attributes) + len(RECORDS)
+    data = struct.pack(">qiib", 42, length, 9, 2) + crc + attributes + RECORDS
+
+    batch = one(data)
+    assert (batch.base_offset, batch.last_offset, batch.size, batch.partition_leader_epoch) == (42, 43, len(data), 9)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_sequence) == (7, 3, 5, 6)
+    assert (batch.base_timestamp, batch.max_timestamp, batch.timestamp_type) == (1000, 1000, "CreateTime")
+    assert (batch.codec, batch.transactional, batch.is_control, batch.delete_horizon) == ("none", True, False, None)
+    assert batch.control is None
+    assert list(batch.records) == [
+        Record(b"k", b"v1", (Header("h", b"x"), Header("n", None)), 42, 1000, 5),
+        Record(None, None, (), 43, -1, 6),
+    ]
+    assert batch.record_count == 2
+    options: dict[str, Any] = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 5, "partition_leader_epoch": 9}
+    assert build(SIMPLE, base_offset=42, transactional=True, **options) == data
+
+
+def test_sequences_wrap() -> None:
+    batch = one(build([Record(), Record(), Record()], base_sequence=2**31 - 2))
+    assert [record.sequence for record in batch.records] == [2**31 - 2, 2**31 - 1, 0]
+    assert batch.last_sequence == 0
+
+
+def test_a_batch_without_records_keeps_its_producer() -> None:
+    batch = one(build([], base_offset=5, last_offset=9, producer_id=4, producer_epoch=1, base_sequence=3))
+    assert list(batch.records) == []
+    assert (batch.last_offset, batch.last_sequence, batch.record_count) == (9, 7, 0)
+
+
+@pytest.mark.parametrize("count", [1000, 2**31 - 1])
+def test_a_count_that_the_bytes_cannot_hold(count: int) -> None:
+    batch = one(fixed(FIRST, count=count, delta=2**31 - 1))
+    tracemalloc.start()
+    with pytest.raises(RecordError) as caught:
+        list(batch.records)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * SIZE + (64 << 10)
+    assert caught.value.expected == f"{count} records"

@@ -1,0 +1,18 @@
+"""Damage is a value, and an error for whoever takes it for a batch."""
+
+from __future__ import annotations
+
+import pytest
+from record_bytes import FIRST
+
+from kafkawire.errors import RecordError
+from kafkawire.records import read
+
+
+def test_asking_damage_for_records_raises_it() -> None:
+    (damage,) = read(FIRST[:-1])
+    with pytest.raises(RecordError, match="at byte 0: expected a record batch, found truncated") as caught:
+        list(damage.records)
+    assert caught.value.offset == 0
+    with pytest.raises(RecordError):
+        _ = damage.control
