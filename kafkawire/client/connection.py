@@ -234,7 +234,10 @@ class Connection:
         if body.error_code:
             raise AuthenticationError(self.address, f"SaslHandshake is answered with {_name(body.error_code)}")
         self._exchange = self._credentials.exchange()
-        self._token(next(self._exchange))
+        try:
+            self._token(next(self._exchange))
+        except SaslError as error:
+            raise AuthenticationError(self.address, str(error)) from None
         return []
 
     def _authenticated(self, body: SaslAuthenticateResponse) -> list[Event]:

@@ -23,7 +23,7 @@ MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 
 
 class SaslError(KafkaWireError):
-    """The broker's part of the exchange is wrong."""
+    """The broker's part of the exchange is wrong, or ours cannot be said."""
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,10 @@ def _plain(who: Credentials) -> Exchange:
 
 def _scram(who: Credentials) -> Exchange:
     scramp = _scramp(who.mechanism)
-    client = scramp.ScramClient([who.mechanism], who.username, who.password)
+    try:
+        client = scramp.ScramClient([who.mechanism], who.username, who.password)
+    except (ValueError, scramp.ScramException) as error:
+        raise SaslError(f"user name and password cannot be sent as {who.mechanism} has it: {error}") from None
     server_first = yield client.get_client_first().encode()
     try:
         client.set_server_first(server_first.decode())

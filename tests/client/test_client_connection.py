@@ -211,6 +211,14 @@ def test_plain() -> None:
     assert peer.answer(SaslAuthenticateResponse(session_lifetime_ms=9)) == [Ready(VERSIONS, 9)]
 
 
+def test_a_name_that_scram_cannot_say() -> None:
+    pytest.importorskip("scramp")
+    peer = connected(Credentials(mechanism="SCRAM-SHA-256", username="\x01", password="p"))
+    peer.answer(offered())
+    with pytest.raises(AuthenticationError, match="user name and password cannot be sent as SCRAM-SHA-256 has it"):
+        peer.answer(SaslHandshakeResponse(mechanisms=("SCRAM-SHA-256",)))
+
+
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("honest", [True, False])
 def test_scram(mechanism: str, honest: bool) -> None:

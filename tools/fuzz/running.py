@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 #: instrumented keeps memory (60 KB an input of records; the same inputs keep none without it).
 LIMITS = ("-rss_limit_mb=2048", "-timeout=20")
 RUNS = 20_000
+#: A file system in memory, where there is one.
+_MEMORY = "/dev/shm"
 #: A target that has failed so often is left alone: its findings would repeat.
 MOST_FINDINGS = 10
 
@@ -34,7 +37,7 @@ class Outcome:
     Attributes:
         features: most that one run covered: places in the code, and how often they were passed.
         corpus: inputs that each cover something that the others do not.
-        findings: files of inputs that failed.
+        findings: files of inputs that failed, or of what was printed where a run ended without one.
     """
 
     target: str
@@ -50,9 +53,9 @@ def fuzz(target: Target, seconds: float, seed: int, output: Path, engine: Path |
     """Run after run until the time is over: libFuzzer ends at its first finding."""
     outcome = Outcome(target.name, "address" if engine else "installed")
     home = output.absolute() / target.name
-    corpus, seeds, raw, scratch = (home / name for name in ("corpus", "seeds", "raw", "scratch"))
+    corpus, seeds, raw = (home / name for name in ("corpus", "seeds", "raw"))
     shutil.rmtree(seeds, ignore_errors=True)
-    for folder in (corpus, seeds, raw, scratch):
+    for folder in (corpus, seeds, raw):
         folder.mkdir(parents=True, exist_ok=True)
     for data in (*target.seeds(), *map(target.form.data, target.corpus())):
         (seeds / hashlib.sha1(data).hexdigest()).write_bytes(data[: target.longest])
@@ -64,29 +67,28 @@ def fuzz(target: Target, seconds: float, seed: int, output: Path, engine: Path |
     while (left := int(end - time.monotonic())) > 0 and len(outcome.findings) < MOST_FINDINGS:
         start = time.monotonic()
         options = (f"-max_total_time={left}", f"-seed={seed}", f"-runs={RUNS}", *fixed)
-        done = run(target, engine, scratch, *options, str(corpus), str(seeds))
+        done = run(target, engine, *options, str(corpus), str(seeds))
         outcome.seconds += time.monotonic() - start
         outcome.inputs += sum(map(int, _INPUTS.findall(done.stderr)))
         outcome.features = max([outcome.features, *map(int, _FEATURES.findall(done.stderr))])
         found = saved(target, raw, output / "findings", done.stderr)
+        if done.returncode and not found:  # it ended before libFuzzer could say with which input
+            found = [output / "findings" / f"{target.name}.ended-{seed}.log"]
+            found[0].write_text(f"{done.stdout[-2000:]}{done.stderr[-20_000:]}")
         outcome.findings += found
-        if done.returncode and not found:
-            sys.exit(f"tools.fuzz: {target.name}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
         seed += 1
     outcome.corpus = sum(1 for _ in corpus.iterdir())
     return outcome
 
 
-def run(target: Target, engine: Path | None, scratch: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def run(target: Target, engine: Path | None, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tools.fuzz.harness", target.name, "-print_final_stats=1", *LIMITS, *options]
     # The same order of sets and dicts of strings in every run.
-    variables = os.environ | {"PYTHONHASHSEED": "0", "TMPDIR": str(scratch.absolute())}
-    variables |= sanitizer.environment(engine) if engine else {}
-    try:
+    variables = os.environ | {"PYTHONHASHSEED": "0"} | (sanitizer.environment(engine) if engine else {})
+    # libFuzzer ends a process without leave: what it has written is removed here.
+    with tempfile.TemporaryDirectory(dir=_MEMORY if Path(_MEMORY).is_dir() else None) as scratch:
+        variables["TMPDIR"] = scratch
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", env=variables)
-    finally:
-        shutil.rmtree(scratch)  # libFuzzer ends a process without leave
-        scratch.mkdir()
 
 
 def saved(target: Target, raw: Path, folder: Path, printed: str) -> list[Path]:

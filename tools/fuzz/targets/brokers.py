@@ -49,7 +49,9 @@ def check_connection(data: bytes) -> None:
             how = part[0] if part else 0
             said = part[1:]
             if not how & _RAW:
-                number = asked[0] if how & _AGAIN else asked.pop(0) if asked else b"\0\0\0\0"
+                number = asked[0] if asked else b"\0\0\0\0"
+                if asked and not how & _AGAIN:
+                    del asked[0]
                 said = (len(said) + 4).to_bytes(4, "big") + number + said
             half = len(said) // 2 or 1
             for piece in (said[:half], said[half:]):

@@ -142,6 +142,8 @@ _PATHS = [
 ]
 #: A file's number with this bit: its checksums are left as they are.
 _AS_IS = 0x80
+#: A report is made of one audit in so many, since making it is slow.
+_REPORTED = 8
 
 
 def check_directory(data: bytes) -> None:
@@ -161,7 +163,8 @@ def check_directory(data: bytes) -> None:
     assert {finding.verdict for finding in audit.findings} <= {HANGING, NOT_HANGING, UNKNOWN}
     assert all(finding.evidence and finding.action for finding in audit.findings)
     json_bytes(audit)
-    report.render(audit)
+    if not zlib.crc32(data) % _REPORTED:
+        report.render(audit)
 
 
 def _directories() -> Iterator[bytes]:

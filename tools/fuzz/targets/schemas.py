@@ -17,7 +17,9 @@ from tools.fuzz.target import Target
 #: Between a schema and the bytes that its message is to read.
 _BEHIND = b"\0\0"
 _MODULE = "kafkawire_fuzzed"
-_MOST_VERSIONS = 4
+_MOST_VERSIONS = 2
+#: Kafka's schemas are alike: so many make one seed.
+_EVERY = 8
 
 
 def check_schema(data: bytes) -> None:
@@ -48,7 +50,7 @@ def check_told(error: SchemaError) -> None:
 
 def _schemas() -> Iterator[bytes]:
     root = vectors.ROOT / "schemas"
-    for path in sorted(root.glob("k*/**/*.json")):
+    for path in sorted(root.glob("k*/**/*.json"))[::_EVERY]:
         data = _without_comments(path.read_text())
         if len(data) < 2500:
             yield data + _BEHIND + bytes(40)
