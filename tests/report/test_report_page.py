@@ -7,15 +7,11 @@ from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
 
-import pytest
-
 from kafkawire import report
 from kafkawire.report.page import MOST_CARDS
 from kafkawire.report.tables import MOST_ROWS
 from kafkawire.report.text import MOST_CHARACTERS
-from kafkawire.report.words import CHECKS, REASONS, what_to_do
-from kafkawire.rows import Audit, CheckAnswer, Coverage, Damage, Finding, Violation
-from kafkawire.transactions import checks
+from kafkawire.rows import Audit, CheckAnswer, Coverage
 from tests import golden
 from tests.report.audits import HOSTILE, NOON, READ, every_kind, far_too_many, finding, hostile
 
@@ -144,44 +140,6 @@ def test_very_long_names_make_a_page_of_bounded_size() -> None:
 # What it says --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("audit", "text", "tone"),
-    [
-        (Audit(read=READ, findings=(finding(), finding())), "2 hanging transactions", "hanging"),
-        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="stuck_prepare"),)),
-         "No hanging transaction, but 1 stuck one", "stuck"),
-        (Audit(read=READ, violations=(Violation(check="one_outcome", place="a-0", what="both"),)),
-         "No hanging transaction, but 1 broken rule", "stuck"),
-        (Audit(read=READ, findings=(finding(verdict="unknown", reason="coverage_incomplete"),)),
-         "1 open transaction could not be judged", "unknown"),
-        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="late"),)),
-         "No hanging transaction, but 1 to look at", "watch"),
-        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="ghost"),)),
-         "No hanging transaction, but 1 to look at", "watch"),
-        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="live"),)), "No hanging transaction", "fine"),
-        (Audit(read=Coverage()), "No hanging transaction found, but not all could be read", "unknown"),
-        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="crc_mismatch"),)),
-         "No hanging transaction found, but not all could be read", "unknown"),
-        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="preallocated", harmless=True),)),
-         "No hanging transaction", "fine"),
-    ],
-)  # fmt: skip
-def test_the_headline_is_the_answer(audit: Audit, text: str, tone: str) -> None:
-    html = report.render(audit)
-    assert f"<h1>{text}</h1>" in html
-    assert f'<header class="{tone}">' in html
-
-
-def test_one_and_many_are_spoken_of_as_such() -> None:
-    one = report.render(Audit(as_of=NOON, read=READ, findings=(finding(),)))
-    assert "It holds readers of committed data back in 1 partition, by 80 offsets." in one
-    assert "of broker 1," in one
-    two = report.render(Audit(as_of=NOON, read=READ, findings=(finding(), finding(partition=2, blocked=False))))
-    assert "They hold readers of committed data back in 1 partition, by 80 offsets." in two
-    free = report.render(Audit(as_of=NOON, read=READ, findings=(finding(blocked=False),)))
-    assert "It holds nobody back now." in free
-
-
 def test_the_loudest_come_first_and_of_these_what_holds_back_most() -> None:
     findings = (
         finding(topic="fine", verdict="not_hanging", reason="live"),
@@ -202,24 +160,6 @@ def test_what_must_not_be_aborted_has_no_command() -> None:
         assert "<pre" not in html
 
 
-@pytest.mark.parametrize(
-    ("action", "command", "advice"),
-    [
-        ("kafkawire txn abort --topic 'a: kafkawire b'", "kafkawire txn abort --topic 'a: kafkawire b'",
-         "It looks once more before it acts, aborts in this partition alone, and looks again."),
-        ("readers wait: kafka-transactions.sh --bootstrap-server HOST:PORT abort",
-         "kafka-transactions.sh --bootstrap-server HOST:PORT abort",
-         "Readers wait. Put a broker's address for HOST:PORT."),
-        ("none: its producer ends it; to end it now: kafkawire txn force-terminate x", None,
-         "Nothing: its producer ends it; to end it now: kafkawire txn force-terminate x."),
-        ("ask somebody", None, "Ask somebody."),
-        (None, None, "Nothing."),
-    ],
-)  # fmt: skip
-def test_what_to_do(action: str | None, command: str | None, advice: str) -> None:
-    assert what_to_do(finding(action=action)) == (command, advice)
-
-
 def test_a_rule_without_a_sentence_is_shown_by_its_name() -> None:
     answer = CheckAnswer(check="a_new_rule", answer="holds", held=7)
     html = report.render(Audit(read=READ, answers=(answer,)))
@@ -227,23 +167,6 @@ def test_a_rule_without_a_sentence_is_shown_by_its_name() -> None:
     assert "a new rule" in html
 
 
-def test_every_rule_and_every_reason_has_words() -> None:
-    assert set(checks.CHECKS) == set(CHECKS)
-    reasons = {
-        "no_transactional_id", "transaction_ended", "epoch_bumped", "partition_not_in_transaction", "live", "late",
-        "stuck_prepare", "two_phase_commit", "ghost", "young", "coverage_incomplete",
-    }  # fmt: skip
-    assert reasons == set(REASONS)
-
-
 def test_a_reason_without_words_is_shown_by_its_name() -> None:
     html = report.render(Audit(read=READ, findings=(finding(reason="of_next_year"),)))
     assert "<b>Of next year.</b>" in html
-
-
-def test_tables_of_several_clusters_name_them() -> None:
-    read = Coverage(clusters=("a", "b"), complete=True)
-    found: tuple[Finding, ...] = (finding(cluster_id="a"), finding(cluster_id="b"))
-    html = report.render(Audit(as_of=NOON, read=read, findings=found))
-    assert "a: orders-1" in html
-    assert "b: orders-1" in html

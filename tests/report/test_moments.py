@@ -1,0 +1,85 @@
+"""The story of a transaction in time: its moments, in order and apart."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.report.moments import CLOCK, COORDINATOR, PARTITION, story
+from kafkawire.rows import Finding
+from tests.report.audits import HOUR, NOON, finding
+
+TIMES = st.none() | st.integers(-(2**62), 2**62)
+
+
+def told(of: Finding, as_of: int | None = NOON) -> list[tuple[int, str, str]]:
+    found = story(of, as_of)
+    return [] if found is None else [(moment.time, moment.lane, moment.what) for moment in found.moments]
+
+
+def test_a_story_in_the_order_of_time() -> None:
+    assert told(finding()) == [
+        (NOON - 5 * HOUR, COORDINATOR, "the newest transaction of the id began"),
+        (NOON - 4 * HOUR, PARTITION, "a marker, the newest before that data's last batch"),
+        (NOON - 4 * HOUR, COORDINATOR, "CompleteCommit (all markers of the commit are written)"),
+        (NOON - 3 * HOUR, PARTITION, "last batch of the data, up to offset 12 (the client's clock)"),
+        (NOON, CLOCK, "the clock of this report"),
+    ]
+
+
+def test_a_timeout_that_is_still_to_come() -> None:
+    ongoing = finding(
+        coordinator_state="Ongoing",
+        transaction_start_timestamp=NOON - HOUR,
+        transaction_last_update_timestamp=NOON - HOUR,
+        transaction_timeout_ms=2 * HOUR,
+        marker_timestamp=None,
+    )
+    found = story(ongoing, NOON)
+    assert found is not None
+    assert [(moment.lane, moment.ahead) for moment in found.moments] == [
+        (PARTITION, False), (COORDINATOR, False), (CLOCK, False), (COORDINATOR, True),
+    ]  # fmt: skip
+    assert found.moments[-1].time == NOON + HOUR
+
+
+def test_two_phase_commit_has_no_timeout() -> None:
+    ongoing = finding(coordinator_state="Ongoing", transaction_timeout_ms=2**31 - 1)
+    assert not [what for _, _, what in told(ongoing) if "timeout" in what]
+
+
+def test_the_clock_is_that_of_the_findings_own_cluster() -> None:
+    assert told(finding(), as_of=NOON + HOUR)[-1][0] == NOON
+
+
+def test_one_moment_is_no_story() -> None:
+    alone = Finding(verdict="unknown", reason="x", topic="a", partition=0, producer_id=1, producer_epoch=0,
+                    last_timestamp=NOON)  # fmt: skip
+    assert story(alone, None) is None
+
+
+@given(TIMES, TIMES, TIMES, TIMES, TIMES, st.sampled_from(["Ongoing", "PrepareCommit", "Empty", "Next"]))
+def test_moments_stand_apart_and_in_order(
+    last: int | None, marker: int | None, begun: int | None, changed: int | None, as_of: int | None, state: str
+) -> None:
+    found = story(
+        finding(
+            last_timestamp=last,
+            age_ms=None,
+            marker_timestamp=marker,
+            transaction_start_timestamp=begun,
+            transaction_last_update_timestamp=changed,
+            coordinator_state=state,
+        ),
+        as_of,
+    )
+    if found is None:
+        return
+    places = [moment.x for moment in found.moments]
+    assert all(after - before > 6.9 for before, after in itertools.pairwise(places))
+    assert places[0] >= 3
+    assert places[-1] <= 97
+    assert [moment.time for moment in found.moments] == sorted(moment.time for moment in found.moments)
+    assert all(span.x >= 0 and span.width >= 0 and span.x + span.width <= 100 for span in found.spans)

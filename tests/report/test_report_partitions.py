@@ -1,0 +1,70 @@
+"""Pictures of partitions: everything lies within them, in the order of offsets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.report.partitions import MOST, pictures
+from tests.report.audits import finding
+
+OFFSETS = st.integers(0, 2**63 - 1)
+
+
+@given(st.lists(st.tuples(OFFSETS, OFFSETS), min_size=1, max_size=30), OFFSETS | st.none(), OFFSETS | st.none(),
+       OFFSETS | st.none())  # fmt: skip
+def test_everything_lies_within_its_picture(
+    ranges: list[tuple[int, int]], stable: int | None, high: int | None, log_start: int | None
+) -> None:
+    (one,) = pictures(
+        finding(
+            start_offset=start,
+            last_offset=last,
+            last_stable_offset=stable,
+            high_watermark=high,
+            log_start_offset=log_start,
+        )
+        for start, last in ranges
+    )
+    for bar in one.bars:
+        assert bar.x >= 0
+        assert bar.width > 0
+        assert bar.x + bar.width <= 100
+        assert 0 <= bar.caption <= 100
+        assert bar.caption >= 65 if bar.caption_ends else bar.caption <= 35
+    assert all(0 <= line.x <= 100 for line in one.lines)
+    assert len(one.bars) + one.hidden == len(ranges)
+
+
+def test_bars_stand_in_the_order_of_their_offsets_and_as_many_as_fit() -> None:
+    (one,) = pictures(finding(start_offset=n, last_offset=n) for n in range(MOST + 5, 0, -1))
+    assert [bar.finding.start_offset for bar in one.bars] == list(range(1, MOST + 1))
+    assert one.hidden == 5
+
+
+def test_what_readers_do_not_see_is_from_the_last_stable_offset_to_the_high_watermark() -> None:
+    (one,) = pictures([finding(start_offset=10, last_offset=12, last_stable_offset=10, high_watermark=90)])
+    assert one.waiting == 80
+    lines = {line.name: line for line in one.lines}
+    assert one.stuck is not None
+    assert one.stuck[0] == lines["LSO"].x
+    assert sum(one.stuck) == pytest.approx(lines["high watermark"].x)
+    assert one.first < 10  # some of what they do see
+
+
+def test_partitions_where_readers_wait_for_most_come_first_and_clusters_stay_apart() -> None:
+    found = pictures(
+        [
+            finding(cluster_id="a", high_watermark=20),
+            finding(cluster_id="b", high_watermark=50),
+            finding(cluster_id="b", blocked=False, start_offset=30),
+        ]
+    )
+    assert [(one.cluster_id, one.waiting, len(one.findings)) for one in found] == [("b", 40, 2), ("a", 10, 1)]
+
+
+def test_a_transaction_whose_beginning_is_not_known_has_no_picture() -> None:
+    assert pictures([finding(start_offset=None)]) == []
+    (one,) = pictures([finding(start_offset=None), finding()])
+    assert len(one.findings) == 1

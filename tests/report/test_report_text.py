@@ -1,0 +1,42 @@
+"""Text that strangers wrote: printable, of bounded length, and only whole as a command."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.report.text import MOST_CHARACTERS, MOST_COMMAND, runnable, shortened, shown
+
+ANY = st.text(st.characters(exclude_categories=[]), max_size=60)
+
+
+@given(ANY)
+def test_what_is_shown_prints_and_says_what_was_there(text: str) -> None:
+    found = shown(text)
+    assert found.isprintable()
+    found.encode()  # no lone surrogates
+    assert (found == text) is text.isprintable()
+    if "\\" not in text:
+        escape = r"\\(?:x..|u....|U........|[nrt])"
+        assert re.sub(escape, lambda match: str(ast.literal_eval(f"'{match[0]}'")), found) == text
+
+
+def test_numbers_and_nothing_are_shown_too() -> None:
+    assert (shown(7), shown(None)) == ("7", "")
+
+
+def test_long_texts_keep_both_ends() -> None:
+    assert shortened("a" * MOST_CHARACTERS) == "a" * MOST_CHARACTERS
+    long = shortened("a" + "x" * 5000 + "z")
+    assert long.startswith("axx")
+    assert long.endswith("xxz (5002 characters)")
+    assert len(long) < MOST_CHARACTERS + 40
+
+
+def test_commands_are_shown_whole_or_not_at_all() -> None:
+    assert runnable("a" * MOST_COMMAND)
+    assert not runnable("a" * (MOST_COMMAND + 1))
+    assert not runnable("abort \u202e")

@@ -1,0 +1,72 @@
+"""What the report says: the headline, what to do, and that nothing is without words."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkawire import report
+from kafkawire.report.words import CHECKS, REASONS, what_to_do
+from kafkawire.rows import Audit, Coverage, Damage, Violation
+from kafkawire.transactions import checks, verdicts
+from tests.report.audits import NOON, READ, finding
+
+
+@pytest.mark.parametrize(
+    ("audit", "text", "tone"),
+    [
+        (Audit(read=READ, findings=(finding(), finding())), "2 hanging transactions", "hanging"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="stuck_prepare"),)),
+         "No hanging transaction, but 1 stuck one", "stuck"),
+        (Audit(read=READ, violations=(Violation(check="one_outcome", place="a-0", what="both"),)),
+         "No hanging transaction, but 1 broken rule", "stuck"),
+        (Audit(read=READ, findings=(finding(verdict="unknown", reason="coverage_incomplete"),)),
+         "1 open transaction could not be judged", "unknown"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="late"),)),
+         "No hanging transaction, but 1 to look at", "watch"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="ghost"),)),
+         "No hanging transaction, but 1 to look at", "watch"),
+        (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="live"),)), "No hanging transaction", "fine"),
+        (Audit(read=Coverage()), "No hanging transaction found, but not all could be read", "unknown"),
+        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="crc_mismatch"),)),
+         "No hanging transaction found, but not all could be read", "unknown"),
+        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="preallocated", harmless=True),)),
+         "No hanging transaction", "fine"),
+    ],
+)  # fmt: skip
+def test_the_headline_is_the_answer(audit: Audit, text: str, tone: str) -> None:
+    html = report.render(audit)
+    assert f"<h1>{text}</h1>" in html
+    assert f'<header class="{tone}">' in html
+
+
+def test_one_and_many_are_spoken_of_as_such() -> None:
+    one = report.render(Audit(as_of=NOON, read=READ, findings=(finding(),)))
+    assert "It holds readers of committed data back in 1 partition, by 80 offsets." in one
+    assert "of broker 1," in one
+    two = report.render(Audit(as_of=NOON, read=READ, findings=(finding(), finding(partition=2, blocked=False))))
+    assert "They hold readers of committed data back in 1 partition, by 80 offsets." in two
+    free = report.render(Audit(as_of=NOON, read=READ, findings=(finding(blocked=False),)))
+    assert "It holds nobody back now." in free
+
+
+@pytest.mark.parametrize(
+    ("action", "command", "advice"),
+    [
+        ("kafkawire txn abort --topic 'a: kafkawire b'", "kafkawire txn abort --topic 'a: kafkawire b'",
+         "It looks once more before it acts, aborts in this partition alone, and looks again."),
+        ("readers wait: kafka-transactions.sh --bootstrap-server HOST:PORT abort",
+         "kafka-transactions.sh --bootstrap-server HOST:PORT abort",
+         "Readers wait. Put a broker's address for HOST:PORT."),
+        ("none: its producer ends it; to end it now: kafkawire txn force-terminate x", None,
+         "Nothing: its producer ends it; to end it now: kafkawire txn force-terminate x."),
+        ("ask somebody", None, "Ask somebody."),
+        (None, None, "Nothing."),
+    ],
+)  # fmt: skip
+def test_what_to_do(action: str | None, command: str | None, advice: str) -> None:
+    assert what_to_do(finding(action=action)) == (command, advice)
+
+
+def test_every_rule_and_every_reason_has_words() -> None:
+    assert set(checks.CHECKS) == set(CHECKS)
+    assert {reason for _, reason in verdicts.REASONS} == set(REASONS)
