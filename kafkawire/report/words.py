@@ -71,7 +71,9 @@ REASONS: Mapping[str, Reason] = {
     "live": Reason("In progress", "Its coordinator holds it, and its producer or its timeout will end it."),
     "young": Reason("Too young to say", "Its producer may still be about to register it."),
     "ghost": Reason(
-        "Its data is deleted", "Only the partition's producer state remembers it: there is nothing left to end."
+        "Its data is deleted",
+        "Only the partition's producer state remembers it: there is nothing to abort or to commit. Where readers wait "
+        "behind it, a marker lets them go on.",
     ),
 }
 
