@@ -13,7 +13,6 @@ import msgspec
 
 from kafkawire import rows
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks import Answer
 
 if TYPE_CHECKING:
@@ -83,23 +82,6 @@ class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None
     value: bytes | None
     leader_epoch: int = -1
-
-
-class SnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer with an open transaction in the newest `.snapshot` of a partition (producer state at `offset`)."""
-
-    offset: int
-    producer_id: int
-    producer_epoch: int
-    last_offset: int
-    timestamp: int
-    coordinator_epoch: int
-    start_offset: int
-
-    def as_append(self) -> Append:
-        """The open transaction as the batch that began it."""
-        last_offset = max(self.start_offset, self.last_offset)
-        return Append(self.start_offset, last_offset, self.timestamp, self.producer_id, self.producer_epoch)
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True):

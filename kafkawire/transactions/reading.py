@@ -10,16 +10,12 @@ from os.path import realpath
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, LogFile, Partition
+from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.columnar import Appends, read_pieces
 from kafkawire.transactions.coordinator import Unreadable
-from kafkawire.transactions.facts import (
-    CoordinatorRecord,
-    Place,
-    Segment,
-    SnapshotEntry,
-)
+from kafkawire.transactions.facts import CoordinatorRecord, Place, Segment
 
 SegmentFact = Append | CoordinatorRecord | Unreadable | Segment
 
@@ -51,7 +47,7 @@ def read_segment(file: LogFile, after: Segment | None = None) -> Iterator[Segmen
             yield found
 
 
-def read_snapshot(partition: Partition, log_start: int) -> tuple[list[SnapshotEntry], list[rows.Damage]]:
+def read_snapshot(partition: Partition, log_start: int) -> tuple[list[ProducerEntry], list[rows.Damage]]:
     """Producers of the newest `.snapshot` whose open transactions began below the log start, and what is damaged."""
     try:
         newest = partition.latest_snapshot()
@@ -61,22 +57,11 @@ def read_snapshot(partition: Partition, log_start: int) -> tuple[list[SnapshotEn
     if newest is None:
         return [], []
     file, entries = newest
-    found: list[SnapshotEntry] = []
+    found: list[ProducerEntry] = []
     damaged: list[rows.Damage] = []
     for entry in entries:
         if isinstance(entry, Damage):
             damaged.append(rows.Damage.of(entry, **file.place))
         elif 0 <= entry.producer.current_txn_first_offset < log_start:
-            producer = entry.producer
-            found.append(
-                SnapshotEntry(
-                    offset=file.offset or 0,
-                    producer_id=producer.producer_id,
-                    producer_epoch=producer.epoch,
-                    last_offset=producer.last_offset,
-                    timestamp=producer.timestamp,
-                    coordinator_epoch=producer.coordinator_epoch,
-                    start_offset=producer.current_txn_first_offset,
-                )
-            )
+            found.append(entry.producer)
     return found, damaged

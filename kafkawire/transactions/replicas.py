@@ -85,9 +85,7 @@ def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = 
     segments: list[Segment] = []
     log_start = partition.log_start_offset or 0
     entries, damage = read_snapshot(partition, log_start)
-    replay = checks.replay if not entries else Replay()
-    for entry in sorted(entries, key=lambda entry: entry.start_offset):
-        replay.add(entry.as_append())
+    replay = Replay(entries) if entries else checks.replay
     for number, file in enumerate(partition.segments):
         for fact in read_segment(file, segments[-1] if segments else None):
             if isinstance(fact, Append):
@@ -131,7 +129,7 @@ def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             start_offset=producer.first_offset,
-            last_offset=producer.last_data_offset,
+            last_offset=max(producer.first_offset, producer.last_data_offset),
             last_timestamp=producer.timestamp,
             coordinator_epoch=None if producer.coordinator_epoch < 0 else producer.coordinator_epoch,
             written_after=producer.written_after,

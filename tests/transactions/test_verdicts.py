@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit, Finding
@@ -289,6 +290,18 @@ def test_who_ends_a_ghost_that_holds_readers_back(tmp_path: Path, state: str, ep
     (finding,) = audit(directory).findings
     assert (finding.reason, finding.blocked) == ("ghost", True)
     assert (finding.action or "").startswith(said), finding
+
+
+def test_the_marker_of_a_ghost_is_one_that_the_partition_does_not_fence(tmp_path: Path) -> None:
+    """Its producer state remembers the newest coordinator epoch, which no record of the log shows any more."""
+    directory = LogDirectory(tmp_path / "logs")
+    partition = directory.partition(*P, start=50)
+    partition.plain(records=5)
+    partition.snapshot(replace(open_entry(start=10, last=12), coordinator_epoch=6))
+    directory.id("other", "CompleteCommit", 1, 5)
+    (finding,) = audit(directory).findings
+    assert (finding.reason, finding.coordinator_epoch) == ("ghost", 6)
+    assert (finding.action or "").endswith(f"--producer-id {PID} --producer-epoch 0 --coordinator-epoch 6")
 
 
 def finding_of(case: Callable[[LogDirectory], None], path: Path, **settings: int) -> Finding:
