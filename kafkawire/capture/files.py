@@ -29,16 +29,19 @@ _PIECE = 1 << 20
 
 
 class Following:
-    """A file that something else still writes: its end is waited at, not reported."""
+    """A file that something else still writes: its end is waited at, not reported, for as long as `goes_on`."""
 
-    def __init__(self, file: Readable) -> None:
+    def __init__(self, file: Readable, goes_on: Callable[[], bool]) -> None:
         self._file = file
+        self._goes_on = goes_on
 
     def read(self, size: int, /) -> bytes:
         data = self._file.read(size)
         while len(data) < size:
             more = self._file.read(size - len(data))
             if not more:
+                if not self._goes_on():
+                    break
                 time.sleep(_POLL_S)
             data += more
         return data

@@ -297,7 +297,7 @@ def read(
     records: bool = False,
     payloads: bool = True,
     show_secrets: bool = False,
-    follow: bool = False,
+    follow: bool | Callable[[], bool] = False,
     live: bool = False,
     keep: bool = False,
     selection: Selection = Selection(),  # noqa: B008  # a frozen value
@@ -312,7 +312,7 @@ def read(
         records: record batches in bodies decoded, instead of as base64.
         payloads: without, record batches in bodies are left out.
         show_secrets: passwords, tokens and keys in bodies as they are, instead of `[redacted]`.
-        follow: at the file's end, wait for more; never ends by itself. Is live.
+        follow: at the file's end, wait for more: for ever, or for as long as a function says so. Is live.
         live: an exchange whose answer takes more than a second does not hold back those that began after it.
         keep: `Exchanges.matched` has the messages and the frames' bytes.
         selection: which exchanges are asked for; all others are counted only.
@@ -323,22 +323,28 @@ def read(
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
     """
-    options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or follow)
+    options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow))
     lanes = None if native is None else native.Lanes(MOST_ENDED)
+
+    goes_on = follow if callable(follow) else lambda: True
+
+    def waited_for(source: Readable) -> Readable:
+        return Following(source, goes_on) if follow else source
+
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        return Exchanges(lambda unread: _packets_of(path, follow, unread, lanes), path, options, selection, lanes, owns)
+
+        def packets(unread: Callable[[Unread], None]) -> Iterator[Packet | Run]:
+            with open(path, "rb", buffering=1 << 20) as opened:
+                yield from read_runs(waited_for(opened), unread, lanes)
+
+        return Exchanges(packets, path, options, selection, lanes, owns)
     name = getattr(file, "name", None)
     return Exchanges(
-        lambda unread: read_runs(Following(file) if follow else file, unread, lanes),
+        lambda unread: read_runs(waited_for(file), unread, lanes),
         name if isinstance(name, str) and name[:1] != "<" else "-",
         options,
         selection,
         lanes,
         owns,
     )
-
-
-def _packets_of(path: str, follow: bool, unread: Callable[[Unread], None], lanes: Any) -> Iterator[Packet | Run]:
-    with open(path, "rb", buffering=1 << 20) as file:
-        yield from read_runs(Following(file) if follow else file, unread, lanes)

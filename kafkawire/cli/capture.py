@@ -12,6 +12,7 @@ import typer
 from kafkawire.cli import capture_options as given
 from kafkawire.cli import output
 from kafkawire.cli.capture_summary import Told
+from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def capture(
     what, and why.
 
     \b
-    What goes on right now:
+    What goes on right now, until Ctrl-C:
       tcpdump -i any -w - port 9092 | kafkawire capture -
     Who is slow, and who gets errors?
       kafkawire capture trace.pcap --stats
@@ -109,7 +110,7 @@ def capture(
                     records=records,
                     payloads=not no_payloads,
                     show_secrets=show_secrets,
-                    follow=follow,
+                    follow=follow and (lambda: not ended()),
                     live=file == "-",
                     keep=timeline is not None or frames is not None,
                     selection=selection,
@@ -123,7 +124,11 @@ def capture(
             yield matched
 
     kind: type[Row] = rows.ExchangeStatistics if stats else rows.Step if timeline is not None else rows.Exchange
-    with progress(_total(files), shown=watched(to) and not follow) as advance:
+    live = follow or "-" in files
+    with (
+        ending_input(wanted=live) as ended,
+        progress(_total(files), shown=watched(to) and not follow) as advance,
+    ):
         output.print_rows(
             _rows(taken(), kind, timeline or "", told),
             [kind],
@@ -131,9 +136,9 @@ def capture(
             output=to,
             columns=_columns(),
             unset=() if body else _BODIES,
-            live=follow or "-" in files,
+            live=live,
         )
-    told.end()
+    told.end(interrupted=ended())
 
 
 def _columns() -> output.Columns:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.interrupt import INTERRUPTED
 from kafkawire.cli.outcome import INCOMPLETE
 from kafkawire.cli.text import printable
 
@@ -49,13 +50,15 @@ class Told:
         if summary.exchanges and not summary.selected:
             self.note(f"{file}: none of its {_count(summary.exchanges, 'exchange')} was asked for")
 
-    def end(self) -> None:
+    def end(self, *, interrupted: bool = False) -> None:
         """Raises what the command ends with; returns where all was read."""
         missing = [text for incomplete, text in self._lines if incomplete]
-        if missing and not self._read:
+        if missing and not self._read and not interrupted:
             raise InputError(missing[0] + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""))
         for incomplete, text in self._lines:
             typer.echo(f"{'incomplete' if incomplete else 'note'}: {printable(text)}", err=True)
+        if interrupted:
+            raise typer.Exit(INTERRUPTED)
         if missing:
             raise typer.Exit(INCOMPLETE)
 

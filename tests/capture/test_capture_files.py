@@ -145,3 +145,26 @@ def test_a_file_that_grows_is_followed(tmp_path: Path, monkeypatch: pytest.Monke
     writer.join()
     assert written.is_set()
     assert brief(found) == asked(*range(6))
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_file_is_followed_for_as_long_as_somebody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: bool
+) -> None:
+    monkeypatch.setattr(files, "_POLL_S", 0)
+    path = tmp_path / "growing.pcap"
+    data = pcap(map(ethernet, conversation()))
+    path.write_bytes(data[:500])
+    asked_for = 0
+
+    def grow() -> bool:
+        nonlocal asked_for
+        asked_for += 1
+        with path.open("ab") as file:
+            file.write(data[500 * asked_for : 500 * (asked_for + 1)])
+        return 500 * asked_for < len(data)
+
+    with path.open("rb") as file:
+        found = list(capture.read(file if opened else path, follow=grow))
+    assert brief(found) == asked(*range(6))
+    assert asked_for > 2
