@@ -27,7 +27,7 @@ _MAX_BYTES = 1 << 20
 
 def check_records(data: bytes) -> None:
     """Checksums count in one run of two."""
-    from tests.records.test_record_columns import agree
+    from tests.records.test_records_columns import agree
 
     agree(data, check_crc=False, max_batch_bytes=_MAX_BYTES)
     agree(data, max_batch_bytes=_MAX_BYTES)
