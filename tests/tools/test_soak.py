@@ -26,14 +26,17 @@ from tools.broker import Cluster
 from tools.examples.errors import ExamplesError
 from tools.examples.sniff import recording
 from tools.soak.capturing import Capturing
+from tools.soak.child import child
+from tools.soak.errors import SoakError
 from tools.soak.findings import Count, Findings, Series, Told
 from tools.soak.hangs import Hang, Hangs
 from tools.soak.load import KEY, Wrote
 from tools.soak.report import markdown
-from tools.soak.run import Plan, capture_counts, soak, watch_counts
+from tools.soak.run import Plan, Results, capture_counts, soak, told, watch_counts
 from tools.soak.samples import FLAT_BYTES, descendants, on_disk, series_of, state_of
 from tools.soak.sent import Sent
 from tools.soak.streaming import compared
+from tools.soak.waiting import until
 from tools.soak.watching import Place, Watching
 
 MIB = 1 << 20
@@ -304,6 +307,59 @@ def test_what_a_capture_lost(tmp_path: Path, said: list[dict[str, Any]], dropped
     )
     hangs = Hangs(None, Watching(), "soak", 1, tmp_path, exchanges=1)  # type: ignore[arg-type]
     assert wrong(capture_counts(found, sent, hangs)) == differ
+
+
+# Processes ------------------------------------------------------------------------------------------------------------
+
+
+def ends_badly(folder: Path, script: str) -> str:
+    """What is said of a process that runs this."""
+    lines: list[Any] = []
+    with child("a reader", [sys.executable, "-c", script], folder, lambda line: lines.append(json.loads(line))) as one:
+        with pytest.raises(SoakError) as said:
+            until(one.check, "the end", seconds=60)
+        return str(said.value)
+
+
+def test_a_process_that_ends_by_itself(tmp_path: Path) -> None:
+    said = ends_badly(tmp_path / "x", "import sys; print(1); sys.exit('no more disk')")
+    assert said == "a reader has ended with 1: no more disk"
+
+
+def test_a_process_that_prints_something_else(tmp_path: Path) -> None:
+    said = ends_badly(tmp_path / "x", "print('Traceback', flush=True); input()")
+    assert said.startswith("a reader printed what cannot be read: Expecting value")
+
+
+def test_a_process_is_gone_with_its_children_when_the_block_ends(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'input()']).pid, flush=True); input()"
+    )
+    lines: list[bytes] = []
+    with child("a parent", [sys.executable, "-c", script], tmp_path / "x", lines.append) as parent:
+        until(lambda: bool(lines) or None, "its child", seconds=60)
+        assert parent.process.poll() is None
+    assert parent.process.poll() is not None
+    until(lambda: _is_gone(int(lines[0])) or None, "the end of its child", seconds=60)
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether it ended; nobody may have asked for its status yet."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_what_is_told_goes_on() -> None:
+    results = Results()
+    for error in (SoakError("first"), OSError(2, "second"), KeyboardInterrupt()):
+        with told(results):
+            raise error
+    assert results.failures == ["first", "[Errno 2] second", "it was interrupted"]
+    with pytest.raises(AssertionError), told(results):
+        raise AssertionError("a mistake of ours")
 
 
 # The page -------------------------------------------------------------------------------------------------------------

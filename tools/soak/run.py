@@ -51,7 +51,7 @@ class Plan:
 
     seconds: of load. rate: transactions a second, over all producers.
     hang_every_s, restart_every_s: from the beginning of one to that of the next; a restart takes place while one hangs,
-        and needs several brokers. spark: with the stream.
+        every other one is a crash, and it needs several brokers. spark: with the stream.
     """
 
     seconds: float
@@ -85,7 +85,7 @@ class _Parts:
 
 
 @dataclass
-class _Results:
+class Results:
     """What is there so far."""
 
     counts: list[Count] = field(default_factory=list)
@@ -105,18 +105,18 @@ def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Calla
     folder: is made, and left to the caller. say: is told how it goes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    results = _Results()
+    results = Results()
     sampler = Sampler(every_s=plan.sample_every_s)
     try:
         with ExitStack() as stack:
             create_topics(running.bootstrap, {TOPIC: plan.partitions}, replicas=min(3, len(running.nodes)), config={})
             parts = _start(running, plan, folder, stack, sampler)
             hangs = Hangs(running, parts.watching, TOPIC, plan.partitions, folder)
-            with _told(results):
+            with told(results):
                 _keep_going(running, plan, parts, hangs, results, say)
                 results.whole = True
             sampler.end()
-            with _told(results):
+            with told(results):
                 _end(running, parts, hangs, results, say)
     except _FAILURES as error:
         results.failures.append(str(error))
@@ -140,7 +140,7 @@ def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Calla
 
 
 @contextmanager
-def _told(results: _Results) -> Iterator[None]:
+def told(results: Results) -> Iterator[None]:
     """What goes wrong in the block is told, and what comes behind it is done anyway."""
     try:
         yield
@@ -184,7 +184,7 @@ def _pid(child: Child) -> list[int]:
 
 
 def _keep_going(
-    running: Cluster, plan: Plan, parts: _Parts, hangs: Hangs, results: _Results, say: Callable[[str], None]
+    running: Cluster, plan: Plan, parts: _Parts, hangs: Hangs, results: Results, say: Callable[[str], None]
 ) -> None:
     """Hangs, restarts and looks at everything until the time is over."""
     begun = time.monotonic()
@@ -202,7 +202,8 @@ def _keep_going(
             hang_at = now + plan.hang_every_s
             restart = None
             if now >= restart_at and len(running.nodes) > 1:
-                restart = partial(running.restart_node, running.nodes[restarts % len(running.nodes)].node_id)
+                node = running.nodes[restarts % len(running.nodes)].node_id
+                restart = partial(_crash, running, node) if restarts % 2 else partial(running.restart_node, node)
                 restart_at += plan.restart_every_s
                 restarts += 1
             hangs.one(restart)
@@ -215,10 +216,16 @@ def _keep_going(
         results.tell("restarts of a broker, while a transaction hung", restarts)
 
 
-def _end(running: Cluster, parts: _Parts, hangs: Hangs, results: _Results, say: Callable[[str], None]) -> None:
+def _crash(running: Cluster, node_id: int) -> None:
+    """As by a power cut: what the broker had not given to others yet is cut off when it comes back."""
+    running.kill_node(node_id)
+    running.start_node(node_id)
+
+
+def _end(running: Cluster, parts: _Parts, hangs: Hangs, results: Results, say: Callable[[str], None]) -> None:
     """Stops one after the other, and compares."""
     say("the load ends; what was written, sent and read is compared")
-    with _told(results):
+    with told(results):
         hangs.finish()
     parts.load.stop()
     parts.load.check()
