@@ -15,9 +15,10 @@ from itertools import groupby
 
 from kafkawire.codegen.lower import op_code
 from kafkawire.codegen.model import EMPTY_STRUCT, Field, Message, Struct
-from kafkawire.codegen.shape import Comparison, became_key, same_versions
+from kafkawire.codegen.names import json_name
+from kafkawire.codegen.shape import Comparison, became_key, bytes_code, same_versions
 from kafkawire.codegen.versions import Versions
-from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS
+from kafkawire.wire.layout import RECORDS
 
 #: Changes that tell why the bytes of a version differ.
 _OF_BYTES = ("field added", "field removed", "field retyped", "nullable", "tag", "flexible versions")
@@ -192,13 +193,13 @@ class _Walk:
 
     def _pairs(self, old: Struct, new: Struct, shared: frozenset[int]) -> list[tuple[Field | None, Field | None]]:
         """The fields of both, matched: by name, by a name that `new` says was the field's, and else by place."""
-        left = {_key(field.name): field for field in old.fields}
+        left = {json_name(field.name): field for field in old.fields}
         match: dict[str, Field] = {}
 
         def take(field: Field, name: str, *, together: bool = True) -> None:
-            other = left.get(_key(name))
+            other = left.get(json_name(name))
             if field.name not in match and other is not None and (not together or self._meet(other, field, shared)):
-                match[field.name] = left.pop(_key(name))
+                match[field.name] = left.pop(json_name(name))
 
         for field in new.fields:  # a name may have gone to another field: then the two share no version
             take(field, field.name, together=old is not new)
@@ -253,10 +254,10 @@ class _Walk:
         yield from self._removed(old, path, gone)
         if not both:
             return
-        if _key(old.name) != _key(new.name):
+        if json_name(old.name) != json_name(new.name):
             why = "the same bytes at the same place; JSON shows the name"
             yield Change(name, "field renamed", _joined(both), path, old.name, new.name, why=why)
-        if _wire_kind(old) != _wire_kind(new) or old.type.array != new.type.array:
+        if bytes_code(old.type.kind) != bytes_code(new.type.kind) or old.type.array != new.type.array:
             yield from self._say("field retyped", path, both, str(old.type), str(new.type), "the bytes differ")
         elif str(old.type) != str(new.type):
             yield Change(name, "field retyped", _joined(both), path, str(old.type), str(new.type), why="the same bytes")
@@ -310,18 +311,9 @@ class _Walk:
 # Words ---------------------------------------------------------------------------------------------------------------
 
 
-def _key(name: str) -> str:
-    return name[:1].lower() + name[1:]
-
-
 def _code(field: Field, version: int) -> int:
-    """What stands on the wire for a field, the kind of `records` being that of bytes."""
-    code = op_code(field, version, version in field.tagged)
-    return code & ~KIND_MASK | BYTES if code & KIND_MASK == RECORDS else code
-
-
-def _wire_kind(field: Field) -> int:
-    return BYTES if field.type.kind == RECORDS else field.type.kind
+    """What stands on the wire for a field."""
+    return bytes_code(op_code(field, version, version in field.tagged))
 
 
 def _tag(field: Field, version: int) -> int | None:

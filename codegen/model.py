@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kafkawire.codegen.versions import NO_VERSIONS, Versions
+from kafkawire.wire.layout import KIND_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,6 @@ class FieldType:
 
     def __str__(self) -> str:
         """The type as the schema language writes it: `int32`, `[]string`, `[]TopicData`."""
-        from kafkawire.wire.layout import KIND_NAMES
-
         return ("[]" if self.array else "") + (self.struct or KIND_NAMES[self.kind])
 
 
@@ -35,16 +34,14 @@ class EmptyStruct:
 
 EMPTY_STRUCT = EmptyStruct()
 
-#: A field's default: arrays have the empty tuple, uuids the 16 zero bytes as an int 0 is `uuid.UUID(int=0)`.
+#: A field's default, of the field's Python type; but a uuid as text (`00000000-0000-0000-0000-000000000000` where none
+#: is given), of an array the empty tuple.
 Default = bool | int | float | str | bytes | None | tuple[()] | EmptyStruct
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a struct. `name` is the schema's, `default` a value of the field's Python type.
-
-    A uuid's default is its canonical string form ("00000000-0000-0000-0000-000000000000" where none is given).
-    """
+    """One field of a struct. `name` is the schema's."""
 
     name: str
     type: FieldType

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +33,7 @@ from kafkawire.wire.layout import (
     COMPACT,
     FLOAT64,
     KIND_MASK,
+    KIND_NAMES,
     NULLABLE,
     STRING,
     STRUCT,
@@ -43,10 +43,8 @@ from kafkawire.wire.layout import (
 )
 
 _PYTHON_TYPES = {BOOL: "bool", FLOAT64: "float", UUID: "uuid.UUID", STRING: "str"}
-_CONSTANTS = (
-    "BOOL", "INT8", "INT16", "INT32", "INT64", "UINT16", "UINT32", "FLOAT64", "UUID", "STRING", "BYTES", "RECORDS",
-    "STRUCT",
-)  # fmt: skip
+#: The name of each kind's constant in `wire.layout`.
+_CONSTANTS = tuple(name.upper() for name in KIND_NAMES)
 _ZERO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -265,13 +263,9 @@ def _default(field: Field) -> str:
         return f"{names.class_name(field.type.struct)}()"
     if field.type.kind == UUID and isinstance(value, str):
         return "ZERO_UUID" if value == _ZERO_UUID else f'uuid.UUID("{value}")'
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
     if isinstance(value, str):
         return string(value)
-    if isinstance(value, bytes):
-        return 'b""' if not value else repr(value)
-    return repr(value)
+    return 'b""' if value == b"" else repr(value)
 
 
 # Tables --------------------------------------------------------------------------------------------------------------
@@ -362,9 +356,7 @@ def _docstring(message: Message) -> str:
     about = f" {message.about}" if message.about else ""
     key = f", api key {message.api_key}" if message.api_key is not None else ""
     title = f"{message.name} ({message.kind}{key})."
-    return "\n\n".join(
-        part for part in (title + about and wrap(doc(title + about), 0), f"{_versions_text(message, True)}.") if part
-    )
+    return f"{wrap(doc(title + about), 0)}\n\n{_versions_text(message, True)}."
 
 
 def _versions_text(message: Message, capital: bool = False) -> str:

@@ -45,13 +45,13 @@ class Comparison:
         )
 
     def _ops(self, new: Op | Tag, old: Op | Tag) -> bool:
-        if _bytes_code(new.code) != _bytes_code(old.code):
+        if bytes_code(new.code) != bytes_code(old.code):
             return False
         return new.code & KIND_MASK != STRUCT or self._layouts(new.arg, old.arg)
 
 
-def _bytes_code(code: int) -> int:
-    """The code of an op, the kind of `records` being that of bytes: on the wire they are the same."""
+def bytes_code(code: int) -> int:
+    """The code of an op (or a kind), `records` being bytes: on the wire they are the same."""
     return code & ~KIND_MASK | BYTES if code & KIND_MASK == RECORDS else code
 
 

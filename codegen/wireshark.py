@@ -162,15 +162,11 @@ class _Fields:
         return "topic_id" if kind == UUID and one.name == "TopicId" else ""
 
 
-def _json_name(name: str) -> str:
-    return name[:1].lower() + name[1:]
-
-
 def _struct_at(message: Message, path: str) -> str:
     """The name of the struct that a JSON path leads to; empty where it leads nowhere."""
     struct = message.root
     for step in path.split(".") if path else ():
-        name = next((one.type.struct for one in struct.fields if _json_name(one.name) == step), None)
+        name = next((one.type.struct for one in struct.fields if names.json_name(one.name) == step), None)
         if name is None:
             return ""
         struct = message.struct(name)
@@ -179,7 +175,7 @@ def _struct_at(message: Message, path: str) -> str:
 
 def _leads_to(message: Message, path: str, struct: Struct, name: str) -> bool:
     *parents, last = path.split(".")
-    return last == _json_name(name) and _struct_at(message, ".".join(parents)) == struct.name
+    return last == names.json_name(name) and _struct_at(message, ".".join(parents)) == struct.name
 
 
 # Messages ------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What all tests share: how hard Hypothesis tries.
 
-`HYPOTHESIS_PROFILE` chooses: `ci` (the same examples every time), `dev` (fresh ones, the default), `thorough` (many).
+`HYPOTHESIS_PROFILE` chooses: `ci` (the same examples every time), `quick` (the same, but few: for mutants, see
+tools/mutation), `dev` (fresh ones, the default), `thorough` (many).
 Tests that run over every message take a share of the profile's `max_examples` for each version.
 """
 
@@ -17,6 +18,9 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile(
     "ci", max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "quick", max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
 )
 settings.register_profile("dev", max_examples=60, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=600, deadline=None, suppress_health_check=_SLOW)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafkawire.codegen.importing.facts import Schema
+from kafkawire.codegen.names import json_name
 from kafkawire.codegen.versions import Versions
 
 
@@ -141,5 +142,4 @@ def _with_aliases(newest: Schema, older: Schema) -> Schema:
 
 def _key(field: Schema) -> str:
     # The first letter's case changed now and then (OffsetFetchRequest's groupId) and tells no two fields apart.
-    name: str = field["name"]
-    return name[:1].lower() + name[1:]
+    return json_name(field["name"])

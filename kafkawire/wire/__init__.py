@@ -5,5 +5,7 @@
   explains.
 - `message`: the base classes `Struct` and `Message`, and `Codec`; `generated`: the engine that runs generated codecs;
   `registry`: a namespace of messages.
-- `json_form`: Kafka's JSON form; `values`: what they all share; `backend`: which engine runs.
+- `json_form`: Kafka's JSON form; `json_text`: the same as text, straight from bytes.
+- `columns`: many values of one message at once -> Arrow.
+- `values`: what they all share; `backend`: which engine runs.
 """

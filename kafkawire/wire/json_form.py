@@ -30,7 +30,6 @@ from kafkawire.wire.layout import (
     STRUCT,
     UINT32,
     Layout,
-    Op,
     Tag,
 )
 from kafkawire.wire.layout import UUID as UUID_KIND
@@ -87,22 +86,17 @@ def tag_defaults(cls: type[Message], layout: Layout) -> list[Any]:
 def _layout(cls: type[Message], version: int) -> Layout:
     if version not in cls.spec.valid_versions:
         raise UnsupportedVersionError(cls.spec.name, version, cls.spec.valid_versions)
-    layout: Layout = cls.codec.layout(version)
-    return layout
-
-
-def _by_slot(layout: Layout) -> dict[int, Op | Tag]:
-    """The layout's fields in the order of the schema."""
-    ops: dict[int, Op | Tag] = {op.slot: op for op in layout.ops}
-    ops.update({tag.slot: tag for tag in layout.tags})
-    return dict(sorted(ops.items()))
+    return cls.codec.layout(version)
 
 
 class _Step(NamedTuple):
-    """How one field is written. `default`: that of a tagged field, which is left out at it; `_ALWAYS` for others."""
+    """One field. `names`: the key that it has, then those that it had.
+
+    `default`: that of a tagged field, which is left out at it and may be missing; `_ALWAYS` for others.
+    """
 
     attribute: str
-    name: str
+    names: tuple[str, ...]
     code: int
     arg: int
     default: Any
@@ -114,16 +108,16 @@ _plans: WeakKeyDictionary[Codec, dict[int, tuple[_Step, ...]]] = WeakKeyDictiona
 
 
 def _plan(codec: Codec, layout: Layout) -> tuple[_Step, ...]:
-    """The steps of one layout of a codec, made once: messages come by the million."""
+    """The fields of one layout of a codec in the order of the schema; made once: messages come by the million."""
     plans = _plans.setdefault(codec, {})
     plan = plans.get(id(layout))  # the codec holds its layouts, so the id stays theirs
     if plan is None:
         cls = codec.classes[layout.struct]
         steps = []
-        for slot, op in _by_slot(layout).items():
-            field = cls.spec.fields[slot]
-            default = cls.__struct_defaults__[slot] if isinstance(op, Tag) else _ALWAYS
-            steps.append(_Step(field.attribute, field.json_name, op.code, op.arg, default))
+        for op in sorted(layout.all_ops(), key=lambda op: op.slot):
+            field = cls.spec.fields[op.slot]
+            default = cls.__struct_defaults__[op.slot] if isinstance(op, Tag) else _ALWAYS
+            steps.append(_Step(field.attribute, field.json_names, op.code, op.arg, default))
         plan = plans[id(layout)] = tuple(steps)
     return plan
 
@@ -148,15 +142,15 @@ class _Writer:
                 self.place.steps.append(fields[slot].attribute)
                 self.fail(f"version {self.version} does not carry this field, and its value is not the default")
         steps = self.place.steps
-        for attribute, name, code, arg, default in _plan(self.codec, layout):
+        for attribute, names, code, arg, default in _plan(self.codec, layout):
             item = getattr(value, attribute)
             if default is not _ALWAYS and item == default:
                 continue
             if code <= UINT32 and item is not None:
-                out[name] = item
+                out[names[0]] = item
                 continue
             steps.append(attribute)
-            out[name] = self.value(code, arg, item)
+            out[names[0]] = self.value(code, arg, item)
             steps.pop()
         if self.unknown_tags and value.unknown_tagged_fields:
             if not layout.flexible:
@@ -203,18 +197,16 @@ class _Reader:
         if not isinstance(obj, Mapping):
             self.fail(f"expected an object, got {_json_type(obj)}")
         cls = self.codec.classes[layout.struct]
-        fields = cls.spec.fields
         left = dict(obj)
         values: dict[str, Any] = {}
-        for slot, op in _by_slot(layout).items():
-            field = fields[slot]
-            name = next((name for name in (field.json_name, *map(_small, field.aliases)) if name in left), None)
+        for attribute, names, code, arg, default in _plan(self.codec, layout):
+            name = next((name for name in names if name in left), None)
             if name is None:
-                if not isinstance(op, Tag):
-                    self.fail(f"the field {field.json_name} is missing, which version {self.version} must have")
+                if default is _ALWAYS:
+                    self.fail(f"the field {names[0]} is missing, which version {self.version} must have")
                 continue
             self.place.steps.append(name)
-            values[field.attribute] = self.value(op.code, op.arg, left.pop(name))
+            values[attribute] = self.value(code, arg, left.pop(name))
             self.place.steps.pop()
         unknown = left.pop(UNKNOWN_TAGS, None)
         if unknown is not None:
@@ -315,10 +307,6 @@ def _float_text(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _small(name: str) -> str:
-    return name[:1].lower() + name[1:]
 
 
 def _json_type(value: object) -> str:

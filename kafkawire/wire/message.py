@@ -16,7 +16,7 @@ from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.wire.backend import native
 from kafkawire.wire.generated import Decode, Encode, Generated, owned
 from kafkawire.wire.interpreter import Decoder, Encoder, allocation_limit
-from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, Table
+from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, Layout, Table
 from kafkawire.wire.spec import MessageSpec, StructSpec
 from kafkawire.wire.values import Buffer, TaggedField, octets
 
@@ -215,6 +215,6 @@ class Codec:
         encoder.struct(self.layout(version), value)
         return bytes(encoder.out)
 
-    def layout(self, version: int) -> Any:
+    def layout(self, version: int) -> Layout:
         """The layout of the whole message in that version."""
         return self.table.layouts[self.table.roots[version - self.table.first_version]]

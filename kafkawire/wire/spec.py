@@ -14,6 +14,11 @@ from kafkawire.wire.layout import KIND_NAMES, STRUCT
 NEVER = range(0)
 
 
+def json_name(name: str) -> str:
+    """The key in JSON of a field that a schema calls `name`: with a small first letter."""
+    return name[:1].lower() + name[1:]
+
+
 class Field(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """One field of a struct.
 
@@ -45,8 +50,13 @@ class Field(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
     @property
     def json_name(self) -> str:
-        """The name in JSON: the schema's with a small first letter."""
-        return self.name[:1].lower() + self.name[1:]
+        """The key in JSON."""
+        return json_name(self.name)
+
+    @property
+    def json_names(self) -> tuple[str, ...]:
+        """The keys by which JSON input may name the field: the one of today, then older ones."""
+        return (self.json_name, *map(json_name, self.aliases))
 
     @property
     def is_array(self) -> bool:

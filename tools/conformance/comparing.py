@@ -49,8 +49,7 @@ def _field(ours: Struct, name: str, version: int, older: bool) -> Field | None:
         if field.json_name == name and version in field.versions:
             return field
     for field in ours.spec.fields if older else ():
-        old = {alias[:1].lower() + alias[1:] for alias in field.aliases}
-        if name in old and version in field.versions:
+        if name in field.json_names and version in field.versions:
             return field
     return None
 

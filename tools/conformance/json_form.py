@@ -42,8 +42,7 @@ def today(value: Struct, theirs: Any, ours: Any, version: int) -> Any:
     for field in value.spec.fields:
         if version not in field.versions:
             continue
-        names = [field.json_name, *(alias[:1].lower() + alias[1:] for alias in field.aliases)]
-        name = next((name for name in names if name in theirs), None)
+        name = next((name for name in field.json_names if name in theirs), None)
         if name is None:
             if version in field.tagged_versions and field.json_name in ours:
                 out[field.json_name] = ours[field.json_name]
@@ -58,9 +57,8 @@ def today(value: Struct, theirs: Any, ours: Any, version: int) -> Any:
                 part = [today(*triple, version) for triple in zip(item, part, our, strict=True)]
         out[field.json_name] = part
     # Names that we do not know stay, and differ.
-    known = {name for field in value.spec.fields for name in (field.json_name, *field.aliases)}
-    small = {name[:1].lower() + name[1:] for name in known}
-    return out | {name: part for name, part in theirs.items() if name not in small}
+    known = {name for field in value.spec.fields for name in field.json_names}
+    return out | {name: part for name, part in theirs.items() if name not in known}
 
 
 def as_kafka(value: Struct, form: Any) -> Any:

@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 #: What tests of codecs need of the checkout.
 COPIED = ("kafkawire", "codegen", "schemas", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md")
-ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "ci"}
+ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "quick"}
 #: A mutant that loops for ever is noticed, too: after so many times what the tests take, and some seconds.
 PATIENCE, GRACE = 4, 20
 
