@@ -129,7 +129,7 @@ def test_long_lists_in_lockstep(cls: type[Message], monkeypatch: pytest.MonkeyPa
     # With no value left to be decoded alone, the lists of all are walked to their end.
     monkeypatch.setattr(lockstep, "FEW", 0)
     for version in cls.spec.valid_versions:
-        for_all(cases(cls, version), 0.3, f"lockstep {version}", lambda case, v=version: run(cls, v, *case))
+        for_all(cases(cls, version), 0.1, f"lockstep {version}", lambda case, v=version: run(cls, v, *case))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -185,13 +185,13 @@ def decode(cls, data):
                 pass
 for cls in classes:
     decode(cls, bytes(7))
-claims = [bytes.fromhex(pattern) * 7 for pattern in PATTERNS]
+# A pattern repeats itself: as many starts as it has bytes give all that there is to read of it.
+claims = [(pattern * 8)[start : start + 7] for pattern in map(bytes.fromhex, PATTERNS) for start in range(len(pattern))]
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + (8 << 20),) * 2)
 for cls in classes:
     for claim in claims:
-        for start in range(len(claim) - 7):
-            decode(cls, claim[start : start + 7])
+        decode(cls, claim)
 print("done")
 """
 
@@ -308,7 +308,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("name", ["WideRequest", "LateRequest", "NumberRequest", "NestedRequest"])
-@pytest.mark.parametrize("size", [100, 2000, 20_000])
+@pytest.mark.parametrize("size", [100, 2000, 5000])
 def test_elements_that_cost_more_than_the_bound_are_refused(hostile: Any, name: str, size: int) -> None:
     cls = hostile[name]
     row = smallest(structs_of(cls)[1], 0, "")
