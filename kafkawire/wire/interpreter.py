@@ -316,7 +316,7 @@ class Encoder:
             self.fail(f"expected {KIND_NAMES[kind]}, got {_type(value)}")
         low, high = INTEGER_RANGES[kind]
         if not low <= value <= high:
-            self.fail(f"{value} is out of the range of {KIND_NAMES[kind]} ({low} to {high})")
+            self.fail(f"{shown(value)} is out of the range of {KIND_NAMES[kind]} ({low} to {high})")
         self.out += value.to_bytes(FIXED_SIZES[kind], "big", signed=low < 0)
 
     def length(self, code: int, n: int, narrow: bool) -> None:
@@ -358,9 +358,9 @@ class Encoder:
         elif kind == FLOAT64:
             try:
                 self.out += struct.pack(">d", value)
-            except OverflowError:
-                self.fail(f"{value} is out of the range of float64")
-            except (TypeError, ValueError, struct.error):
+            except struct.error:
+                if isinstance(value, int):
+                    self.fail(f"{shown(value)} is out of the range of float64")
                 self.fail(f"expected float, got {_type(value)}")
         else:
             self.number(kind, value)
@@ -369,7 +369,7 @@ class Encoder:
         try:
             return BOOLS[value]
         except (KeyError, TypeError, ValueError):  # some views cannot be hashed
-            self.fail(f"expected bool, got {_type(value)}" + (f" {value}" if isinstance(value, int) else ""))
+            self.fail(f"expected bool, got {_type(value)}" + (f" {shown(value)}" if isinstance(value, int) else ""))
 
     def octets(self, value: Any) -> None:
         if not is_octets(value):
@@ -449,8 +449,10 @@ class Encoder:
             self.place.steps.append(f"unknown_tagged_fields[{number}]")
             if not isinstance(field, TaggedField):
                 self.fail(f"expected TaggedField, got {_type(field)}")
-            if not isinstance(field.tag, int) or not 0 <= field.tag < 0x7FFFFFFF:
-                self.fail(f"{field.tag!r} is no tag (0 to {0x7FFFFFFF - 1})")
+            if not isinstance(field.tag, int):
+                self.fail(f"{_type(field.tag)} is no tag (0 to {0x7FFFFFFF - 1})")
+            if not 0 <= field.tag < 0x7FFFFFFF:
+                self.fail(f"{shown(field.tag)} is no tag (0 to {0x7FFFFFFF - 1})")
             if field.tag in known:
                 self.fail(f"tag {field.tag} is a field of version {self.version}, not an unknown tag")
             if field.tag in layout.foreign_tags:
@@ -460,6 +462,11 @@ class Encoder:
             self.octets(field.data)
             last = field.tag
             self.place.steps.pop()
+
+
+def shown(number: int) -> str:
+    """A number in a reason: Python makes no text of one with thousands of digits."""
+    return str(number) if number.bit_length() < 256 else f"a number of {number.bit_length()} bits"
 
 
 def _type(value: object) -> str:

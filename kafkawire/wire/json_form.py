@@ -17,7 +17,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from kafkawire.errors import EncodeError, JsonError, UnsupportedVersionError
-from kafkawire.wire.interpreter import Place
+from kafkawire.wire.interpreter import Place, shown
 from kafkawire.wire.layout import (
     ARRAY,
     BOOL,
@@ -263,7 +263,7 @@ class _Reader:
         number = self.integer(value)
         low, high = INTEGER_RANGES[kind]
         if not low <= number <= high:
-            self.fail(f"{number} is out of the range of {KIND_NAMES[kind]} ({low} to {high})")
+            self.fail(f"{shown(number)} is out of the range of {KIND_NAMES[kind]} ({low} to {high})")
         return number
 
     def typed(self, value: Any, wanted: type, name: str) -> Any:

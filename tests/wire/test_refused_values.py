@@ -152,8 +152,8 @@ def test_every_field_refuses_what_it_cannot_carry(name: str) -> None:
         ((TaggedField(-1, b""),), "[0]", "-1 is no tag"),
         ((TaggedField((1 << 31) - 1, b""),), "[0]", "2147483647 is no tag"),
         ((TaggedField(1 << 40, b""),), "[0]", "1099511627776 is no tag"),
-        ((TaggedField("7", b""),), "[0]", "'7' is no tag"),  # type: ignore[arg-type]
-        ((TaggedField(None, b""),), "[0]", "None is no tag"),  # type: ignore[arg-type]
+        ((TaggedField("7", b""),), "[0]", "str is no tag"),  # type: ignore[arg-type]
+        ((TaggedField(None, b""),), "[0]", "null is no tag"),  # type: ignore[arg-type]
         ((TaggedField(5, b""), TaggedField(5, b"")), "[1]", "tag 5 follows tag 5"),
         ((TaggedField(7, b""), TaggedField(5, b"")), "[1]", "tag 5 follows tag 7"),
         ((TaggedField(5, b""), TaggedField(7, None)), "[1]", "expected bytes, got null"),  # type: ignore[arg-type]
