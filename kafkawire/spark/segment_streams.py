@@ -2,15 +2,19 @@
 
     spark.readStream.format("kafka_segment").load("kafka-logs/")
 
-A stream's offset is how far each segment has been read: {path: byte behind its last whole batch}. Of the segment that
-is written to, only whole batches are read, and a torn end is damage no sooner than when a newer segment is there.
-Nothing is read twice, whatever is restarted; a segment that vanished before it was read, or became shorter, is a row
-with an `error`.
+A stream's offset is how far each segment has been read: {path: [byte behind its last whole batch, checksum of what
+stands right before it]}. Of the segment that is written to, only whole batches are read, and a torn end is damage no
+sooner than when a newer segment is there. Nothing is read twice, whatever is restarted; a segment that vanished before
+it was read, or became shorter, is a row with an `error`.
+
+A broker that comes back as a follower cuts off what no other had (KIP-101), and writes what the new leader has in its
+place. Where that had been read, a row with an `error` says so; reading goes on behind it.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -24,7 +28,11 @@ from kafkawire.logdir.splits import ranges, written
 from kafkawire.spark.segments import Part, SegmentReader
 from kafkawire.spark.sources import Options
 
-Offset = dict[str, int]
+#: path -> [end, checksum]; the end alone in checkpoints that knew no checksums yet.
+Offset = dict[str, list[int] | int]
+#: What was read is known again by so many bytes before its end: the checksums of batches are among them.
+_MARK_BYTES = 4096
+_UNREADABLE = -1
 
 
 class SegmentStream(DataSourceStreamReader):
@@ -55,27 +63,34 @@ class SegmentStream(DataSourceStreamReader):
     def _list(self) -> None:
         """What is there now, and how far it can be read."""
         before, self._ends, self._files = self._ends, {}, {}
+
+        def note(file: LogFile, end: int, *, closed: bool) -> None:
+            self._files[file.path] = file
+            known = before.get(file.path)
+            same = closed and known is not None and _end(known) == end
+            self._ends[file.path] = known if known is not None and same else [end, _mark(file, end)]
+
         for partition in logdir.open(*self.reader.options.paths).partitions:
             *closed, active = partition.segments or (None,)
             for file in closed:
                 if file is not None:
-                    self._note(file, file.size)
+                    note(file, file.size, closed=True)
             if active is not None:
-                known = before.get(active.path, 0)
-                self._note(active, written(active, known if known <= active.size else 0))
+                read = _end(before.get(active.path, 0))
+                note(active, written(active, read if read <= active.size else 0), closed=False)
 
-    def _note(self, file: LogFile, end: int) -> None:
-        self._files[file.path] = file
-        self._ends[file.path] = end
-
-    def _parts(self, path: str, start: int, until: int) -> Iterator[Part]:
+    def _parts(self, path: str, before: list[int] | int, after: list[int] | int) -> Iterator[Part]:
         file = self._files.get(path) or log_file(path, partition_of(os.path.dirname(path), [os.path.basename(path)]))
+        start, until = _end(before), _end(after)
         if until < start:
             problem = f"the file became shorter: {until} bytes, of which {start} had been read"
             yield Part(file, until, until, problem)
             return
-        if until == start:
+        if before == after:
             return
+        if isinstance(before, list) and start and _mark(file, start) not in (before[1], _UNREADABLE):
+            problem = f"what was read, up to byte {start}, was cut off, and other batches were written in its place"
+            yield Part(file, start, start, problem)
         try:
             found = ranges(file, self.reader.part_bytes)
         except OSError:
@@ -84,3 +99,17 @@ class SegmentStream(DataSourceStreamReader):
             begin, stop = max(first, start), until if end is None else min(end, until)
             if begin < stop:
                 yield Part(file, begin, stop)
+
+
+def _end(known: list[int] | int) -> int:
+    return known[0] if isinstance(known, list) else known
+
+
+def _mark(file: LogFile, end: int) -> int:
+    """A checksum of the bytes right before that one."""
+    size = min(end, _MARK_BYTES)
+    try:
+        with file.source(_MARK_BYTES) as source:
+            return zlib.crc32(source.at(end - size, size))
+    except OSError:
+        return _UNREADABLE

@@ -127,6 +127,48 @@ def test_a_log_that_became_shorter(log: Log) -> None:
     assert offsets(rows(found, second, third)) == [1]
 
 
+@pytest.mark.parametrize("values", [[b"other"] * 5, [b"v9"] * 5], ids=["of other sizes", "of the same size"])
+def test_what_was_read_and_is_replaced_is_told(log: Log, values: list[bytes]) -> None:
+    """A broker that comes back as a follower cuts its log, and goes on with what the new leader has."""
+    log.append(3)
+    found = stream(log)
+    first = found.latestOffset()
+    assert offsets(rows(found, {}, first)) == [0, 1, 2]
+    new = [build([Record(b"k", value)], base_offset=1 + i) for i, value in enumerate(values)]
+    log.path.write_bytes(batch(0) + b"".join(new))
+    second = found.latestOffset()
+    for again in (found, stream(log)):  # as after a restart, too
+        read = rows(again, first, second)
+        assert offsets(read)[-2:] == [4, 5]
+        (told,) = (row["error"] for row in read if row["error"] and "was cut off" in row["error"])
+        assert f"up to byte {3 * len(batch(0))}" in told
+    log.next = 6
+    log.append(2)
+    third = found.latestOffset()
+    read = rows(found, second, third)
+    assert [row["error"] for row in read] == [None, None]
+    assert offsets(read) == [6, 7]
+
+
+def test_what_was_read_and_is_replaced_by_as_much_is_told(log: Log) -> None:
+    log.append(3)
+    found = stream(log)
+    first = found.latestOffset()
+    log.path.write_bytes(batch(0) + batch(1) + build([Record(b"k", b"v9")], base_offset=2))
+    (row,) = rows(found, first, found.latestOffset())
+    assert "was cut off" in row["error"]
+
+
+def test_checkpoints_without_checksums_are_read_on(log: Log) -> None:
+    log.append(2)
+    found = stream(log)
+    before = {path: known[0] for path, known in found.latestOffset().items()}  # type: ignore[index]
+    log.append(1)
+    after = found.latestOffset()
+    assert offsets(rows(stream(log), before, after)) == [2]
+    assert offsets(rows(stream(log), {}, before)) == [0, 1]
+
+
 def test_a_segment_that_is_gone(log: Log) -> None:
     log.append(2)
     gone = log.path
