@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster
 
 
+_MOST_EPOCH = 2**15 - 1
+
+
 def abort_request(marker: Marker) -> WriteTxnMarkersRequest:
     """The request. Transaction version 0: an administrator's marker carries the epoch that the producer has, and
-    version 2 would have it be higher (KIP-1228)."""
+    version 2 would have it be higher (KIP-1228).
+
+    Raises:
+        ClientError: no marker can carry the epoch: DescribeProducers has more bits for it.
+    """
+    if not 0 <= marker.producer_epoch <= _MOST_EPOCH:
+        place = TopicPartition(marker.topic, marker.partition)
+        raise ClientError(f"{place}: no marker can be written for producer epoch {marker.producer_epoch}")
     topic = WritableTxnMarkerTopic(name=marker.topic, partition_indexes=(marker.partition,))
     return WriteTxnMarkersRequest(
         markers=(

@@ -37,6 +37,20 @@ def test_abort_by_start_offset_looks_the_rest_up() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("epoch", [-1, 2**15])
+def test_an_epoch_that_no_marker_can_carry(epoch: int) -> None:
+    """DescribeProducers has 32 bits for it, and a broker may say anything. Nothing is sent."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker({"orders": {0: 1}})
+        async with broker.running(), admin(broker.address) as client:
+            with pytest.raises(ClientError, match=f"orders-0: no marker can be written for producer epoch {epoch}$"):
+                await client.abort_transaction(P, producer_id=7, producer_epoch=epoch, coordinator_epoch=0)
+        assert broker.count(WriteTxnMarkersRequest) == 0
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     "named",
     [
