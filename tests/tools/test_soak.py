@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import golden
+import msgspec
 import pytest
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
@@ -25,17 +26,18 @@ from msgspec.structs import replace
 from tools.broker import Cluster
 from tools.examples.errors import ExamplesError
 from tools.examples.sniff import recording
+from tools.soak import __main__ as command
 from tools.soak.capturing import Capturing
 from tools.soak.child import child
+from tools.soak.comparing import capture_counts, stream_counts, watch_counts
 from tools.soak.errors import SoakError
 from tools.soak.findings import Count, Findings, Series, Told
 from tools.soak.hangs import Hang, Hangs
 from tools.soak.load import KEY, Wrote
 from tools.soak.report import markdown
-from tools.soak.run import Plan, Results, capture_counts, soak, told, watch_counts
+from tools.soak.run import Plan, Results, soak, told
 from tools.soak.samples import FLAT_BYTES, descendants, on_disk, series_of, state_of
 from tools.soak.sent import Sent
-from tools.soak.streaming import compared
 from tools.soak.waiting import until
 from tools.soak.watching import Place, Watching
 
@@ -159,7 +161,7 @@ def wrote() -> Wrote:
     )
 
 
-def stream_counts(rows: list[tuple[int | None, str | None, bytes | None, str | None]]) -> list[Count]:
+def streamed(rows: list[tuple[int | None, str | None, bytes | None, str | None]]) -> list[Count]:
     columns: Any = list(zip(*((0, *row) for row in rows), strict=True))
     table = pa.table(
         {
@@ -170,11 +172,11 @@ def stream_counts(rows: list[tuple[int | None, str | None, bytes | None, str | N
             "error": pa.array(columns[4], pa.string()),
         }
     )
-    return compared(table, wrote(), [HUNG], {0: 7}, Counter(records=4, COMMIT=1, ABORT=2))
+    return stream_counts(table, wrote(), [HUNG], {0: 7}, Counter(records=4, COMMIT=1, ABORT=2))
 
 
 def test_a_stream_that_lost_nothing() -> None:
-    assert wrong(stream_counts(ROWS)) == set()
+    assert wrong(streamed(ROWS)) == set()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_a_stream_that_lost_nothing() -> None:
     ],
 )
 def test_what_a_stream_lost_or_made_up(rows: list[Any], differ: set[str]) -> None:
-    assert wrong(stream_counts(rows)) == differ
+    assert wrong(streamed(rows)) == differ
 
 
 # What the watch reported ----------------------------------------------------------------------------------------------
@@ -375,6 +377,7 @@ FOUND = Findings(
     nodes=3,
     producers=8,
     minutes=30.2,
+    every_s=5,
     whole=True,
     counts=(
         Count(what="capture: Produce requests", expected=54321, found=54321, by="librdkafka's statistics"),
@@ -398,8 +401,27 @@ def test_the_page() -> None:
         series=(replace(FLAT, name="capture --follow", rise=9.0 * MIB, slope=0.45 * MIB, flat=False),),
         failures=("it was interrupted",),
     )
-    golden.check("soak/clear.md", markdown(FOUND, every_s=5))
-    golden.check("soak/found.md", markdown(bad, every_s=5))
+    golden.check("soak/clear.md", markdown(FOUND))
+    golden.check("soak/found.md", markdown(bad))
+
+
+def test_a_run_that_was_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text("# How fast it is\n")
+    monkeypatch.setattr(command, "PAGE", page)
+    kept = tmp_path / "kept.json"
+    kept.write_bytes(msgspec.json.encode(FOUND))
+    assert command.main(["--from", str(kept), "--write", "--json", str(tmp_path / "again.json")]) == 0
+    assert page.read_text() == f"# How fast it is\n\n<!-- soak -->\n{markdown(FOUND).strip()}\n<!-- /soak -->\n"
+    assert msgspec.json.decode((tmp_path / "again.json").read_bytes(), type=Findings) == FOUND
+    assert "54,321" in capsys.readouterr().out
+    kept.write_bytes(msgspec.json.encode(replace(FOUND, whole=False)))
+    assert command.main(["--from", str(kept)]) == 3
+    kept.write_bytes(b"[]")
+    assert command.main(["--from", str(kept)]) == 1
+    assert "error: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

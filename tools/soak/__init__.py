@@ -6,6 +6,7 @@ hangs        transactions that hang, one after the other, and brokers that resta
 watching     `txn watch`, and what it reported
 capturing    tcpdump, `capture --follow`, and what it read
 streaming    the Spark stream (`job`, a process of its own), and what it read
+comparing    all that beside what others counted
 child        a process of the run; samples: its memory, from /proc
 findings     counts that have to agree, and memory that has to be flat; report: the page
 """

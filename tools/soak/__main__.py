@@ -23,6 +23,7 @@ from tools.broker import BrokerError, cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.pages import write_section
 
+from .findings import Findings
 from .report import markdown, show
 from .run import Plan, soak
 
@@ -45,6 +46,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--kafka-version", default=BROKER_VERSION, help="of the brokers (%(default)s)")
     parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write what was found")
+    parser.add_argument("--from", dest="source", metavar="FILE", type=Path, help="show a run that --json kept")
     return parser.parse_args(words)
 
 
@@ -63,8 +65,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    arguments = _arguments(sys.argv[1:] if words is None else words)
+def _run(arguments: argparse.Namespace, console: Console) -> Findings:
     for ending in (signal.SIGINT, signal.SIGTERM):  # in a background job Ctrl-C is ignored, and so it were in children
         signal.signal(ending, _interrupt)
     seconds = arguments.minutes * 60
@@ -76,29 +77,36 @@ def main(words: Sequence[str] | None = None) -> int:
         restart_every_s=seconds / 4,
         kafka=arguments.kafka_version,
     )
-    errors = Console(stderr=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="kafkawire-soak-", ignore_cleanup_errors=True) as folder,
+        cluster(arguments.nodes, config=_BROKERS, version=arguments.kafka_version, heap="300m") as running,
+    ):
+        return soak(
+            running,
+            plan,
+            Path(folder),
+            command=_stated(arguments),
+            say=lambda text: console.print(text, highlight=False, markup=False),
+        )
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    arguments = _arguments(sys.argv[1:] if words is None else words)
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="kafkawire-soak-", ignore_cleanup_errors=True) as folder,
-            cluster(arguments.nodes, config=_BROKERS, version=arguments.kafka_version, heap="300m") as running,
-        ):
-            found = soak(
-                running,
-                plan,
-                Path(folder),
-                command=_stated(arguments),
-                say=lambda text: errors.print(text, highlight=False, markup=False),
-            )
+        if arguments.source:
+            found = msgspec.json.decode(arguments.source.read_bytes(), type=Findings)
+        else:
+            found = _run(arguments, Console(stderr=True))
     except KeyboardInterrupt:
         return 130
-    except (BrokerError, OSError) as error:
+    except (BrokerError, OSError, msgspec.MsgspecError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    show(found, Console(), every_s=plan.sample_every_s)
+    show(found, Console())
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(found)))
     if arguments.write:
-        write_section(PAGE, "soak", markdown(found, every_s=plan.sample_every_s))
+        write_section(PAGE, "soak", markdown(found))
     return 0 if found.clear else _FOUND
 
 

@@ -60,7 +60,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         whole: whether it ran to its end; figures so far where it did not.
-        minutes: of load. `failures`: what went wrong that no count tells.
+        minutes: of load. `every_s`: from one sample to the next. `failures`: what went wrong that no count tells.
     """
 
     command: str
@@ -70,6 +70,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     producers: int
     minutes: float
+    every_s: float
     whole: bool
     counts: tuple[Count, ...]
     told: tuple[Told, ...]

@@ -14,7 +14,7 @@ from .samples import FLAT_BYTES, FLAT_PART
 _TEMPLATE = "soak.md.jinja"
 
 
-def markdown(found: Findings, *, every_s: float) -> str:
+def markdown(found: Findings) -> str:
     """The section."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -26,13 +26,13 @@ def markdown(found: Findings, *, every_s: float) -> str:
     )
     environment.filters |= {"mib": _mib, "verdict": _verdict}
     return environment.get_template(_TEMPLATE).render(
-        found=found, every=f"{every_s:g}", part=f"{100 * FLAT_PART:g}", least=FLAT_BYTES >> 20
+        found=found, every=f"{found.every_s:g}", part=f"{100 * FLAT_PART:g}", least=FLAT_BYTES >> 20
     )
 
 
-def show(found: Findings, console: Console, *, every_s: float) -> None:
+def show(found: Findings, console: Console) -> None:
     """The same on a terminal."""
-    console.print(Markdown(markdown(found, every_s=every_s)))
+    console.print(Markdown(markdown(found)))
 
 
 def _mib(size: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,24 +20,22 @@ from tools.broker import BrokerError, Cluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION
 from tools.examples.clients import create_topics
 from tools.examples.errors import ExamplesError
-from tools.examples.wire import CLIENT_ID
 
 from .capturing import Capturing, capturing
 from .child import Child
+from .comparing import capture_counts, stream_counts, watch_counts
 from .errors import SoakError
 from .findings import Count, Findings, Told
 from .hangs import Hangs
-from .load import Load, Wrote, load
+from .load import Load, load
 from .samples import Sampler
-from .streaming import Streaming, compared, dumped, streaming
+from .streaming import Streaming, dumped, streaming
 from .waiting import until
 from .watching import Watching, watching
 
 TOPIC = "soak"
 _SETTLED_S = 120.0
 _STEP_S = 1.0
-#: What a client says to its first broker before it knows the others, and librdkafka counts no longer once it does.
-_FORGOTTEN = frozenset({"ApiVersions", "Metadata"})
 #: What ends a part of a run, and not the whole of it.
 _FAILURES = (SoakError, ExamplesError, BrokerError, KafkaException, OSError)
 #: What is kept of the capture's file at most, about: the time between two rounds of giving blocks back.
@@ -131,6 +128,7 @@ def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Calla
         nodes=len(running.nodes),
         producers=plan.producers,
         minutes=results.seconds / 60,
+        every_s=plan.sample_every_s,
         whole=results.whole,
         counts=tuple(results.counts),
         told=tuple(results.told),
@@ -238,7 +236,9 @@ def _end(running: Cluster, parts: _Parts, hangs: Hangs, results: Results, say: C
         ends = until(lambda: _settled(running), "the last markers", seconds=_SETTLED_S)
         rows = parts.streaming.read_up_to(ends)
         parts.streaming.end()
-        results.counts += compared(rows, wrote, hangs.made, ends, dumped(parts.streaming.logs, version=TOOLS_VERSION))
+        results.counts += stream_counts(
+            rows, wrote, hangs.made, ends, dumped(parts.streaming.logs, version=TOOLS_VERSION)
+        )
     parts.watching.end()
     results.counts += watch_counts(parts.watching, hangs)
     for outcome, count in parts.watching.outcomes.items():
@@ -265,73 +265,6 @@ def _ends(bootstrap: str, isolation: IsolationLevel) -> dict[int, int]:
     asked = {TopicPartition(TOPIC, partition): OffsetSpec.latest() for partition in partitions}
     answers = admin.list_offsets(asked, isolation_level=isolation, request_timeout=_SETTLED_S)
     return {place.partition: answer.result().offset for place, answer in answers.items()}
-
-
-def watch_counts(found: Watching, hangs: Hangs) -> list[Count]:
-    """What the watch reported, beside what was made to hang and aborted."""
-    made = {hang.place for hang in hangs.made}
-    strangers = sum(count for place, count in found.hanging.items() if place not in made)
-    by = "whoever made them"
-    return [
-        Count(
-            what="txn watch: hangs that were reported once",
-            expected=len(made),
-            found=sum(found.hanging[place] == 1 for place in made),
-            by=by,
-        ),
-        Count(
-            what="txn watch: hangs whose end was reported once",
-            expected=len(made),
-            found=sum(found.gone[place] == 1 for place in made),
-            by="`txn abort`",
-        ),
-        Count(what="txn watch: hangs in its metrics", expected=len(made), found=hangs.scraped, by=by),
-        Count(what="txn watch: transactions said to hang that do not", expected=0, found=strangers, by=by),
-        Count(
-            what="txn watch: polls told",
-            expected=max(found.numbers, default=0),
-            found=len(set(found.numbers)),
-            by="their numbers",
-        ),
-    ]
-
-
-def capture_counts(found: Capturing, wrote: Wrote, hangs: Hangs) -> list[Count]:
-    """What was captured, beside what clients say that they sent and got."""
-    apis = sorted({api for _, api in wrote.requests})
-    names = {name for name, _ in wrote.requests}
-    by = "librdkafka's statistics"
-    exact = {key for key in wrote.requests | found.requests if key[0] in names and key[1] not in _FORGOTTEN}
-
-    def of_ours(counts: Counter[tuple[str, str]], wanted: str) -> int:
-        return sum(count for (name, api), count in counts.items() if api == wanted and name in names)
-
-    differ = sum(wrote.requests[key] != found.requests[key] for key in exact)
-    by_hand = sum(count for (name, _), count in found.requests.items() if name == CLIENT_ID)
-    return [
-        Count(what="capture: packets dropped by the kernel", expected=0, found=found.dropped, by="tcpdump"),
-        *(
-            Count(
-                what=f"capture: {api} requests of the producers",
-                expected=of_ours(wrote.requests, api),
-                found=of_ours(found.requests, api),
-                at_least=api in _FORGOTTEN,
-                by=by,
-            )
-            for api in apis
-        ),
-        Count(
-            what="capture: responses to the producers",
-            expected=sum(wrote.responses.values()),
-            found=sum(found.responses[name] for name in names),
-            at_least=True,
-            by=by,
-        ),
-        Count(what="capture: producers and APIs of these whose requests differ", expected=0, found=differ, by=by),
-        Count(
-            what="capture: exchanges of those who made hangs", expected=hangs.exchanges, found=by_hand, by="whoever did"
-        ),
-    ]
 
 
 def _versions(plan: Plan, ours: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,16 +22,12 @@ from tools.broker.kafka_tools import tool_command
 
 from .child import Child, child
 from .errors import SoakError
-from .findings import Count
-from .hangs import Hang
 from .job import COLUMNS
-from .load import KEY, Wrote
 from .samples import descendants
 from .waiting import until
 
 _START_S = 120.0
 _PROCESS_S = 240.0
-_TOOL = "Kafka's DumpLogSegments"
 _MARKER = re.compile(rb"endTxnMarker: (\w+)")
 Longs = npt.NDArray[np.int64]
 
@@ -84,7 +80,7 @@ class Streaming:
             self.child.tell("process")
             until(lambda: self._has_processed(before), "the Spark stream's batch", seconds=_PROCESS_S)
             found[:] = [self.rows()]
-            return all(len(_offsets(found[0], partition)) >= end for partition, end in ends.items()) or None
+            return all(len(offsets_of(found[0], partition)) >= end for partition, end in ends.items()) or None
 
         try:
             until(there, "the end of the log in the Spark stream", seconds=_PROCESS_S)
@@ -121,65 +117,6 @@ def streaming(logs: str, folder: Path, take_heap: Callable[[int], None]) -> Iter
         yield found
 
 
-# What it read ---------------------------------------------------------------------------------------------------------
-
-
-def compared(
-    rows: pa.Table, wrote: Wrote, hangs: Sequence[Hang], ends: Mapping[int, int], dumped: Counter[str]
-) -> list[Count]:
-    """The stream's rows beside what was written.
-
-    ends: the high watermark of every partition, as the brokers say. dumped: what Kafka's tool finds in the same files.
-    """
-    read = rows.filter(pc.is_null(rows["error"]))
-    data = read.filter(pc.is_null(read["control"]))
-    is_ours = pc.equal(pc.binary_length(data["key"]), KEY.size)
-    numbers = data.filter(is_ours)
-    matched = strangers = 0
-    offsets = distinct = 0
-    for partition, end in ends.items():
-        found = _offsets(read, partition)
-        offsets += len(found)
-        distinct += len(np.unique(found[(found >= 0) & (found < end)]))
-        mine = numbers.filter(pc.equal(numbers["partition"], partition))
-        expected = _pairs(wrote.offsets.get(partition, ()), wrote.numbers.get(partition, ()))
-        got = _pairs(mine["offset"].to_numpy(), _numbers(mine))
-        matched += len(expected & got)
-        strangers += sum(number not in wrote.unknown for _, number in got - expected)
-    left_open = {(hang.place.partition, hang.offset + i) for hang in hangs for i in range(hang.records)}
-    others = data.filter(pc.invert(is_ours))
-    hung = set(zip(others["partition"].to_pylist(), others["offset"].to_pylist(), strict=True)) & left_open
-    aborted_by_hand = {"COMMIT": 0, "ABORT": len(hangs)}
-    markers = {kind: pc.sum(pc.equal(read["control"], kind)).as_py() or 0 for kind in aborted_by_hand}
-    stream, client, broker = "Spark stream: ", "delivery reports", "ListOffsets of the brokers"
-    return [
-        Count(what=stream + "records at their offsets", expected=wrote.records, found=matched, by=client),
-        Count(what=stream + "records that nobody wrote", expected=0, found=strangers, by=client),
-        Count(what=stream + "records of hangs", expected=len(left_open), found=len(hung), by="Produce responses"),
-        Count(what=stream + "records in all", expected=dumped["records"], found=len(data), by=_TOOL),
-        *(
-            Count(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL)
-            for kind in markers
-        ),
-        # A coordinator that comes after another writes markers again that were written.
-        *(
-            Count(
-                what=f"{stream}{kind} markers of transactions",
-                expected=by_hand + sum(n for (_, ended), n in wrote.markers.items() if ended == kind),
-                at_least=True,
-                found=markers[kind],
-                by="producers, and `txn abort`",
-            )
-            for kind, by_hand in aborted_by_hand.items()
-        ),
-        Count(what=stream + "offsets", expected=sum(ends.values()), found=distinct, by=broker),
-        Count(what=stream + "rows that came again", expected=0, found=offsets - distinct, by=broker),
-        Count(
-            what=stream + "rows with an error", expected=0, found=len(rows) - len(read), by="the log's own checksums"
-        ),
-    ]
-
-
 def dumped(logs: str, *, version: str) -> Counter[str]:
     """What Kafka's DumpLogSegments finds in the segments of these partition directories (a glob): "records", and
     markers by "COMMIT" and "ABORT"."""
@@ -197,15 +134,7 @@ def dumped(logs: str, *, version: str) -> Counter[str]:
     return found
 
 
-def _offsets(rows: pa.Table, partition: int) -> Longs:
+def offsets_of(rows: pa.Table, partition: int) -> Longs:
+    """Those of the rows of one partition."""
     found: Longs = rows.filter(pc.equal(rows["partition"], partition))["offset"].drop_null().to_numpy()
     return found
-
-
-def _numbers(rows: pa.Table) -> Longs:
-    """The keys, each a big-endian int64."""
-    return np.frombuffer(b"".join(rows["key"].to_pylist()), ">i8").astype(np.int64)
-
-
-def _pairs(offsets: Sequence[int] | Longs, numbers: Sequence[int] | Longs) -> set[tuple[int, int]]:
-    return set(zip(np.asarray(offsets).tolist(), np.asarray(numbers).tolist(), strict=True))

@@ -1,0 +1,155 @@
+"""What kafkawire found, beside what others counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tools.examples.wire import CLIENT_ID
+
+from .capturing import Capturing
+from .findings import Count
+from .hangs import Hang, Hangs
+from .load import KEY, Wrote
+from .streaming import Longs, offsets_of
+from .watching import Watching
+
+_TOOL = "Kafka's DumpLogSegments"
+#: What a client says to its first broker before it knows the others, and librdkafka counts no longer once it does.
+_FORGOTTEN = frozenset({"ApiVersions", "Metadata"})
+
+
+def stream_counts(
+    rows: pa.Table, wrote: Wrote, hangs: Sequence[Hang], ends: Mapping[int, int], dumped: Counter[str]
+) -> list[Count]:
+    """The stream's rows beside what was written.
+
+    ends: the high watermark of every partition, as the brokers say. dumped: what Kafka's tool finds in the same files.
+    """
+    read = rows.filter(pc.is_null(rows["error"]))
+    data = read.filter(pc.is_null(read["control"]))
+    is_ours = pc.equal(pc.binary_length(data["key"]), KEY.size)
+    numbers = data.filter(is_ours)
+    matched = strangers = 0
+    offsets = distinct = 0
+    for partition, end in ends.items():
+        found = offsets_of(read, partition)
+        offsets += len(found)
+        distinct += len(np.unique(found[(found >= 0) & (found < end)]))
+        mine = numbers.filter(pc.equal(numbers["partition"], partition))
+        expected = _pairs(wrote.offsets.get(partition, ()), wrote.numbers.get(partition, ()))
+        got = _pairs(mine["offset"].to_numpy(), _numbers(mine))
+        matched += len(expected & got)
+        strangers += sum(number not in wrote.unknown for _, number in got - expected)
+    left_open = {(hang.place.partition, hang.offset + i) for hang in hangs for i in range(hang.records)}
+    others = data.filter(pc.invert(is_ours))
+    hung = set(zip(others["partition"].to_pylist(), others["offset"].to_pylist(), strict=True)) & left_open
+    aborted_by_hand = {"COMMIT": 0, "ABORT": len(hangs)}
+    markers = {kind: pc.sum(pc.equal(read["control"], kind)).as_py() or 0 for kind in aborted_by_hand}
+    stream, client, broker = "Spark stream: ", "delivery reports", "ListOffsets of the brokers"
+    return [
+        Count(what=stream + "records at their offsets", expected=wrote.records, found=matched, by=client),
+        Count(what=stream + "records that nobody wrote", expected=0, found=strangers, by=client),
+        Count(what=stream + "records of hangs", expected=len(left_open), found=len(hung), by="Produce responses"),
+        Count(what=stream + "records in all", expected=dumped["records"], found=len(data), by=_TOOL),
+        *(
+            Count(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL)
+            for kind in markers
+        ),
+        # A coordinator that comes after another writes markers again that were written.
+        *(
+            Count(
+                what=f"{stream}{kind} markers of transactions",
+                expected=by_hand + sum(n for (_, ended), n in wrote.markers.items() if ended == kind),
+                at_least=True,
+                found=markers[kind],
+                by="producers, and `txn abort`",
+            )
+            for kind, by_hand in aborted_by_hand.items()
+        ),
+        Count(what=stream + "offsets", expected=sum(ends.values()), found=distinct, by=broker),
+        Count(what=stream + "rows that came again", expected=0, found=offsets - distinct, by=broker),
+        Count(
+            what=stream + "rows with an error", expected=0, found=len(rows) - len(read), by="the log's own checksums"
+        ),
+    ]
+
+
+def watch_counts(found: Watching, hangs: Hangs) -> list[Count]:
+    """What the watch reported, beside what was made to hang and aborted."""
+    made = {hang.place for hang in hangs.made}
+    strangers = sum(count for place, count in found.hanging.items() if place not in made)
+    by = "whoever made them"
+    return [
+        Count(
+            what="txn watch: hangs that were reported once",
+            expected=len(made),
+            found=sum(found.hanging[place] == 1 for place in made),
+            by=by,
+        ),
+        Count(
+            what="txn watch: hangs whose end was reported once",
+            expected=len(made),
+            found=sum(found.gone[place] == 1 for place in made),
+            by="`txn abort`",
+        ),
+        Count(what="txn watch: hangs in its metrics", expected=len(made), found=hangs.scraped, by=by),
+        Count(what="txn watch: transactions said to hang that do not", expected=0, found=strangers, by=by),
+        Count(
+            what="txn watch: polls told",
+            expected=max(found.numbers, default=0),
+            found=len(set(found.numbers)),
+            by="their numbers",
+        ),
+    ]
+
+
+def capture_counts(found: Capturing, wrote: Wrote, hangs: Hangs) -> list[Count]:
+    """What was captured, beside what clients say that they sent and got."""
+    apis = sorted({api for _, api in wrote.requests})
+    names = {name for name, _ in wrote.requests}
+    by = "librdkafka's statistics"
+    exact = {key for key in wrote.requests | found.requests if key[0] in names and key[1] not in _FORGOTTEN}
+
+    def of_ours(counts: Counter[tuple[str, str]], wanted: str) -> int:
+        return sum(count for (name, api), count in counts.items() if api == wanted and name in names)
+
+    differ = sum(wrote.requests[key] != found.requests[key] for key in exact)
+    by_hand = sum(count for (name, _), count in found.requests.items() if name == CLIENT_ID)
+    return [
+        Count(what="capture: packets dropped by the kernel", expected=0, found=found.dropped, by="tcpdump"),
+        *(
+            Count(
+                what=f"capture: {api} requests of the producers",
+                expected=of_ours(wrote.requests, api),
+                found=of_ours(found.requests, api),
+                at_least=api in _FORGOTTEN,
+                by=by,
+            )
+            for api in apis
+        ),
+        Count(
+            what="capture: responses to the producers",
+            expected=sum(wrote.responses.values()),
+            found=sum(found.responses[name] for name in names),
+            at_least=True,
+            by=by,
+        ),
+        Count(what="capture: producers and APIs of these whose requests differ", expected=0, found=differ, by=by),
+        Count(
+            what="capture: exchanges of those who made hangs", expected=hangs.exchanges, found=by_hand, by="whoever did"
+        ),
+    ]
+
+
+def _numbers(rows: pa.Table) -> Longs:
+    """The keys, each a big-endian int64."""
+    return np.frombuffer(b"".join(rows["key"].to_pylist()), ">i8").astype(np.int64)
+
+
+def _pairs(offsets: Sequence[int] | Longs, numbers: Sequence[int] | Longs) -> set[tuple[int, int]]:
+    return set(zip(np.asarray(offsets).tolist(), np.asarray(numbers).tolist(), strict=True))
