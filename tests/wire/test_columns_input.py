@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -20,8 +21,10 @@ import kafkawire
 from kafkawire import columns
 from kafkawire.errors import UnsupportedVersionError
 from kafkawire.messages import FetchResponse, MetadataResponse, TransactionLogValue
+from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.wire.columns.schema import UNKNOWN_TAGS, shape_of
+from kafkawire.wire.columns import build, decode_structs, gather, inputs, lockstep
+from kafkawire.wire.columns.schema import SPARK, UNKNOWN_TAGS, shape_of
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
 from tests import golden
@@ -74,6 +77,82 @@ def test_a_batch() -> None:
 )
 def test_values_in_any_form(values: Any) -> None:
     assert decoded(values).equals(EXPECTED)
+
+
+def test_views_of_other_items_are_read_as_their_bytes() -> None:
+    marker = kafkawire.messages.EndTxnMarker
+    data = b"\0\0\0\7"
+    views = [
+        memoryview(data).cast("i"),
+        memoryview(array("h", data)),
+        memoryview(bytes(byte for one in data for byte in (one, 9)))[::2],
+        memoryview(data).cast("B", (2, 2)),
+    ]
+    for buffers in (views, [None, *views], [data, *views], [views[2]]):
+        batch = columns.decode(marker, buffers, 0)
+        assert batch.column("coordinator_epoch").to_pylist() == [None if one is None else 7 for one in buffers]
+    (error,) = columns.decode(marker, [memoryview(b"?").cast("B", ())], 0).column(columns.ERROR).to_pylist()
+    assert error.endswith("expected 4 bytes of int32, found 1 before the end")
+
+
+class Arrow:
+    """What can be made an Arrow array of, and is none."""
+
+    def __arrow_array__(self, type: Any = None) -> pa.Array:
+        return pa.array(DATA, pa.binary())
+
+
+def test_what_can_become_an_arrow_array() -> None:
+    assert decoded(Arrow()).equals(EXPECTED)
+
+
+# What one column can hold: 2 GiB, here less --------------------------------------------------------------------------
+
+
+def test_more_bytes_than_are_decoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "MOST_BYTES", len(JOINED) - 1)
+    with pytest.raises(ValueError, match=rf"^{len(JOINED)} bytes of values are more .* \({len(JOINED) - 1}\): give"):
+        decoded(DATA)
+    assert decoded(DATA[1:]).num_rows == 9
+    monkeypatch.setattr(inputs, "MOST_BYTES", len(JOINED))
+    assert decoded(DATA).equals(EXPECTED)
+
+
+def test_few_values_of_a_large_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positions count from the first value that is there."""
+    monkeypatch.setattr(inputs, "MOST_BYTES", len(JOINED))
+    large = bytes(1000) + JOINED + bytes(1000)
+    assert decoded(large, offsets=OFFSETS + 1000).equals(EXPECTED)
+    values = inputs.read_values(large, OFFSETS + 1000)
+    assert (values.data.tobytes(), values.starts.tolist(), values.ends[-1]) == (
+        JOINED,
+        OFFSETS[:-1].tolist(),
+        len(JOINED),
+    )
+    some = pa.array([bytes(1000), None, *DATA[:2], None, bytes(len(JOINED))], pa.binary()).slice(1, 4)
+    values = inputs.read_values(some)
+    assert values.data.tobytes() == JOINED[: OFFSETS[2]]
+    assert values.starts.tolist() == [inputs.MISSING, 0, OFFSETS[1], inputs.MISSING]
+    assert decoded(some).column("producer_id").to_pylist() == [None, 0, 1, None]
+    assert decoded(pa.array([bytes(5000), None], pa.binary()).slice(1, 1)).column("producer_id").to_pylist() == [None]
+    assert decoded(large, offsets=[5]).num_rows == 0
+
+
+def test_more_than_one_column_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = lockstep.walk
+    texts = [TransactionLogValue(transaction_partitions=(PartitionsSchema("x" * 10, ()),) * 3).encode(1)] * 2
+    monkeypatch.setattr(gather, "MOST_BYTES", 60)
+    assert len(decode_structs(TransactionLogValue, texts, 1, engine=walk).array) == 2
+    monkeypatch.setattr(gather, "MOST_BYTES", 59)
+    with pytest.raises(ValueError, match="one column would hold 60 items or bytes, more than Arrow counts"):
+        decode_structs(TransactionLogValue, texts, 1, engine=walk)
+    topics = [MetadataResponse(topics=(MetadataResponseTopic(topic_id=UUID(int=i)),)).encode(12) for i in range(4)]
+    monkeypatch.setattr(gather, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(build, "MOST_BYTES", 144)
+    assert len(decode_structs(MetadataResponse, topics, 12, style=SPARK, engine=walk).array) == 4
+    monkeypatch.setattr(build, "MOST_BYTES", 143)
+    with pytest.raises(ValueError, match="4 uuids are more text than one column can hold"):
+        decode_structs(MetadataResponse, topics, 12, style=SPARK, engine=walk)
 
 
 @pytest.mark.parametrize("buffer", [JOINED, bytearray(JOINED), memoryview(JOINED), np.frombuffer(JOINED, np.uint8)])

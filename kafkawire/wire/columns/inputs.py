@@ -98,19 +98,24 @@ def _from_list(buffers: list[Any]) -> Values:
     try:
         joined = b"".join(present)
         sizes = np.fromiter(map(len, present), np.int64, len(present))
-    except TypeError:
+    except (TypeError, BufferError):
         wrong = next((i for i, buffer in enumerate(present) if not isinstance(buffer, _BUFFERS)), None)
         if wrong is None:
-            raise
+            return _from_list(_copied(buffers))
         raise TypeError(f"value {wrong}: expected bytes or None, got {type(present[wrong]).__name__}") from None
     ends = np.cumsum(sizes)
-    if len(joined) != (ends[-1] if len(ends) else 0):  # memoryviews of wider items
-        return _from_list([None if buffer is None else bytes(buffer) for buffer in buffers])
+    if len(joined) != (ends[-1] if len(ends) else 0):
+        return _from_list(_copied(buffers))
     starts = ends - sizes
     if present is not buffers:
         there = np.fromiter((buffer is not None for buffer in buffers), np.bool_, len(buffers))
         starts = np.where(there, starts, MISSING)
     return Values(np.frombuffer(joined, np.uint8), starts, ends)
+
+
+def _copied(buffers: list[Any]) -> list[bytes | None]:
+    """Memoryviews of wider items, or of items that are not in a row, as their bytes."""
+    return [None if buffer is None else bytes(buffer) for buffer in buffers]
 
 
 def _with_offsets(buffer: Any, offsets: Any) -> Values:
