@@ -124,6 +124,25 @@ def test_unknown_tags_are_kept_where_asked_for() -> None:
     assert kafkawire.from_json(DescribeProducersResponse, obj, 0) == value
 
 
+@pytest.mark.parametrize(
+    ("value", "version", "path"),
+    [
+        (DescribeProducersResponse(topics=None), 0, "topics"),  # type: ignore[arg-type]
+        (DescribeProducersResponse(topics=(TopicResponse(name=None),)), 0, "topics[0].name"),  # type: ignore[arg-type]
+        (DescribeProducersResponse(topics=(TopicResponse(partitions=None),)), 0, "topics[0].partitions"),  # type: ignore[arg-type]
+        (DescribeProducersResponse(throttle_time_ms=None), 0, "throttle_time_ms"),  # type: ignore[arg-type]
+        (ListTransactionsRequest(producer_id_filters=(1, None)), 0, "producer_id_filters[1]"),  # type: ignore[arg-type]
+        (ListTransactionsRequest(state_filters=("a", None)), 0, "state_filters[1]"),  # type: ignore[arg-type]
+        (EndTxnRequest(committed=None), 0, "committed"),  # type: ignore[arg-type]
+    ],
+)
+def test_null_where_a_value_must_be(value: Message, version: int, path: str) -> None:
+    with pytest.raises(EncodeError) as caught:
+        kafkawire.to_json(value, version)
+    assert (caught.value.path, caught.value.reason) == (path, "null where a value must be")
+    assert (caught.value.message, caught.value.version) == (value.spec.name, version)
+
+
 def test_unknown_tags_of_a_version_without_tags() -> None:
     value = TransactionLogValue(unknown_tagged_fields=(TaggedField(9, b""),))
     with pytest.raises(EncodeError) as caught:

@@ -2,7 +2,9 @@
 
 import pytest
 
-from kafkawire.messages import FetchResponse, StreamsGroupHeartbeatResponse
+from kafkawire.messages import FetchResponse, MetadataRequest, StreamsGroupHeartbeatResponse, TransactionLogValue
+from kafkawire.wire.layout import BOOL, INT32, STRUCT
+from kafkawire.wire.spec import json_name
 
 
 def test_a_field_is_found_by_each_of_its_names() -> None:
@@ -17,3 +19,25 @@ def test_a_field_is_found_by_each_of_its_names() -> None:
 def test_a_name_goes_before_an_older_name_of_another_field() -> None:
     assert StreamsGroupHeartbeatResponse.spec.field("AcceptableRecoveryLag").name == "AcceptableRecoveryLag"
     assert StreamsGroupHeartbeatResponse.spec.field("acceptableRecoveryLagLegacy").versions == range(1)
+
+
+def test_a_field_tells_what_is_not_as_usual() -> None:
+    assert repr(TransactionLogValue.spec.field("ProducerId")).startswith("Field(name='ProducerId', attrib")
+    assert "ignorable" not in repr(TransactionLogValue.spec.field("ProducerId"))
+    assert "listeners" not in repr(TransactionLogValue.spec)
+
+
+def test_names_in_json() -> None:
+    assert json_name("ThrottleTimeMs") == "throttleTimeMs"
+    assert json_name("X") == "x"
+    assert FetchResponse.spec.field("Responses").json_names == ("responses", "topics")
+    assert FetchResponse.spec.field("ThrottleTimeMs").json_names == ("throttleTimeMs",)
+
+
+def test_kinds_of_fields() -> None:
+    topics = FetchResponse.spec.field("Responses")
+    assert (topics.is_array, topics.kind, topics.type) == (True, STRUCT, "[]FetchableTopicResponse")
+    throttle = FetchResponse.spec.field("ThrottleTimeMs")
+    assert (throttle.is_array, throttle.kind) == (False, INT32)
+    assert MetadataRequest.spec.field("Topics").kind == STRUCT
+    assert MetadataRequest.spec.field("AllowAutoTopicCreation").kind == BOOL
