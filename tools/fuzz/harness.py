@@ -18,7 +18,7 @@ from tools.fuzz import sanitizer
 def main() -> None:
     name, *options = sys.argv[1:]
     sanitizer.load()
-    with atheris.instrument_imports(include=["kafkawire"]):
+    with atheris.instrument_imports(include=["kafkawire", "scramp"]):
         from tools.fuzz.targets import TARGETS
 
         target = TARGETS[name]
