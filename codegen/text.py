@@ -6,6 +6,7 @@ import re
 import textwrap
 
 from kafkawire.codegen.versions import Versions
+from kafkawire.printable import printable
 
 WIDTH = 120
 
@@ -82,8 +83,9 @@ def fill(parts: list[str], indent: int) -> str:
 
 
 def doc(text: str) -> str:
-    """Text that is safe inside a docstring, whatever a schema's author wrote."""
+    """Text that is safe inside a docstring, whatever a schema's author wrote; what does not print is escaped."""
     text = " ".join(text.split()).replace("\\", "\\\\").replace('"""', "'''")
+    text = printable(text)
     return text[:-1] + '\\"' if text.endswith('"') else text
 
 

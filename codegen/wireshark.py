@@ -103,8 +103,13 @@ def render_wireshark(messages: Iterable[Message], words: Words) -> str:
 
 
 def quote(text: str) -> str:
-    """A text as a Lua string."""
-    return '"' + re.sub(r'[\x00-\x1f"\\\x7f]', lambda found: f"\\{ord(found[0]):03d}", text) + '"'
+    """A text as a Lua string of its UTF-8, in which what does not print is written byte by byte; of half a surrogate
+    pair, which has no UTF-8, its escape."""
+    return '"' + "".join(char if char.isprintable() and char not in '"\\' else _bytes(char) for char in text) + '"'
+
+
+def _bytes(char: str) -> str:
+    return "".join(f"\\{byte:03d}" for byte in char.encode("utf-8", "backslashreplace"))
 
 
 def filter_name(message: Message) -> str:

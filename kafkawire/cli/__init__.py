@@ -5,7 +5,8 @@ listed in `COMMANDS`, in the order of the help. The module is imported when its 
 (numpy, rich, pyarrow, pyspark) a command imports in its functions, so that no other command waits for it.
 
 Commands raise. `main` is where errors become one line on standard error and an exit code: 0 done and clear, 1 error,
-2 usage, 3 found, 4 incomplete or damaged (commands raise `typer.Exit` with those two), 130 Ctrl-C, 141 broken pipe.
+2 usage, 3 found, 4 incomplete or damaged (commands raise `typer.Exit` with those two), 130 Ctrl-C, 141 broken
+pipe; of the commands that wait for a cluster, 143 SIGTERM and 129 SIGHUP.
 A traceback is only shown with KAFKAWIRE_DEBUG=1.
 """
 
@@ -163,7 +164,10 @@ def _complain(text: str) -> None:
         if os.environ.get("KAFKAWIRE_DEBUG"):
             import traceback
 
-            traceback.print_exc()
+            for part in traceback.format_exception(sys.exception()):
+                said = part.removesuffix("\n")
+                ours = part.startswith("  File ")  # lines of code, and not what an error says
+                print(said if ours else printable(said), file=sys.stderr)
         print(f"error: {printable(text)}", file=sys.stderr)
     except OSError:
         pass  # nobody listens any more; the exit code still tells

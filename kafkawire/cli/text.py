@@ -1,34 +1,26 @@
-"""Text that strangers wrote, made harmless: nothing of it may act on a terminal, whatever it is printed with.
-
-What is shown as it is, is what Python calls printable: letters of any script, marks, digits, symbols; and blanks.
-Everything else (C0 and C1 control characters, ANSI escapes with them, bidirectional controls, zero-width characters,
-line and paragraph separators, lone surrogates) is written as an escape.
-"""
+"""Text and JSON that are harmless on a terminal (see `kafkawire.printable`), and numbers of things."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 from unicodedata import category
 
 import msgspec
 
+from kafkawire.printable import escaped, printable
+
+__all__ = ["counted", "json_bytes", "printable", "printable_characters"]
+
 #: Runs that may hold something not printable. In JSON text a newline can only be layout: inside of strings it is `\n`.
-_SUSPECT = re.compile(r"[^ -~]+")
 _SUSPECT_JSON = re.compile(r"[^\n -~]+")
 
 
 def counted(number: int, noun: str) -> str:
     """`1 message`, `2 messages`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def printable(text: str) -> str:
-    """`text` on one line: `\\x1b` for an escape, `\\n` for a newline, `\\udcff` for a byte that is no UTF-8."""
-    return text if text.isprintable() else _SUSPECT.sub(lambda run: _escape(run[0], _python_escape), text)
 
 
 @cache
@@ -65,18 +57,8 @@ def _decoded(value: Any) -> Any:
 
 
 def _json_escaped(text: str) -> str:
-    return _SUSPECT_JSON.sub(lambda run: _escape(run[0], _json_escape), text)
-
-
-def _escape(run: str, escape: Callable[[str], str]) -> str:
-    if run.isprintable():
-        return run
-    return "".join(char if char.isprintable() or category(char) == "Zs" else escape(char) for char in run)
+    return _SUSPECT_JSON.sub(lambda run: escaped(run[0], _json_escape), text)
 
 
 def _json_escape(char: str) -> str:
     return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
-
-
-def _python_escape(char: str) -> str:
-    return repr(char)[1:-1]

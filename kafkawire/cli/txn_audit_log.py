@@ -2,8 +2,8 @@
 
 By default one file a user, `$XDG_STATE_HOME/kafkawire/txn-audit.jsonl` (`~/.local/state/...`): the place that the XDG
 specification has for logs that outlive a program, the same whatever folder the command was run in at night, and
-writable without rights on the machine. Only the user may read it. A line before without its line after: the command was
-killed in between.
+writable without rights on the machine. Only the user may read it. Whoever ends the command in between (Ctrl-C, SIGTERM,
+a terminal that is gone) gets a line after, which says so; where there is none, it was killed (SIGKILL, no power).
 """
 
 from __future__ import annotations

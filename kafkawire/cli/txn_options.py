@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -59,7 +61,11 @@ class Row(output.Row, frozen=True, kw_only=True, rename="pascal"):
 def with_admin(
     bootstrap: str, command_config: str | None, timeout: float | None, action: Callable[[Admin], Awaitable[T]]
 ) -> T:
-    """What `action` gives, with a client of the cluster that is closed afterwards."""
+    """What `action` gives, with a client of the cluster that is closed afterwards.
+
+    SIGTERM, and SIGHUP of a terminal that is gone, end it as Ctrl-C does: `action` is cancelled and can still say what
+    became of it.
+    """
     from kafkawire.client import Admin, read_properties
 
     properties = read_properties(command_config) if command_config is not None else {}
@@ -67,10 +73,35 @@ def with_admin(
         properties["default.api.timeout.ms"] = str(max(1, round(timeout * 1000)))
 
     async def run() -> T:
-        async with Admin.connect(bootstrap, properties) as admin:
-            return await action(admin)
+        with _ended_by_signals():
+            async with Admin.connect(bootstrap, properties) as admin:
+                return await action(admin)
 
     return asyncio.run(run())
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """A signal cancels the body, and the command ends with 128 and its number, as a shell has it."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    got: list[signal.Signals] = []
+
+    def end(one: signal.Signals) -> None:
+        got.append(one)
+        task.cancel(one.name)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        one = getattr(signal, name, None)
+        if one is not None and signal.getsignal(one) is signal.SIG_DFL:  # nohup ignores SIGHUP: that stays
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows; in a thread
+                loop.add_signal_handler(one, end, one)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if got:
+            raise typer.Exit(128 + got[0]) from None
+        raise
 
 
 def make_search(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,7 +26,6 @@ from kafkawire.cli.txn_options import (
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Watch
 
-TERMINATED = 143
 #: What was read so many intervals ago is not exposed any more.
 _STALE = 3
 _LOOPBACK = "127.0.0.1"
@@ -100,7 +97,6 @@ def watch(
                 _print(await watching.poll(), every_poll=True)
                 wrote()
                 return watching
-            stack.enter_context(_ended_by_sigterm())
             async for told in watching.run():
                 _print(told, every_poll=every_poll)
                 wrote()
@@ -159,25 +155,3 @@ def _metrics(
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         typer.echo(f"note: metrics are at http://{printable(host)}:{server.server_port}/metrics", err=True)
     return (lambda: None) if textfile is None else lambda: write_to_textfile(textfile, registry)
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the body cleanly, connections closed, and the command with 143."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None
-    got: list[int] = []
-
-    def end() -> None:
-        got.append(signal.SIGTERM)
-        task.cancel()
-
-    with suppress(NotImplementedError):  # Windows has no SIGTERM to handle
-        loop.add_signal_handler(signal.SIGTERM, end)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if got:
-            raise typer.Exit(TERMINATED) from None
-        raise

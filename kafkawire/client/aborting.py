@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.calls import INTERRUPTED, Call, prepared
+from kafkawire.client.calls import Call, interrupted, prepared
 from kafkawire.client.deadline import Deadline, backoffs
 from kafkawire.client.errors import ClientError, OutcomeUnknownError
 from kafkawire.client.fetching import batches
@@ -102,8 +102,8 @@ async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: 
     record(now, call, None)
     try:
         done = await _send(admin, now, call, search.timeout_s)
-    except BaseException as error:  # Ctrl-C, too
-        record(now, call, Aborted(outcome=NOT_VERIFIED, finding=now, call=call, problem=INTERRUPTED.format(error)))
+    except BaseException as error:  # Ctrl-C and SIGTERM, too
+        record(now, call, Aborted(outcome=NOT_VERIFIED, finding=now, call=call, problem=interrupted(error)))
         raise
     record(now, call, done)
     return done

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster
     from kafkawire.wire.message import Message
 
-#: What is recorded of a call that was not awaited to its end.
-INTERRUPTED = "interrupted ({!r}): whether it was carried out is not known"
-
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A request and where it goes.
@@ -33,6 +30,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     body: Any
     hex: str
+
+
+def interrupted(error: BaseException) -> str:
+    """What is recorded of a call that was not awaited to its end: a signal's name, where that came with it."""
+    return f"interrupted ({str(error) or type(error).__name__}): whether it was carried out is not known"
 
 
 async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: Deadline) -> Call:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.calls import INTERRUPTED, Call, prepared
+from kafkawire.client.calls import Call, interrupted, prepared
 from kafkawire.client.deadline import backoffs
 from kafkawire.client.errors import ID_NOT_FOUND, BrokerError, ClientError
 from kafkawire.client.fencing import fence_request
@@ -99,10 +99,8 @@ async def terminate(
     record(found, call, None)
     try:
         done = await _send(admin, found, call, search.timeout_s)
-    except BaseException as error:  # Ctrl-C, too
-        record(
-            found, call, Terminated(outcome=NOT_VERIFIED, before=found, call=call, problem=INTERRUPTED.format(error))
-        )
+    except BaseException as error:  # Ctrl-C and SIGTERM, too
+        record(found, call, Terminated(outcome=NOT_VERIFIED, before=found, call=call, problem=interrupted(error)))
         raise
     record(found, call, done)
     return done

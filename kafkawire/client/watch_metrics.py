@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.watch_state import OUTCOMES, Seen, State, noteworthy
+from kafkawire.printable import printable
 from kafkawire.rows import Finding
 from kafkawire.transactions.verdicts import GRACE_MS, HANGING, REASONS
 
@@ -218,11 +219,11 @@ def _place(seen: Seen) -> TopicPartition:
 
 
 def _by_partition(values: dict[TopicPartition, float]) -> dict[Labels, float]:
-    """By labels. Bytes of a name that are no UTF-8 are escaped; where two names become one, the larger value counts."""
+    """By labels. What does not print is escaped, for metrics are read on terminals, too; where two names become one,
+    the larger value counts."""
     found: dict[Labels, float] = {}
     for place, value in values.items():
-        topic = place.topic.encode("utf-8", "backslashreplace").decode()[:_LONGEST_NAME]
-        labels = topic, str(place.partition)
+        labels = printable(place.topic)[:_LONGEST_NAME], str(place.partition)
         found[labels] = max(found.get(labels, value), value)
     return found
 

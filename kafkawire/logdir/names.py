@@ -6,7 +6,8 @@ import re
 from typing import NamedTuple
 
 _PARTITION = re.compile(
-    r"(?P<topic>.+?)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?", re.ASCII
+    r"(?P<topic>.+?)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?",
+    re.ASCII | re.DOTALL,  # no topic of Kafka's has a newline, and a directory of that name is not passed over
 )
 _STATES = "deleted|cleaned|swap|future"
 _SEGMENT = re.compile(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from kafkawire.printable import printable
+
 #: Characters of a name or sentence that are shown; of a command, all or none.
 MOST_CHARACTERS = 400
 MOST_COMMAND = 2000
 
 
 def shown(value: object) -> str:
-    """Text as it is, but for characters that do not print or that turn the direction of writing: those as escapes."""
-    text = "" if value is None else str(value)
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    """A value's text, harmless; nothing for None."""
+    return "" if value is None else printable(str(value))
 
 
 def shortened(text: str) -> str:

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.cli.harmless import harmless
+from tests.cli.terminal import COMMAND, on_a_terminal
 
-COMMAND = [sys.executable, "-m", "kafkawire"]
 HOSTILE = {"transactionalIds": ["\x1b]0;owned\x07\x1b[2J", "\u202e", "é", "\udcff"]}
 #: None of these may be imported by a command that does not need it.
 HEAVY = {"construct", "jinja2", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
@@ -27,25 +27,6 @@ HEAVY = {"construct", "jinja2", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
 
 def kafkawire(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=60, **options)
-
-
-def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What the command writes on a terminal of 80 columns."""
-    reader, writer = pty.openpty()
-    fcntl.ioctl(writer, termios.TIOCSWINSZ, array.array("H", [24, 80, 0, 0]))
-    env = {**os.environ, "TERM": "xterm", **environment}
-    env.pop("COLUMNS", None)
-    process = subprocess.Popen([*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, env=env)
-    os.close(writer)
-    chunks = []
-    try:
-        while chunk := os.read(reader, 65536):
-            chunks.append(chunk)
-    except OSError:
-        pass  # how a terminal says that the other side is gone
-    os.close(reader)
-    process.wait(60)
-    return b"".join(chunks).decode(environment.get("PYTHONIOENCODING", "utf-8")).replace("\r\n", "\n")
 
 
 def test_exit_codes_and_streams() -> None:

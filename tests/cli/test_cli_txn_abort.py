@@ -6,8 +6,11 @@ import csv
 import io
 import json
 import shlex
+import signal
 import stat
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from kafkawire.messages import (
 )
 from tests.cli.harmless import harmless
 from tests.cli.runner import Result, Run
+from tests.cli.terminal import COMMAND
 from tests.client.partition_script import END, NAME, START, Coordinator, PartitionBroker, in_thread
 from tests.golden import check
 
@@ -446,3 +450,30 @@ def _steady(text: str, broker: PartitionBroker) -> str:
     import re
 
     return re.sub(r"batch is [\dh d]+ old", "batch is LONG old", text.replace(broker.address, "HOST:PORT"))
+
+
+@pytest.mark.parametrize("one", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda one: one.name)
+def test_who_is_ended_after_sending_says_so(partition: PartitionBroker, tmp_path: Path, one: signal.Signals) -> None:
+    """Between the marker and its answer: nobody knows what came of it, and that is on record."""
+    sent_it = threading.Event()
+
+    def silent(_: Any) -> Any:
+        sent_it.set()
+        return ...
+
+    partition.on[WriteTxnMarkersRequest] = silent
+    log = tmp_path / "audit.jsonl"
+    which = ("--topic", "orders", "--partition", "0", "--start-offset", str(START), "--confirm-after", "0.01")
+    line = ("txn", "abort", "--bootstrap-server", partition.address, *which, "--yes", "--audit-log", str(log))
+    with subprocess.Popen([*COMMAND, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert sent_it.wait(60)
+        process.send_signal(one)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + one
+    assert out == b""
+    assert err.decode() == f"note: recorded in {log}\n"
+    before, after = lines(log)
+    assert (before["phase"], before["result"], after["phase"]) == ("before", None, "after")
+    assert (after["id"], after["result"]["outcome"]) == (before["id"], "not_verified")
+    name = "CancelledError" if one is signal.SIGINT else one.name
+    assert after["result"]["problem"] == f"interrupted ({name}): whether it was carried out is not known"

@@ -313,7 +313,7 @@ def test_an_interruption_is_recorded() -> None:
     assert before[2] is None
     assert after[2] is not None
     assert after[2].outcome == "not_verified"
-    assert after[2].problem == "interrupted (CancelledError()): whether it was carried out is not known"
+    assert after[2].problem == "interrupted (CancelledError): whether it was carried out is not known"
 
 
 def test_a_broker_that_only_says_so() -> None:

@@ -112,7 +112,9 @@ def test_every_filter_is_unique_and_one_that_wireshark_takes() -> None:
 def test_any_text_is_a_lua_string(text: str) -> None:
     quoted = quote(text)
     assert re.fullmatch(r'"([^"\\\x00-\x1f]|\\\d{3})*"', quoted)
-    assert re.sub(r"\\(\d{3})", lambda found: chr(int(found[1])), quoted[1:-1]) == text
+    read = re.sub(rb"\\(\d{3})", lambda found: bytes([int(found[1])]), quoted[1:-1].encode())
+    assert read == text.encode("utf-8", "backslashreplace")
+    assert quoted.isprintable()
 
 
 def test_the_guide_shows_the_trees() -> None:

@@ -1,0 +1,427 @@
+"""Hostile names through every output of every command: nothing of them acts, and all of them can be told.
+
+`CASES` has command lines for every command, `FILES` names every option that takes a file. A command or such an option
+that is new fails a test here until it has its row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from kafkawire.cli import app, main
+from kafkawire.cli.output import Format
+from kafkawire.messages import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from tests.cli.harmless import harmless
+from tests.cli.hostile import (
+    ALL,
+    FORMULAS,
+    LOST,
+    NAMES,
+    TEXTS,
+    HostileBroker,
+    as_file,
+    cells,
+    is_number,
+    missing,
+    strings,
+    unstyled,
+)
+from tests.cli.hostile_world import FILE_NAMES, World, write
+from tests.cli.runner import Run
+from tests.cli.terminal import many_on_a_terminal
+from tests.client.partition_script import in_thread
+from tests.client.scripted import ScriptedBroker
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("world")
+    write(folder)
+    with in_thread(HostileBroker()) as broker:
+        assert isinstance(broker, HostileBroker)
+        yield World(folder, broker)
+
+
+# What every command is given ------------------------------------------------------------------------------------------
+
+Arguments = Callable[[World], Sequence[str]]
+WRONG, USAGE, FOUND, PARTLY = 1, 2, 3, 4
+LONG_FILE = as_file(ALL)[:120]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A command line.
+
+    Attributes:
+        command: its words. `arguments`: what comes after them.
+        names: that can be told from what it prints, on either stream.
+        codes: how it may end.
+        formats: as which it is asked to print; by default as all that there are, where it has --format.
+    """
+
+    command: str
+    arguments: Arguments
+    names: Sequence[str] = ()
+    codes: tuple[int, ...] = (0,)
+    formats: tuple[Format, ...] = tuple(Format)
+
+    def line(self, world: World) -> list[str]:
+        return [*self.command.split(), *self.arguments(world)]
+
+
+def given(*arguments: str) -> Arguments:
+    """Arguments; those that begin with `@` are files of the world."""
+    return lambda world: [world.path(one[1:]) if one.startswith("@") else one for one in arguments]
+
+
+def txn(*arguments: str) -> Arguments:
+    def line(world: World) -> list[str]:
+        where = ["--bootstrap-server", world.broker.address, "--command-config", world.path("client.properties")]
+        return [*where, *arguments]
+
+    return line
+
+
+TOPICS = [word for name in NAMES for word in ("--topic", name)]
+IDS = [word for name in NAMES for word in ("--transactional-id", name)]
+QUICK = ("--confirm-after", "0.01")
+DRY = (*QUICK, "--dry-run")
+ONE = ("--topic", TEXTS["escape"], "--partition", "0", "--start-offset", str(LOST))
+NO_TABLE = tuple(format for format in Format if format is not Format.table)
+#: A schema's file is UTF-8, and blanks of its prose become one.
+IN_SCHEMAS = [name for kind, name in TEXTS.items() if kind not in ("bytes", "lines", "newline")]
+MESSAGE = ("DescribeTransactionsRequest", "--version", "0")
+
+CASES = [
+    Case("decode", given(*MESSAGE, "@message.bin"), NAMES),
+    Case("decode", given(*MESSAGE, "@message.bin", "--compact"), NAMES),
+    Case("decode", given("--frame", "@frame.bin"), (*NAMES, ALL)),
+    Case("decode", given(*MESSAGE, ALL[:60]), [ALL[:60]], (WRONG,)),
+    Case("decode", given(ALL, "--version", "0", "00"), [], (USAGE,)),
+    Case("decode", given("Strange", "--version", ALL, "--schemas", "@schemas", "00"), (), (USAGE,)),
+    Case("decode", given("Strange", "--version", "0", "--schemas", "@wrong", "00"), FILE_NAMES, (WRONG,)),
+    Case("encode", given(*MESSAGE, "@message.json")),
+    Case("encode", given(*MESSAGE, json.dumps({"transactionalIds": [], ALL: 1})), NAMES, (WRONG,)),
+    Case("encode", given(*MESSAGE, f'{{"transactionalIds": ["{ALL}"]}}'), [], (WRONG,)),
+    Case("capture", given("@trace.pcap"), NAMES),
+    Case("capture", given("@trace.pcap", "--body"), NAMES),
+    Case("capture", given("@trace.pcap", "--records"), NAMES),
+    Case("capture", given("@trace.pcap", "--stats"), NAMES),
+    *(Case("capture", given("@trace.pcap", "--timeline", name)) for name in NAMES[:2]),
+    Case("capture", given("@trace.pcap", "--timeline", f"no {ALL}"), NAMES),
+    Case("capture", given("@trace.pcap", "--api", ALL), NAMES, (USAGE,)),
+    Case("capture", given(*(f"@{name}" for name in FILE_NAMES)), FILE_NAMES, (0, PARTLY)),
+    Case("capture", given(*(f"no {name}" for name in FILE_NAMES)), FILE_NAMES[:1], (WRONG,)),
+    Case("dump", given("@logs"), FILE_NAMES),
+    Case("dump", given("@logs", "--print-data-log"), [one for one in NAMES if one != TEXTS["bytes"]]),
+    Case("dump", given("@logs", "--stats"), FILE_NAMES),
+    Case("dump", given("@broken", "--index-sanity-check"), (), (0, PARTLY)),
+    Case("dump", given("@broken"), FILE_NAMES, (WRONG, PARTLY)),
+    Case("dump", given(f"no {LONG_FILE}"), FILE_NAMES[:2], (USAGE,)),
+    Case("audit", given("@logs", "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
+    Case("audit", given("@broken"), (), (WRONG, PARTLY)),
+    Case("txn list", txn(), NAMES),
+    Case("txn list", txn("--state", ALL)),
+    Case("txn describe", txn(*IDS), NAMES),
+    Case("txn describe", txn(*TOPICS), NAMES),
+    Case("txn describe-producers", txn(*TOPICS), NAMES),
+    Case("txn describe-producers", txn("--topic", f"no {ALL}"), NAMES, (WRONG,)),
+    Case("txn find-hanging", txn(*QUICK), NAMES, (FOUND,)),
+    Case("txn find-hanging", txn(*QUICK, "--all"), NAMES, (FOUND,)),
+    Case("txn find-hanging", txn(*QUICK, "--topic", f"no {ALL}"), NAMES, (WRONG,)),
+    Case("txn abort", txn(*DRY, *ONE), [TEXTS["escape"]]),
+    Case("txn abort", txn(*DRY, *TOPICS, "--all-hanging"), NAMES),
+    Case("txn abort", txn(*DRY, "--topic", ALL, "--partition", "0", "--start-offset", "1"), NAMES, (WRONG,)),
+    *(Case("txn force-terminate", txn(*DRY, "--transactional-id", name), (name,)) for name in NAMES[::4]),
+    Case("txn forceTerminateTransaction", txn(*DRY, "--transactionalId", NAMES[0]), NAMES[:1]),
+    Case("txn watch", txn(*QUICK, "--once"), NAMES, (FOUND,)),
+    Case("txn watch", txn(*QUICK, "--once", "--all"), NAMES, (FOUND,)),
+    Case("schema list", given("--family", ALL), NAMES, (USAGE,)),
+    Case("schema show", given("Strange", "--schemas", "@schemas"), IN_SCHEMAS),
+    Case("schema show", given(ALL), (), (USAGE,)),
+    Case("schema export", given("AbortedTxn", "-o", f"@out {LONG_FILE}"), FILE_NAMES[:2]),
+    Case("schema export", given(ALL), (), (USAGE,)),
+    Case("schema generate", given("--schemas", "@schemas", "--package-doc", ALL, "-o", f"@gen {LONG_FILE}")),
+    Case("schema generate", given("--schemas", "@wrong", "-o", "@never"), FILE_NAMES, (WRONG,)),
+    Case("schema check", given("--schemas", "@schemas")),
+    Case("schema check", given("--schemas", "@wrong"), FILE_NAMES, (WRONG,)),
+    Case("schema import", given("@schemas", "-o", f"@in {LONG_FILE}")),
+    Case("schema import", given("@wrong", "-o", "@never"), FILE_NAMES[:2], (WRONG,)),
+    Case("schema import", given("@schemas", "--family", ALL, "-o", "@never"), NAMES, (USAGE,)),
+    Case("schema diff", given("@older", "@schemas"), IN_SCHEMAS, (FOUND,)),
+    Case("schema diff", given("@older", "@wrong"), (), (WRONG,)),
+    Case("schema diff", given("@older", ALL), NAMES, (USAGE,)),
+    Case("schema emit", given("wireshark", "--schemas", "@schemas")),
+]
+
+
+def every_command(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """All commands, those that no help shows too."""
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from every_command(command.get_command(None, name), (*words, name))
+    else:
+        yield " ".join(words), command
+
+
+COMMANDS = dict(every_command(get_command(app)))
+
+
+def options(command: str) -> set[str]:
+    return {option for parameter in COMMANDS[command].params for option in parameter.opts}
+
+
+def test_every_command_has_a_case() -> None:
+    assert {case.command for case in CASES} == set(COMMANDS)
+
+
+#: Options whose file is read, and those whose file is written: what is in it is looked at below.
+READ = {"--command-config", "--files", "--schemas", "files", "paths", "inputs", "name", "data", "text", "old", "new"}
+WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen"}
+
+
+def test_every_option_that_names_a_file_is_known() -> None:
+    found = {
+        parameter.opts[0]
+        for command in COMMANDS.values()
+        for parameter in command.params
+        if re.search(r"FILE|DIR|PATH|JAR|PORT\]", parameter.metavar or "")
+    }
+    assert found <= READ | WRITTEN
+
+
+# What is printed ------------------------------------------------------------------------------------------------------
+
+
+def check_lines(text: str) -> None:
+    """Nothing acts, and no line is one that a stranger wrote."""
+    assert harmless(text)
+    assert not re.search("^error: forged", text, re.MULTILINE)
+
+
+def check_stderr(text: str) -> None:
+    check_lines(text)
+    assert all(re.match(r"(error|note|incomplete): ", line) for line in text.splitlines())
+
+
+def check_csv(text: str) -> list[str]:
+    """The cells; what a spreadsheet would run is guarded."""
+    check_lines(text)
+    lines = cells(text)
+    assert len(lines) == text.count("\n")
+    assert len({len(line) for line in lines}) <= 1
+    found = [cell for line in lines for cell in line]
+    assert not [cell for cell in found if cell.startswith(FORMULAS) and not is_number(cell)]
+    return found
+
+
+def check(format: Format | None, text: str) -> list[str]:
+    """What can be told from an output; of JSON it is the very texts."""
+    check_lines(text)
+    if format is Format.csv:
+        return check_csv(text)
+    if format is Format.json:
+        return list(strings(json.loads(text)))
+    if format is Format.jsonl:
+        return [one for line in text.splitlines() for one in strings(json.loads(line))]
+    return [text]
+
+
+def formats(case: Case) -> Sequence[Format | None]:
+    return case.formats if "--format" in options(case.command) else (None,)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.command)
+def test_in_a_pipe(run: Run, world: World, case: Case) -> None:
+    for format in formats(case):
+        if format is Format.parquet:
+            continue
+        result = run(*case.line(world), *(() if format is None else ("--format", format.value)))
+        assert result.code in case.codes, result.err
+        check_stderr(result.err)
+        told = check(format, result.text) if result.text else []
+        assert missing(case.names, [*told, result.err]) == [], format
+
+
+def test_on_a_terminal(world: World, tmp_path: Path) -> None:
+    """A real one: with colours, progress bars, and tables as wide as it is."""
+    shown = many_on_a_terminal([case.line(world) for case in CASES], tmp_path, columns=4000)
+    for case, text in zip(CASES, shown, strict=True):
+        plain = unstyled(text)
+        check_lines(plain)
+        assert missing(case.names, [plain]) == [], case
+
+
+# What is written into files -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if "--output" in options(case.command) and "--format" in options(case.command)],
+    ids=lambda case: case.command,
+)
+def test_parquet_holds_the_very_texts(run: Run, world: World, tmp_path: Path, case: Case) -> None:
+    """But for bytes that are no UTF-8, which Arrow's text cannot hold."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / f"{as_file(ALL)[:60]}.parquet"
+    result = run(*case.line(world), "-o", file)
+    assert result.code in case.codes, result.err
+    check_stderr(result.err)
+    if file.exists():
+        told = [text for row in parquet.read_table(file).to_pylist() for text in strings(_plain(row))]
+        names = [name for name in case.names if name.isascii() or name.encode(errors="ignore").decode() == name]
+        assert missing(names, [*told, result.err]) == []
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def test_the_report(run: Run, world: World, tmp_path: Path) -> None:
+    for output in ("-", tmp_path / f"{as_file(ALL)[:60]}.html"):
+        result = run("audit", world.path("logs"), "--txn-partitions", 3, "--report", output)
+        assert result.code == FOUND
+        html = result.text if output == "-" else Path(output).read_text()
+        check_lines(html)
+        tags = re.findall(r"<(\w+)", html)
+        assert tags.count("script") == 1
+        assert not {"img", "a:", "iframe"} & set(tags)
+        assert missing(FILE_NAMES, [unescape(html)]) == []
+
+
+def test_frames_are_in_files_that_strangers_do_not_name(run: Run, world: World, tmp_path: Path) -> None:
+    frames = tmp_path / as_file(ALL)[:100]
+    assert run("capture", world.path("trace.pcap"), "--frames-out", frames, "-o", tmp_path / "rows").code == 0
+    found = [file.name for file in frames.iterdir()]
+    assert len(found) >= 2 * len(NAMES)
+    assert all(re.fullmatch(r"\d{6}-\w+-v\d+\.(req|resp)\.(bin|withheld)", name) for name in found)
+
+
+def test_the_record_of_what_was_done(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / as_file(ALL)[:120]
+    given = ("--yes", "--force", ALL, "--audit-log", str(path), *QUICK)
+    with in_thread(HostileBroker()) as broker:
+        for name in NAMES:
+            line = ("txn", "force-terminate", "--bootstrap-server", broker.address, "--transactional-id", name, *given)
+            done = run(*line)
+            assert done.code == 0, done.err
+            check_stderr(done.err)
+            assert missing([path.name], [done.err]) == []
+    lines = path.read_text()
+    check_lines(lines)
+    read = list(map(json.loads, lines.splitlines()))
+    assert [(line["target"]["transactional_id"], line["phase"], line["reason"]) for line in read] == [
+        (name, phase, ALL) for name in NAMES for phase in ("before", "after")
+    ]
+
+
+def test_metrics(run: Run, world: World, tmp_path: Path) -> None:
+    prometheus = pytest.importorskip("prometheus_client.parser")
+    file = tmp_path / as_file(f"{TEXTS['escape']}.prom")
+    result = run(*Case("txn watch", txn(*QUICK, "--once", "--textfile", str(file))).line(world))
+    assert result.code == FOUND
+    text = file.read_text()
+    check_lines(text)
+    topics = {
+        sample.labels["topic"]
+        for family in prometheus.text_string_to_metric_families(text)
+        for sample in family.samples
+        if "topic" in sample.labels
+    }
+    assert missing(NAMES, list(topics)) == []
+    assert all(topic.isprintable() for topic in topics)
+
+
+# What others say of errors --------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_says_why(run: Run, tmp_path: Path) -> None:
+    """Text of a broker's own, that it sends before somebody is logged in."""
+    broker = ScriptedBroker()
+    broker.versions |= {17: (0, 1), 36: (0, 2)}
+    broker.on |= {
+        SaslHandshakeRequest: lambda _: SaslHandshakeResponse(mechanisms=("PLAIN",)),
+        SaslAuthenticateRequest: lambda _: SaslAuthenticateResponse(error_code=58, error_message=ALL),
+    }
+    config = tmp_path / "sasl.properties"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";\n'
+    )
+    with in_thread(broker) as running:
+        result = run("txn", "list", "--bootstrap-server", running.address, "--command-config", config)
+    assert (result.code, result.text) == (WRONG, "")
+    check_stderr(result.err)
+    assert missing(NAMES, [result.err]) == []
+
+
+def nowhere(host: Any, *rest: Any, **options: Any) -> Any:
+    """A look-up that asks nobody outside of this machine, and refuses what the real one does."""
+    if host == "127.0.0.1":
+        return _LOOK_UP(host, *rest, **options)
+    if "\0" in host:
+        raise ValueError("embedded null character")
+    host.encode("idna")
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+_LOOK_UP = socket.getaddrinfo
+
+
+def test_brokers_whose_addresses_are_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    broker = HostileBroker()
+    names = (*NAMES, ALL, "", "a" * 70, "...", "é" * 300)
+    broker.nowhere = [*((name, 1) for name in names), ("127.0.0.1", 70_000), ("127.0.0.1", -1)]
+    broker.topics = {"here": {0: 1}} | {f"topic {node}": {0: node} for node in range(2, 2 + len(broker.nowhere))}
+    with in_thread(broker) as running:
+        where = ("--bootstrap-server", running.address, *QUICK, "--timeout", "2")
+        result = run("txn", "find-hanging", *where, "--format", "json")
+    assert result.code == PARTLY
+    check_stderr(result.err)
+    gaps = json.loads(result.text)["read"]["gaps"]
+    assert len(gaps) == len(broker.nowhere)
+    assert missing(names, gaps) == []
+
+
+def test_tracebacks(run: Run, world: World, monkeypatch: pytest.MonkeyPatch, capsysbinary: Any) -> None:
+    monkeypatch.setenv("KAFKAWIRE_DEBUG", "1")
+    assert main(["txn", "abort", *txn(*DRY, "--topic", ALL, "--partition", "0", "--start-offset", "1")(world)]) == WRONG
+    text = capsysbinary.readouterr().err.decode()
+    assert text.startswith("Traceback (most recent call last):\n")
+    check_lines(text)
+    assert missing(NAMES, [text]) == []
+
+
+def test_commands_to_be_run_are_commands(run: Run, world: World) -> None:
+    """What an operator copies: a shell reads every name in it as one word, and runs nothing else."""
+    result = run("txn", "find-hanging", *txn(*QUICK, "--all")(world), "--format", "json")
+    actions = [finding["action"] for finding in json.loads(result.text)["findings"]]
+    ran = [shlex.split(action[action.index("kafkawire txn ") :], comments=True) for action in actions]
+    assert {line[2] for line in ran} == {"abort", "force-terminate"}
+    assert {word for line in ran for word in line} >= set(NAMES)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(run: Run, command: str) -> None:
+    text = run(*command.split(), "--help").text
+    check_lines(text)
