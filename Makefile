@@ -17,7 +17,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-python check check-rust docs generate bench soak conformance dissector-test examples fuzz mutation \
+.PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test examples fuzz mutation \
 	wheels constraints clean
 
 demo: $(VENV)/.demo
@@ -28,6 +28,12 @@ test: $(VENV)/.dev
 	$(if $(CARGO),,@echo "no Rust compiler here: the native engine is neither built nor tested")
 	$(if $(CARGO),@ls kafkawire/_native.*.so >/dev/null 2>&1 || echo "no engine: $(BIN)/pip install -v -e . says why")
 	$(BIN)/pytest -n 2 -q
+
+# What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.
+test-quick: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "not slow"
+	@echo "left out (tests/schedule.py): what starts a broker, Spark, Java, tshark, a browser or a build, and what tries"
+	@echo "very many values; other properties got few examples. make test runs everything."
 
 # The rooms that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev

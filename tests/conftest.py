@@ -1,7 +1,7 @@
 """What all tests share: how hard Hypothesis tries.
 
-`HYPOTHESIS_PROFILE` chooses: `ci` (the same examples every time), `quick` (the same, but few: for mutants, see
-tools/mutation), `dev` (fresh ones, the default), `thorough` (many).
+`HYPOTHESIS_PROFILE` chooses: `ci` (the same examples every time), `quick` (the same, but few: for `make
+test-quick` and for mutants, see tools/mutation), `dev` (fresh ones, the default), `thorough` (many).
 Tests that run over every message take a share of the profile's `max_examples` for each version.
 """
 
@@ -11,8 +11,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-#: Fixtures of a real Kafka cluster.
-pytest_plugins = ["tests.broker_fixture"]
+#: Fixtures of a real Kafka cluster; what runs where.
+pytest_plugins = ["tests.broker_fixture", "tests.schedule"]
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

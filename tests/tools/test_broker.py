@@ -181,13 +181,11 @@ def test_one_node_answers(broker: Cluster) -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize(("version", "newest_produce"), [("2.8.2", 9), ("3.9.1", 11)])
-def test_older_releases_run(start_cluster: StartCluster, version: str, newest_produce: int) -> None:
-    """2.8.2 with ZooKeeper, 3.9.1 without."""
-    with start_cluster(version=version) as running:
-        assert probe.api_versions(HOST, running.node(1).port)[0] == (0, newest_produce)
-        zookeepers = [p.name for p in running.node(1).folder.parent.iterdir() if p.name == "zookeeper"]
-        assert zookeepers == (["zookeeper"] if version == "2.8.2" else [])
+def test_an_old_release_runs_with_zookeeper(start_cluster: StartCluster) -> None:
+    """That 3.9.1 runs, without it, tests/client sees."""
+    with start_cluster(version="2.8.2") as running:
+        assert probe.api_versions(HOST, running.node(1).port)[0] == (0, 9)
+        assert (running.node(1).folder.parent / "zookeeper").is_dir()
         assert running.stop(), "nodes stop by themselves"
         assert (running.log_dirs[1] / ".kafka_cleanshutdown").exists()
         root = running.node(1).folder.parent
