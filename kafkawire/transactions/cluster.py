@@ -18,7 +18,7 @@ from kafkawire.transactions.coordinator import pick_owner
 from kafkawire.transactions.copies import CoordinatorLog
 from kafkawire.transactions.facts import TRANSACTION_STATE, Facts, Metadata, Owner, Partition, Place
 from kafkawire.transactions.id_history import IdHistory
-from kafkawire.transactions.metadata import handed_out
+from kafkawire.transactions.metadata import handed_out, newest_of
 from kafkawire.transactions.settings import Resolved, Settings, resolve
 from kafkawire.transactions.wording import when
 
@@ -63,8 +63,7 @@ class Cluster(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def metadata(self) -> Metadata | None:
         """The newest copy of its metadata log."""
-        copies = self.facts.metadata.values()
-        return max(copies, key=lambda one: (one.newest or 0, one.place), default=None)
+        return newest_of(self.facts.metadata.values())
 
     @cached_property
     def handed_out(self) -> int | None:

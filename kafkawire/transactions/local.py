@@ -84,36 +84,21 @@ def facts_of(
     """
     return Facts(
         paths=paths,
-        brokers=node_ids(directory),
+        brokers=tuple(sorted({broker.node_id for broker in directory.brokers if broker.node_id is not None})),
         partitions=[replica.partition for replica in found],
         opens=[open_ for replica in found for open_ in replica.opens],
         metadata=metadata,
         clusters=cluster_ids(directory),
         damage=tuple(damage for replica in found for damage in replica.damage),
-        gaps=unlisted(directory),
+        gaps=tuple(f"{one.path} could not be listed: {one.reason}" for one in directory.unreadable),
         answers=[placed for replica in found for placed in replica.answers],
         histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},
         endings=[replica.endings for replica in found],
         producers=[replica.producers for replica in found],
-        stopped=stopped(directory),
+        stopped=frozenset(file.root for file in directory.files if file.kind == "clean-shutdown"),
     )
-
-
-def node_ids(directory: LogDirectory) -> tuple[int, ...]:
-    """The brokers of the log directories, where they say so."""
-    return tuple(sorted({broker.node_id for broker in directory.brokers if broker.node_id is not None}))
 
 
 def cluster_ids(directory: LogDirectory) -> dict[str, str]:
     """The cluster of each log directory that says so."""
     return {broker.root: broker.cluster_id for broker in directory.brokers if broker.cluster_id is not None}
-
-
-def stopped(directory: LogDirectory) -> frozenset[str]:
-    """The log directories whose brokers were stopped cleanly."""
-    return frozenset(file.root for file in directory.files if file.kind == "clean-shutdown")
-
-
-def unlisted(directory: LogDirectory) -> tuple[str, ...]:
-    """Sentences on directories that could not be listed."""
-    return tuple(f"{found.path} could not be listed: {found.reason}" for found in directory.unreadable)

@@ -27,6 +27,11 @@ def read_metadata(partitions: Iterable[Partition]) -> dict[str, Metadata]:
     return found
 
 
+def newest_of(metadata: Iterable[Metadata]) -> Metadata | None:
+    """Of the copies of a cluster's metadata log the one that was made last."""
+    return max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
+
+
 def handed_out(metadata: Iterable[Metadata]) -> int | None:
     """The first producer id that was not handed out yet; None where it is not known."""
     known = [said.next_producer_id for said in metadata if said.next_producer_id is not None]

@@ -8,6 +8,7 @@ import msgspec
 
 from kafkawire import rows
 from kafkawire.transactions.facts import Metadata
+from kafkawire.transactions.metadata import newest_of
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 
@@ -65,7 +66,7 @@ def resolve(settings: Settings, metadata: Iterable[Metadata], copied: Sequence[i
         metadata: the copies of its metadata log; the newest counts.
         copied: numbers of the partitions of `__transaction_state` that are there.
     """
-    newest = max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
+    newest = newest_of(metadata)
     return Resolved(
         max_timeout=_time("transaction.max.timeout.ms", settings.max_timeout_ms, newest, MAX_TIMEOUT_MS),
         producer_id_expiration=_time(

@@ -196,10 +196,11 @@ class IdChecks:
                 tally.lack(_GAP)
             return
         was = None if before is None else before.value
-        problem = transition_problem(was, found.value) or self._too_soon(before, found)
-        self._judge(LEGAL_TRANSITION, found, problem)
+        problem = transition_problem(was, found.value)
         if found.value is None:
+            self._judge(LEGAL_TRANSITION, found, problem or self._too_soon(before, found))
             return
+        self._judge(LEGAL_TRANSITION, found, problem)
         if problem is not None:
             for tally in list(self._tallies.values())[1:]:
                 tally.lack(_ILLEGAL)
@@ -214,7 +215,7 @@ class IdChecks:
     def _too_soon(self, before: Registration | None, found: Registration) -> str | None:
         """legal_transition, of a tombstone: the id was idle for as long as brokers remember one."""
         expiration = self._expiration_ms
-        if found.value is not None or before is None or before.value is None or expiration is None:
+        if before is None or before.value is None or expiration is None:
             return None
         updated = before.value.transaction_last_update_timestamp_ms
         if may_expire(state_name(before.value.transaction_status), updated, found.timestamp, expiration):
