@@ -85,14 +85,9 @@ class Lookahead:
         self.position += place - self._used
         self._used = place
 
-    def read(self, size: int = -1, /) -> bytes:
-        """The next bytes; all that are left where `size` is negative."""
-        if size < 0:
-            data = self._held[self._used :] + self._file.read(size)
-            self._held, self._used = b"", 0
-        else:
-            data = self.at(0, size)
-            self._used += len(data)
+    def read(self, size: int, /) -> bytes:
+        data = self.at(0, size)
+        self._used += len(data)
         self.position += len(data)
         return data
 

@@ -44,7 +44,5 @@ def relieve(connections: Iterable[Holder], most: int) -> None:
 
 
 def longest_silent(connections: Mapping[Key, Holder], most: int) -> list[Key]:
-    """A tenth of the connections, those that have said nothing for longest; none where few are open."""
-    if len(connections) <= most:
-        return []
+    """A tenth of `most` connections, those that have said nothing for longest."""
     return nsmallest(most // 10 + 1, connections, key=lambda key: connections[key].silent_since)

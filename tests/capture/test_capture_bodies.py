@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import crc32c
 from wiretap import (
     Talk,
     exchanges,
 )
 
 from kafkawire import records
+from kafkawire.capture.bodies import body_json, decoded_records, errors, frame_may_hold_secrets
 from kafkawire.messages import (
+    AddPartitionsToTxnResponse,
+    CreateTopicsResponse,
     FetchRequest,
     FetchResponse,
     IncrementalAlterConfigsRequest,
@@ -21,6 +25,7 @@ from kafkawire.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from kafkawire.messages.create_topics_response import CreatableTopicResult
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
@@ -89,3 +94,31 @@ def test_records_as_they_are_decoded_or_left_out() -> None:
     assert (marker["control"], marker["coordinator_epoch"]) == ("ABORT", 3)
     assert (damage["kind"], damage["reason"], damage["position"]) == ("damage", "truncated", len(data))
     assert "file" not in first
+
+
+def test_empty_fields_are_not_secrets_and_no_records_are_none() -> None:
+    assert body_json(SaslAuthenticateResponse(auth_bytes=b""), 2)["authBytes"] == ""
+    response = FetchResponse(responses=(FetchableTopicResponse(partitions=(PartitionData(records=None),)),))
+    for options in ({"payloads": False}, {"decode_records": True}):
+        body: Any = body_json(response, 4, **options)
+        assert body["responses"][0]["partitions"][0]["records"] is None
+    assert body_json(CreateTopicsResponse(topics=(CreatableTopicResult(configs=None),)), 5)["topics"]
+
+
+def test_records_that_cannot_be_read_are_told_in_their_batch() -> None:
+    data = bytearray(records.build([records.Record(b"k", b"v")]))
+    data[57:61] = (5).to_bytes(4, "big")  # records, where one is
+    data[17:21] = crc32c.crc32c(data[21:]).to_bytes(4, "big")
+    (batch,) = decoded_records(bytes(data))
+    assert batch["records"][-1]["reason"] == "bad_records"  # type: ignore[index,call-overload]
+
+
+def test_errors_are_counted_where_nothing_is_nested() -> None:
+    assert errors(AddPartitionsToTxnResponse(error_code=3)) == {"UNKNOWN_TOPIC_OR_PARTITION": 1}
+    assert errors(FetchResponse()) == {}
+
+
+def test_frames_that_may_hold_secrets() -> None:
+    assert frame_may_hold_secrets("SaslAuthenticate", "Request")
+    assert frame_may_hold_secrets(None, "Response")  # of what, nobody can tell
+    assert not frame_may_hold_secrets("Fetch", "Response")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import struct
 import sys
@@ -113,10 +114,21 @@ def test_zstd_without_a_library_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         list(capture.read(BytesIO(COMPRESSIONS["zstd"](pcap([])))))
 
 
-def test_a_small_file_that_claims_much_is_read_piece_by_piece() -> None:
-    bomb = gzip.compress(pcap([]) + struct.pack("<IIII", 0, 0, 262_145, 262_145) + bytes(50_000_000))
+def test_a_small_file_that_claims_much_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a file is looked through to its end, for a packet behind the damage."""
+    read = files._Decompressed.read
+    pieces = []
+
+    def counted(self: files._Decompressed, size: int) -> bytes:
+        pieces.append(size)
+        return read(self, size)
+
+    monkeypatch.setattr(files._Decompressed, "read", counted)
+    bomb = gzip.compress(pcap([]) + struct.pack("<IIII", 0, 0, 262_145, 262_145) + bytes(5_000_000), 1)
     with pytest.raises(CaptureError, match="at most 262144 bytes in packet 1"):
         list(capture.read(BytesIO(bomb)))
+    assert sum(pieces) >= 5_000_000
+    assert max(pieces) <= 64 << 10
 
 
 # --- growing files
@@ -168,3 +180,32 @@ def test_a_file_is_followed_for_as_long_as_somebody_waits(
         found = list(capture.read(file if opened else path, follow=grow))
     assert brief(found) == asked(*range(6))
     assert asked_for > 2
+
+
+# --- what files are read with
+
+
+def test_what_the_file_itself_says_is_raised() -> None:
+    class Broken(BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell():
+                raise OSError(errno.EIO, "the disk is gone")
+            return super().read(size)
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(capture.read(Broken(gzip.compress(Random(1).randbytes(100_000)))))
+
+
+def test_files_that_are_decompressed_are_told_by_their_beginning() -> None:
+    for name, compress in COMPRESSIONS.items():
+        assert files.is_compressed(compress(pcap([]))[:4]) == (name != "none")
+
+
+def test_a_decompressor_may_give_less_than_asked_for() -> None:
+    class Drop:
+        data = iter([b"ab", b"c", b""])
+
+        def read(self, size: int, /) -> bytes:
+            return next(self.data)
+
+    assert files._ArrowStream(Drop()).read(5) == b"abc"

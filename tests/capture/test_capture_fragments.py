@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from wiretap import ACK, BROKER, CLIENT, tcp
 
-from kafkawire.capture import Fragment, Fragments, Segment, parse, transport
+from kafkawire.capture import Fragment, Fragments, Segment, Skipped, parse, transport
 from kafkawire.capture.fragments import MOST_DATAGRAMS
 from kafkawire.capture.network import Found
 
@@ -80,3 +80,7 @@ def test_fragments_are_held_in_bounded_memory() -> None:
     fragments.add(replace(one, offset=65_530))  # reaches beyond what a datagram can hold
     fragments.finish()
     assert fragments.lost == MOST_DATAGRAMS + 10 + 5000 + 1
+
+
+def test_a_datagram_that_was_cut() -> None:
+    assert transport(6, b"\0\1", b"abcd", b"efgh") is Skipped.CUT

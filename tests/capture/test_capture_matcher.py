@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from wiretap import (
     Talk,
     answer,
@@ -15,6 +16,7 @@ from wiretap import (
     question,
 )
 
+from kafkawire.capture import matcher
 from kafkawire.capture.matcher import NO_REQUEST, NO_RESPONSE, TOKEN
 from kafkawire.messages import (
     ApiVersionsResponse,
@@ -101,3 +103,31 @@ def test_tokens_without_headers_after_sasl_handshake_0() -> None:
         ("ApiVersions", 2, True, None),
     ]
     assert "hunter2" not in str(found)
+
+
+def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens that nobody answers, responses that nobody asked for, requests without an answer: the oldest goes."""
+    monkeypatch.setattr(matcher, "MOST_OUTSTANDING", 2)
+    monkeypatch.setattr(matcher, "MOST_EARLY", 2)
+    talk = Talk()
+    talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=0, correlation_id=1)
+    talk.response(SaslHandshakeResponse(), version=0, correlation_id=1)
+    for _ in range(3):
+        talk.send(0, b"\0\0\0\x04\0a\0b")
+    assert [row.problem for row in exchanges(talk)] == [None, *[f"{TOKEN}; {NO_RESPONSE}"] * 3]
+    talk = ask(Talk(), 1)
+    for number in (5, 6, 7):
+        answer(talk, number)
+    for number in (5, 6, 7):
+        question(talk, number)
+    assert brief(exchanges(talk)) == [*asked(1), (None, 5, True, NO_REQUEST), ("ApiVersions", 5, False, NO_RESPONSE),
+                                      *asked(6, 7)]  # fmt: skip
+    talk = Talk()
+    for number in (1, 2, 3, 3):
+        question(talk, number)
+    assert [row.problem for row in exchanges(answer(talk, 3))] == [NO_RESPONSE, NO_RESPONSE, NO_RESPONSE, None]
+
+
+def test_times_beyond_the_calendar() -> None:
+    assert matcher.iso_time(-1) == "1969-12-31T23:59:59.999999Z"
+    assert matcher.iso_time(10**21) is None

@@ -120,3 +120,34 @@ def test_connections_that_are_not_looked_into_end_too(flags: tuple[int, ...]) ->
     reading = capture.read(BytesIO(pcap(map(ethernet, packets))))
     list(reading)
     assert dict(reading.summary.connections) == {"tls": 40}
+
+
+def test_what_cannot_be_let_go_is_asked_for_once() -> None:
+    class Stubborn:
+        held, silent_since, asked = 10, 0, 0
+
+        def shed(self) -> None:
+            self.asked += 1
+
+    class Large(Stubborn):
+        held = 100
+
+    small, large = [Stubborn() for _ in range(3)], Large()
+    memory.relieve([*small, large], 60)
+    assert (large.asked, [one.asked for one in small]) == (1, [0, 0, 0])
+    memory.relieve([*small, large], 10)
+    assert (large.asked, [one.asked for one in small]) == (2, [1, 1, 1])
+    memory.relieve([*small, large], 1000)
+    assert large.asked == 2
+
+
+def test_connections_of_which_nobody_knows_what_they_are_let_go_too() -> None:
+    packets = []
+    for number in range(30):
+        ends = (("10.0.0.1", 40000 + number), BROKER)
+        packets.append(tcp(*ends, 1, 0, SYN, b""))
+        packets.append(tcp(*ends, 2, 0, 0, b"\0\x10\0\0\0\x12\0\0" + bytes(2)))  # the beginning of a request
+        packets.append(tcp(*ends, 100, 0, 0, bytes(3000)))  # behind a hole
+    most, _, rows = most_held(packets)
+    assert most <= MOST + EVERY + 3010
+    assert rows == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 import struct
 from io import BytesIO
 
@@ -9,6 +11,7 @@ import pytest
 from wiretap import START_NS, Talk, ask, ethernet, packets_in, pcapng, up_to_damage
 
 from kafkawire.capture import Packet, Unread, read_packets
+from kafkawire.capture.files import BrokenOff
 
 DATA = [b"first", b"", b"third packet"]
 WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumerate(DATA)]
@@ -154,3 +157,25 @@ def test_a_packets_block_of_another_type_is_told(packets: list[bytes], order: st
         found = list(read_packets(BytesIO(bytes(changed)), unread.append))
         assert len(found) + len(unread) == 3, kind
         assert bool(unread) == (kind not in (2, 6)), kind
+
+
+def test_parts_with_something_good_between_are_told_apart() -> None:
+    unread: list[Unread] = []
+    file = SECTION + INTERFACE + BAD["statistics cut"] + GOOD["statistics"] + BAD["statistics cut"] + ENHANCED
+    assert len(list(read_packets(BytesIO(file), unread.append))) == 1
+    assert [part.bytes for part in unread] == [len(BAD["statistics cut"])] * 2
+
+
+def test_no_block_is_believed_that_half_a_header_follows() -> None:
+    unread: list[Unread] = []
+    file = SECTION + INTERFACE + ENHANCED + BAD["statistics cut"] + ENHANCED + bytes(8)
+    assert len(list(read_packets(BytesIO(file), unread.append))) == 1
+    assert [(part.resumed, part.bytes) for part in unread] == [(False, len(file) - len(SECTION + INTERFACE + ENHANCED))]
+
+
+def test_damage_before_the_end_of_what_can_be_decompressed() -> None:
+    unread: list[Unread] = []
+    noise = random.Random(1).randbytes(300_000)
+    file = SECTION + INTERFACE + ENHANCED + BAD["statistics cut"] + noise
+    with pytest.raises(BrokenOff):
+        list(read_packets(BytesIO(gzip.compress(file)[:-100]), unread.append))

@@ -18,6 +18,9 @@ from wiretap import (
 )
 
 from kafkawire import capture
+from kafkawire.capture import recognize
+from kafkawire.frames import encode_request
+from kafkawire.messages import ApiVersionsRequest
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,14 @@ def test_much_of_another_protocol(handshake: bool) -> None:
     found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
     assert list(found) == []
     assert dict(found.summary.connections) == {"other": 1}
+
+
+def test_a_frame_that_may_begin_somewhere_is_not_waited_for_for_ever() -> None:
+    """Behind so many bytes its head must do, if a packet begins with it."""
+    head = encode_request(ApiVersionsRequest(), version=0, correlation_id=1, client_id="tests")
+    begun = b"xx" + (1 << 20).to_bytes(4, "big") + head[4:]
+    assert recognize.find_request(begun, {2}) == (None, 2, 2 * len(begun) - 2)
+    begun += bytes(recognize._PATIENCE)
+    assert recognize.find_request(begun, {2}) == (2, 2, 0)
+    assert recognize.find_request(begun, set()).offset is None
+    assert recognize.find_request(begun, {2}, final=True).offset is None

@@ -10,10 +10,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from wiretap import Talk, ethernet, pcap
+from wiretap import Talk, ask, ethernet, pcap, produce, question
 
 from kafkawire import capture
-from kafkawire.capture import Selection
+from kafkawire.capture import Matched, Selection
+from kafkawire.capture.selection import Selector
 from kafkawire.messages import (
     FetchRequest,
     FetchResponse,
@@ -97,3 +98,13 @@ def test_a_topic_that_is_named_by_its_id_is_found_once_its_id_was_told() -> None
     data = BytesIO(pcap(map(ethernet, talk.packets)))
     found = capture.read(data, selection=Selection(topics=("orders",)))
     assert [e.correlation_id for e in found] == [1, 2]
+
+
+def test_what_was_never_answered_is_slow_and_what_has_no_time_is_never_within() -> None:
+    talk = question(ask(Talk(), 1), 2)
+    talk.request(produce(0), version=9, correlation_id=3)
+    file = pcap(map(ethernet, talk.packets))
+    assert [e.correlation_id for e in capture.read(BytesIO(file), selection=Selection(slow_ms=1000))] == [2]
+    timeless = Matched(row=Exchange())
+    assert not Selector(Selection(times=(None, 10**15))).wants(timeless)
+    assert Selector(Selection(errors=False)).wants(timeless)

@@ -69,3 +69,12 @@ def test_nor_for_longer_than_somebody_waits() -> None:
         assert numbers(sequencer) == {104: [101, 102, 103, 104], 105: [105]}.get(second, [])
     sequencer.close(poll, at(100))
     assert numbers(sequencer) == [100]
+
+
+def test_a_late_place_of_which_nothing_came() -> None:
+    sequencer = Sequencer(most=1)
+    first, second = sequencer.ticket(1), sequencer.ticket(2)
+    assert list(sequencer.ready()) == []
+    sequencer.close(first)
+    sequencer.close(second)
+    assert list(sequencer.ready()) == []

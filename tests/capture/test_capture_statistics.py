@@ -51,3 +51,10 @@ def test_unanswered_and_undecoded_exchanges_are_told_apart() -> None:
     statistics.add(Exchange(api="Fetch", version=12, latency_ms=0.0))
     (row,) = statistics.rows()
     assert (row.count, row.unanswered, row.problems, row.latency_p50_ms, row.latency_max_ms) == (3, 1, 1, 0.001, 1.0)
+
+
+def test_without_answers_there_are_no_latencies() -> None:
+    statistics = Statistics()
+    statistics.add(Exchange(api="Fetch", version=12))
+    (row,) = statistics.rows()
+    assert (row.latency_p50_ms, row.latency_p99_ms, row.latency_max_ms) == (None, None, None)

@@ -194,3 +194,15 @@ def test_any_segments(segments: list[tuple[int, bytes, int]]) -> None:
                 else (event.missing if isinstance(event, Gap) else event.bytes) > 0
             )
     assert all(event.missing > 0 for event in stream.finish() if isinstance(event, Gap))
+
+
+def test_a_repeated_syn_and_what_was_cut_before_anything_was_seen() -> None:
+    recorder = opened()
+    recorder.segment(0, b"abc")
+    recorder.stream.open(5)
+    recorder.segment(3, b"d")
+    assert recorder.data == b"abcd"
+    unseen = Stream()
+    unseen.reach(99)
+    assert not unseen.started
+    assert list(unseen.finish()) == []

@@ -9,9 +9,11 @@ from kafkawire.capture import Subjects
 from kafkawire.messages import (
     AddPartitionsToTxnRequest,
     ApiVersionsRequest,
+    ProduceRequest,
     WriteTxnMarkersRequest,
 )
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
+from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
 
 
@@ -26,3 +28,8 @@ def test_subjects_are_those_of_the_version() -> None:
     assert Subjects().add(produce(-1, batch + b"garbage"), 9).producer_ids == {9}
     assert Subjects().add(WriteTxnMarkersRequest(markers=(WritableTxnMarker(producer_id=3),)), 1).producer_ids == {3}
     assert Subjects().add(ApiVersionsRequest(), 3) == Subjects()
+
+
+def test_a_partition_without_records() -> None:
+    topic = TopicProduceData(name="t", partition_data=(PartitionProduceData(records=None),))
+    assert Subjects().add(ProduceRequest(topic_data=(topic,)), 9).topics == {"t"}

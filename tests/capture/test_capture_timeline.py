@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from pathlib import Path
+
+from msgspec.structs import replace
+from wiretap import Talk, ethernet, pcap, produce
 
 from kafkawire import capture
 from kafkawire.capture import steps
@@ -45,3 +49,11 @@ def test_a_group_that_commits_offsets_in_a_transaction() -> None:
 def test_nobody() -> None:
     assert timeline("nobody") == []
     assert timeline("9" * 30) == []
+
+
+def test_records_without_sequence_numbers() -> None:
+    request = replace(produce(-1), transactional_id="me")
+    talk = Talk().request(request, version=9, correlation_id=1)
+    matched = capture.read(BytesIO(pcap(map(ethernet, talk.packets))), keep=True).matched()
+    (step,) = steps(matched, "me")
+    assert step.what == "t-0: 1 record"
