@@ -173,12 +173,17 @@ class MissingExtraError(KafkaWireError, ImportError):
     """A feature whose optional dependency is not installed.
 
     Attributes:
+        what: what needs it.
         extra: the extra that brings it: `pip install "kafkawire[extra]"`.
     """
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f'{what} needs the "{extra}" extra: pip install "kafkawire[{extra}]"')
+        super().__init__(what, extra)
+        self.what = what
         self.extra = extra
+
+    def __str__(self) -> str:
+        return f'{self.what} needs the "{self.extra}" extra: pip install "kafkawire[{self.extra}]"'
 
 
 def _rebuild(cls: type[KafkaWireError], state: dict[str, object]) -> KafkaWireError:

@@ -9,21 +9,16 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from strategies import structs_of
 
 import kafkawire
-from kafkawire import errors
-from kafkawire.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kafkawire.messages import (
     AddPartitionsToTxnRequest,
     DescribeProducersResponse,
     FetchRequest,
-    ListConfigResourcesRequest,
-    TransactionLogValue,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
 from kafkawire.wire.message import Message, Struct
@@ -147,61 +142,6 @@ def test_messages_are_annotated() -> None:
     assert hints[1].type == tuple[TopicResponse, ...]
 
 
-# Looking up ---------------------------------------------------------------------------------------------------------
-
-
-def test_lookup_by_name() -> None:
-    assert kafkawire.lookup("DescribeProducersResponse") is DescribeProducersResponse
-    for name in kafkawire.messages.__all__:
-        assert kafkawire.lookup(name) is getattr(kafkawire.messages, name)
-
-
-def test_lookup_by_an_older_name() -> None:
-    assert kafkawire.lookup("ListClientMetricsResourcesRequest") is ListConfigResourcesRequest
-    assert kafkawire.lookup("ListOffsetRequest").spec.name == "ListOffsetsRequest"
-    assert kafkawire.lookup("AlterIsrResponse").spec.name == "AlterPartitionResponse"
-    assert not {"ListClientMetricsResourcesRequest", "ListOffsetRequest"} & set(kafkawire.messages.__all__)
-
-
-def test_lookup_by_api_key() -> None:
-    assert kafkawire.lookup(api_key=61, kind="response", family="rpc") is DescribeProducersResponse
-    assert kafkawire.lookup(api_key=61, kind="response") is DescribeProducersResponse
-    assert kafkawire.lookup(api_key=0, kind="coordinator-value", family="transaction") is TransactionLogValue
-    for name in kafkawire.messages.__all__:
-        spec = getattr(kafkawire.messages, name).spec
-        if spec.api_key is not None:
-            found = kafkawire.lookup(api_key=spec.api_key, kind=spec.kind, family=spec.family)
-            assert found.spec.name == name
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"name": "DescribeProducerResponse"}, ["DescribeProducerResponse", "near: DescribeProducersResponse"]),
-        ({"name": ""}, ["''"]),
-        ({"name": "describeproducersresponse"}, ["describeproducersresponse"]),
-        ({"api_key": 61}, ["ambiguous", "DescribeProducersRequest", "DescribeProducersResponse"]),
-        ({"api_key": 0}, ["ambiguous", "ProduceRequest", "TransactionLogKey"]),
-        ({"api_key": 0, "kind": "coordinator-key"}, ["ambiguous", "TransactionLogKey"]),
-        ({"api_key": 9999}, ["no message has api key 9999"]),
-        ({"api_key": -1, "kind": "request", "family": "rpc"}, ["no message has api key -1, kind request, family rpc"]),
-        ({"api_key": 61, "kind": "answer"}, ["no message has api key 61, kind answer"]),
-        ({"api_key": 61, "family": "kip-664-draft"}, ["no message has api key 61"]),
-    ],
-)
-def test_lookups_that_find_none_or_several(arguments: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(LookupError) as caught:
-        kafkawire.lookup(**arguments)
-    for word in words:
-        assert word in str(caught.value)
-
-
-@pytest.mark.parametrize("arguments", [{}, {"name": "FetchRequest", "api_key": 1}])
-def test_lookup_takes_a_name_or_a_key(arguments: dict[str, Any]) -> None:
-    with pytest.raises(TypeError):
-        kafkawire.lookup(**arguments)
-
-
 # Messages as objects ------------------------------------------------------------------------------------------------
 
 
@@ -258,72 +198,3 @@ def test_positions_are_no_api_but_names_are() -> None:
     with pytest.raises(TypeError, match="throttle"):
         DescribeProducersResponse(throttle=5)  # type: ignore[call-arg]
     assert AddPartitionsToTxnRequest(transactions=()) == AddPartitionsToTxnRequest()
-
-
-# Errors -------------------------------------------------------------------------------------------------------------
-
-
-def decode_error() -> DecodeError:
-    with pytest.raises(DecodeError) as caught:
-        DescribeProducersResponse.decode(sample().encode(0)[:-8], 0)
-    return caught.value
-
-
-def encode_error() -> EncodeError:
-    with pytest.raises(EncodeError) as caught:
-        DescribeProducersResponse(throttle_time_ms=1 << 31).encode(0)
-    return caught.value
-
-
-def version_error() -> UnsupportedVersionError:
-    with pytest.raises(UnsupportedVersionError) as caught:
-        DescribeProducersResponse().encode(1)
-    return caught.value
-
-
-@pytest.mark.parametrize("make", [decode_error, encode_error, version_error])
-def test_errors_say_where_and_cross_process_borders(make: Any) -> None:
-    error = make()
-    assert isinstance(error, errors.KafkaWireError)
-    assert isinstance(error, ValueError)
-    assert "DescribeProducersResponse" in str(error)
-    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
-        assert type(other) is type(error)
-        assert str(other) == str(error)
-        assert other.args
-        assert {k: v for k, v in vars(other).items() if k != "__notes__"} == vars(error)
-    done = python(f"import pickle; print(pickle.loads({pickle.dumps(error)!r}))")
-    assert (done.stdout.strip(), done.stderr) == (str(error), "")
-
-
-def test_a_decode_error_names_path_offset_expected_and_found() -> None:
-    error = decode_error()
-    assert (error.path, error.offset) == ("topics[0].partitions", 7)
-    assert (error.message, error.version) == ("DescribeProducersResponse", 0)
-    assert str(error) == (
-        f"DescribeProducersResponse v0, {error.path}: at byte {error.offset}: "
-        f"expected {error.expected}, found {error.found}"
-    )
-
-
-def test_an_encode_error_names_path_and_reason() -> None:
-    error = encode_error()
-    assert (error.path, error.version) == ("throttle_time_ms", 0)
-    assert str(error) == f"DescribeProducersResponse v0, throttle_time_ms: {error.reason}"
-
-
-def test_a_version_error_names_the_versions_that_there_are() -> None:
-    assert str(version_error()) == "DescribeProducersResponse has no version 1; it has 0"
-    assert version_error().valid_versions == range(1)
-
-
-def test_errors_do_not_drag_the_fast_paths_failure_along() -> None:
-    # The generated codec fails first and says nothing; its exception would only confuse.
-    assert decode_error().__context__ is None or decode_error().__suppress_context__
-    assert encode_error().__context__ is None or encode_error().__suppress_context__
-
-
-def test_every_error_has_one_root() -> None:
-    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
-    assert len(classes) >= 8
-    assert all(issubclass(cls, errors.KafkaWireError) for cls in classes)
