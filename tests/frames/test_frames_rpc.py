@@ -1,4 +1,4 @@
-"""Requests and responses: header versions, the ApiVersions rule, what cannot be decoded, what may not be sent."""
+"""Requests and responses: the ApiVersions rule, what cannot be decoded, what may not be sent."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from kafkawire.frames import (
     decode_response,
     encode_request,
     encode_response,
-    request_header_version,
-    response_header_version,
 )
 from kafkawire.messages import (
     REGISTRY,
@@ -40,28 +38,6 @@ def framed(data: bytes) -> bytes:
     return frame
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "request_header", "response_header"),
-    [
-        ("Fetch", 11, 1, 0),
-        ("Fetch", 12, 2, 1),
-        ("Produce", 8, 1, 0),
-        ("Produce", 9, 2, 1),
-        ("ApiVersions", 2, 1, 0),
-        ("ApiVersions", 3, 2, 0),
-        ("ControlledShutdown", 0, 0, 0),
-        ("ControlledShutdown", 1, 1, 0),
-        ("ControlledShutdown", 3, 2, 1),
-        ("SaslHandshake", 1, 1, 0),
-        ("DescribeTransactions", 0, 2, 1),
-    ],
-)
-def test_header_versions(name: str, version: int, request_header: int, response_header: int) -> None:
-    """The table of Kafka's ApiMessageTypeTest.testHeaderVersion, and more."""
-    assert request_header_version(lookup(f"{name}Request"), version) == request_header
-    assert response_header_version(lookup(f"{name}Response"), version) == response_header
-
-
 def test_bytes_of_a_request() -> None:
     data = encode_request(ApiVersionsRequest(), version=3, correlation_id=7, client_id="x")
     # size; key 18, version 3, correlation id, client id (never compact), no tags; two empty compact strings, no tags
@@ -69,6 +45,7 @@ def test_bytes_of_a_request() -> None:
     request = decode_request(framed(data))
     assert isinstance(request, Request)
     assert (request.header.correlation_id, request.header.client_id, request.version) == (7, "x", 3)
+    assert (request.api_key, request.correlation_id, request.client_id) == (18, 7, "x")
     assert request.body == ApiVersionsRequest()
 
 
