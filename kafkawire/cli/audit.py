@@ -48,7 +48,7 @@ class OpenTransaction(output.Row, frozen=True, kw_only=True):
 
 
 def register(app: typer.Typer) -> None:
-    app.command("audit")(audit)
+    app.command("audit", short_help="Find hanging transactions in copied log directories.")(audit)
 
 
 def audit(

@@ -25,7 +25,7 @@ _STEP = 1 << 20
 
 
 def register(app: typer.Typer) -> None:
-    app.command("capture")(capture)
+    app.command("capture", short_help="Print what clients and brokers said, from packet captures.")(capture)
 
 
 def capture(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command("decode")(decode)
+    app.command("decode", short_help="Print a message, or a whole frame, as JSON.")(decode)
 
 
 def decode(

@@ -38,7 +38,7 @@ _STEP = 512
 
 
 def register(app: typer.Typer) -> None:
-    app.command("dump")(dump)
+    app.command("dump", short_help="Print what brokers' log directories hold.")(dump)
 
 
 def dump(

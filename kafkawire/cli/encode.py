@@ -13,7 +13,7 @@ from kafkawire.cli.arguments import InputError
 
 
 def register(app: typer.Typer) -> None:
-    app.command("encode")(encode)
+    app.command("encode", short_help="Print the bytes of a message that is given as JSON.")(encode)
 
 
 def encode(

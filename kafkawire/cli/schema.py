@@ -52,12 +52,12 @@ def register(app: typer.Typer) -> None:
     group.command("list")(list_messages)
     group.command("show")(show)
     group.command("export")(export)
-    group.command("import")(schema_import.import_schemas)
+    group.command("import", short_help="Import message schemas from Kafka's jars.")(schema_import.import_schemas)
     group.command("generate")(generate)
     group.command("check")(check)
-    group.command("diff")(schema_diff.diff)
-    group.command("emit")(schema_emit.emit)
-    app.add_typer(group, name="schema")
+    group.command("diff", short_help="Compare two sets of schemas: would old readers survive?")(schema_diff.diff)
+    group.command("emit", short_help="Make a Wireshark plugin of schemas.")(schema_emit.emit)
+    app.add_typer(group, name="schema", short_help="Show and compare message schemas; make codecs of your own.")
 
 
 def schema(context: typer.Context) -> None:

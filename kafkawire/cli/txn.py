@@ -13,23 +13,24 @@ import typer
 
 from kafkawire.cli import LazyGroup, help_without_command
 
-#: Command -> module and function. What is stock spelling alone is not in the help.
+#: Command -> module and function, and its line in the help; what is stock spelling alone is not there.
 _COMMANDS = {
-    "list": "txn_list:list_transactions",
-    "describe": "txn_describe:describe",
-    "describe-producers": "txn_producers:describe_producers",
-    "find-hanging": "txn_find_hanging:find_hanging",
-    "abort": "txn_abort:abort",
-    "force-terminate": "txn_force_terminate:force_terminate",
-    "forceTerminateTransaction": "txn_force_terminate:force_terminate",
-    "watch": "txn_watch:watch",
+    "list": ("txn_list:list_transactions", "List transactional ids and their coordinators."),
+    "describe": ("txn_describe:describe", "Describe ids, or what is open in partitions."),
+    "describe-producers": ("txn_producers:describe_producers", "Describe the producers that partitions remember."),
+    "find-hanging": ("txn_find_hanging:find_hanging", "Find what hangs, prove it, and say what to do."),
+    "abort": ("txn_abort:abort", "Abort a hanging transaction in its partition."),
+    "force-terminate": ("txn_force_terminate:force_terminate", "End an id's transaction through its coordinator."),
+    "forceTerminateTransaction": ("txn_force_terminate:force_terminate", None),
+    "watch": ("txn_watch:watch", "Find what hangs again and again; serve metrics."),
 }
-_STOCK = ("forceTerminateTransaction",)
 
 
 def _load(name: str, app: typer.Typer) -> None:
-    module, _, function = _COMMANDS[name].partition(":")
-    app.command(name, hidden=name in _STOCK)(getattr(import_module(f"kafkawire.cli.{module}"), function))
+    place, line = _COMMANDS[name]
+    module, _, function = place.partition(":")
+    run = getattr(import_module(f"kafkawire.cli.{module}"), function)
+    app.command(name, hidden=line is None, short_help=line)(run)
 
 
 class TxnCommands(LazyGroup):
@@ -39,7 +40,7 @@ class TxnCommands(LazyGroup):
 def register(app: typer.Typer) -> None:
     group = typer.Typer(cls=TxnCommands, rich_markup_mode=None)
     group.callback(invoke_without_command=True)(txn)
-    app.add_typer(group, name="txn")
+    app.add_typer(group, name="txn", short_help="Find hanging transactions on a live cluster, and end them.")
 
 
 def txn(context: typer.Context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,13 @@ def test_examples(run: Run, words: tuple[str, ...]) -> None:
     assert any(tuple(example[: len(words)]) == words for example in examples), "no example"
     for example in examples:
         parse(example)
+
+
+@pytest.mark.parametrize("group", ["", "txn", "schema"])
+def test_a_command_s_line_is_a_sentence(run: Run, group: str) -> None:
+    lines = run(*group.split(), "--help").text.partition("\nCommands:\n")[2].splitlines()
+    assert len(lines) >= 7
+    assert all(re.fullmatch(r"  [a-z-]+ +[A-Z].{20,}[^.][.?]", line) for line in lines), lines
 
 
 def test_there_are_commands() -> None:

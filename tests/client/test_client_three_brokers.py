@@ -1,17 +1,19 @@
-"""Three real brokers: whatever hangs, or looks like it, is called what it is; a hang is ended; and brokers that go."""
+"""Three real brokers: whatever hangs, or looks like it, is called what it is; a hang is ended; brokers that restart
+while they are watched, and brokers that go."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
 
-from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition
+from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition, Watch
 from kafkawire.client.aborting import abort
-from kafkawire.rows import Audit
+from kafkawire.rows import Audit, Change, Poll
 from tests.broker_fixture import StartCluster
 from tests.client import live, setups
 from tools.broker import Cluster
@@ -21,13 +23,16 @@ from tools.examples.wire import Producer, Wire
 pytestmark = pytest.mark.broker
 
 HOUR_MS = 3_600_000
-GONE, MADE, BLOCKED, ALONE, VERIFIED = "gone", "made", "blocked", "alone", "verified"
+GONE, MADE, BLOCKED, ALONE, BESIDE = "gone", "made", "blocked", "alone", "beside"
+VERIFIED, WATCHED = "verified", "watched"
 INVENTED = Producer(setups.INVENTED_ID + 1, 0)
 VERIFIED_PARTITIONS = 4
 VERIFICATION = "transaction.partition.verification.enable"
 #: Shorter than in the field, so that tests do not wait for minutes.
 SESSION_MS = 3000
 TIMEOUT_S = 60.0
+#: From one poll to the next, and what a busy machine may be late.
+WATCH_S, LATE_S = 0.5, 5.0
 
 T = TypeVar("T")
 
@@ -38,12 +43,23 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
 
 @pytest.fixture(scope="module")
 def three(start_cluster: StartCluster) -> Iterator[Cluster]:
-    config = {VERIFICATION: False, "broker.session.timeout.ms": SESSION_MS}
+    config = {
+        VERIFICATION: False,
+        "broker.session.timeout.ms": SESSION_MS,
+        "broker.heartbeat.interval.ms": SESSION_MS // 6,
+    }
     with start_cluster(3, config=config, heap="300m") as cluster:
 
         async def topics() -> None:
             async with Admin.connect(cluster.bootstrap) as admin:
-                counts = {GONE: 6, MADE: setups.size(setups.ALL), BLOCKED: 1, VERIFIED: VERIFIED_PARTITIONS}
+                counts = {
+                    GONE: 5,
+                    BESIDE: 1,
+                    MADE: setups.size(setups.ALL),
+                    BLOCKED: 1,
+                    VERIFIED: VERIFIED_PARTITIONS,
+                    WATCHED: 3,
+                }
                 await live.create_topics(admin, counts, replicas=3)
                 await live.create_topics(admin, {ALONE: 1})
 
@@ -65,8 +81,13 @@ def search(topic: str) -> Search:
     return Search(topics=(topic,), confirm_after_s=0.2, session_s=SESSION_MS / 1000 + 1, timeout_s=20)
 
 
+def connected(cluster: Cluster) -> Admin:
+    """Does not wait long for a broker that is gone."""
+    return Admin.connect(cluster.bootstrap, {"socket.connection.setup.timeout.ms": "1500"})
+
+
 async def find(cluster: Cluster, topic: str) -> Audit:
-    async with Admin.connect(cluster.bootstrap, {"socket.connection.setup.timeout.ms": "1500"}) as admin:
+    async with connected(cluster) as admin:
         return await admin.find_hanging_transactions(search(topic))
 
 
@@ -217,12 +238,12 @@ def test_verification_lets_nothing_hang(three: Cluster, wire: Wire, verifying: N
 
 def test_replicas_side_by_side(three: Cluster, wire: Wire) -> None:
     """Followers answer DescribeProducers, too; a broker without a replica is named."""
-    wire.produce(GONE, 5, [b"x"], INVENTED, timestamp=old())
+    wire.produce(BESIDE, 0, [b"x"], INVENTED, timestamp=old())
     leader = wire.leaders([ALONE])[ALONE, 0]
 
     async def scenario() -> None:
         async with Admin.connect(three.bootstrap) as admin:
-            place, alone = TopicPartition(GONE, 5), TopicPartition(ALONE, 0)
+            place, alone = TopicPartition(BESIDE, 0), TopicPartition(ALONE, 0)
             states = [(await admin.describe_producers([place], broker_id=n)).all()[place] for n in (1, 2, 3)]
             assert [[one.producer_id for one in found] for found in states] == [[INVENTED.producer_id]] * 3
             other = leader % 3 + 1
@@ -232,16 +253,85 @@ def test_replicas_side_by_side(three: Cluster, wire: Wire) -> None:
     run(scenario())
 
 
-def test_a_broker_that_is_killed(three: Cluster, wire: Wire) -> None:
+def test_restarts_while_it_is_watched(three: Cluster) -> None:
+    """Each poll is a sample or a told failure, what did not take place is told, and what hangs is never called gone.
+
+    The leader of what hangs and the coordinator of what lives are restarted, one after the other. At last that leader
+    is killed: its partitions have no leader until its session is over, and that is told.
+    """
+    with Wire(three.bootstrap) as wire:
+        wire.produce(WATCHED, 0, [b"x"], INVENTED, timestamp=old())
+        alive = wire.init_producer("watched-live")
+        wire.add_partitions(alive, {WATCHED: [1]})
+        wire.produce(WATCHED, 1, [b"x"], alive, timestamp=old())
+        restarted = dict.fromkeys((wire.leaders([WATCHED])[WATCHED, 0], wire.coordinator("watched-live")))
+    told: list[Change | Poll] = []
+    both = {"hanging no_transactional_id": 1, "not_hanging live": 1}
+
+    async def scenario() -> None:
+        async with connected(three) as admin:
+            watch = Watch(admin, search(WATCHED), interval_s=WATCH_S)
+            more = asyncio.Condition()
+
+            async def collect() -> None:
+                async for rows in watch.run():
+                    async with more:
+                        told.extend(rows)
+                        more.notify_all()
+
+            async def seen() -> None:
+                """A poll from now on that saw everything."""
+                had = len(told)
+                async with more:
+                    await more.wait_for(lambda: any(_saw(row, both) for row in told[had:]))
+
+            collecting = asyncio.create_task(collect())
+            await seen()
+            for node in restarted:
+                assert await asyncio.to_thread(three.restart_node, node)
+                await seen()
+            leader = (await admin.cluster.metadata([WATCHED])).partitions[TopicPartition(WATCHED, 0)].leader
+            assert leader is not None
+            await asyncio.to_thread(three.kill_node, leader)
+            await seen()
+            await asyncio.to_thread(three.start_node, leader)
+            await seen()
+            collecting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await collecting
+
+    asyncio.run(asyncio.wait_for(scenario(), 3 * TIMEOUT_S))
+    polls = [row for row in told if isinstance(row, Poll)]
+    assert [poll.poll for poll in polls] == list(range(1, len(polls) + 1))
+    assert any(poll.outcome != "complete" or poll.missed for poll in polls)
+    # What was due took place, or is told of; a busy machine may wake a poll late.
+    accounted = (len(polls) - 1 + sum(poll.missed for poll in polls)) * WATCH_S
+    assert accounted - WATCH_S <= (polls[-1].time - polls[0].time) / 1000 <= accounted + LATE_S
+    for poll in polls:
+        assert (poll.outcome == "failed") == bool(poll.error)
+        assert poll.outcome != "complete" or poll.transactions == both, poll
+    for change in (row for row in told if isinstance(row, Change) and row.finding is not None):
+        assert change.finding is not None
+        assert change.change != "gone", change
+        wrong = "hanging" if change.finding.producer_id == alive.producer_id else "not_hanging"
+        assert change.finding.verdict != wrong or change.finding.reason == "live", change
+
+
+def _saw(row: Change | Poll, transactions: dict[str, int]) -> bool:
+    return isinstance(row, Poll) and row.outcome == "complete" and row.transactions == transactions
+
+
+def test_a_broker_that_is_killed(three: Cluster) -> None:
     """Until its session is over, metadata names it and its ids are in nobody's list. What was hanging stays hanging or
     is unknown, and nothing that lives is ever called hanging; then the others take over."""
-    for partition in range(5):
-        wire.produce(GONE, partition, [b"x"], INVENTED, timestamp=old())
-    for i in range(4):
-        producer = wire.init_producer(f"live-{i}")
-        wire.add_partitions(producer, {GONE: [i]})
-        wire.produce(GONE, i, [b"x"], producer, timestamp=old())
-    everything = ["hanging"] * 6 + ["not_hanging"] * 4
+    with Wire(three.bootstrap) as wire:  # those of before are lost with the brokers that restarted
+        for partition in range(5):
+            wire.produce(GONE, partition, [b"x"], INVENTED, timestamp=old())
+        for i in range(4):
+            producer = wire.init_producer(f"live-{i}")
+            wire.add_partitions(producer, {GONE: [i]})
+            wire.produce(GONE, i, [b"x"], producer, timestamp=old())
+    everything = ["hanging"] * 5 + ["not_hanging"] * 4
     before = run(find(three, GONE))
     assert _verdicts(before) == everything
     assert before.read.complete
