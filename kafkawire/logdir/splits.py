@@ -69,9 +69,12 @@ def pieces(
                 yield item.where(at < end)
 
 
-def written(file: Located, start: int = 0) -> int:
+def written(file: Located, start: int = 0, *, before: int | None = None) -> int:
     """How far a segment that is written to can be read: the end of its last whole batch, told by headers from the batch
     at `start` on. What stands behind may be one that is not written to its end yet.
+
+    Args:
+        before: an offset, such as the high watermark: no further than to the batch that reaches it.
 
     Raises:
         OSError: the file cannot be read.
@@ -79,8 +82,13 @@ def written(file: Located, start: int = 0) -> int:
     with file.source() as source:
         for item in columns.batches(source, start=start, check_crc=False):
             if isinstance(item, Batch):
+                if before is not None and item.last_offset >= before:
+                    break
                 start = item.position + item.size
             elif not isinstance(item, Damage):
+                beyond = np.flatnonzero(item.last_offset >= before) if before is not None else ()
+                if len(beyond):
+                    return int(item.position[beyond[0]])
                 start = int(item.position[-1] + item.size[-1])
     return start
 

@@ -8,7 +8,8 @@ sooner than when a newer segment is there. Nothing is read twice, whatever is re
 it was read, or became shorter, is a row with an `error`.
 
 A broker that comes back as a follower cuts off what no other had (KIP-101), and writes what the new leader has in its
-place. Where that had been read, a row with an `error` says so; reading goes on behind it.
+place. Where that had been read, a row with an `error` says so; reading goes on behind it. With the option
+`highWatermark` only what no broker cuts off is read: up to the high watermark, which brokers write down every 5 s.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -40,6 +42,7 @@ class SegmentStream(DataSourceStreamReader):
 
     def __init__(self, schema: StructType, options: Options) -> None:
         self.reader = SegmentReader(schema, options)
+        self._up_to_high_watermark = options.flag("highWatermark")
         self._files: dict[str, LogFile] = {}
         self._ends: Offset = {}
 
@@ -71,13 +74,13 @@ class SegmentStream(DataSourceStreamReader):
             self._ends[file.path] = known if known is not None and same else [end, _mark(file, end)]
 
         for partition in logdir.open(*self.reader.options.paths).partitions:
-            *closed, active = partition.segments or (None,)
-            for file in closed:
-                if file is not None:
-                    note(file, file.size, closed=True)
-            if active is not None:
-                read = _end(before.get(active.path, 0))
-                note(active, written(active, read if read <= active.size else 0), closed=False)
+            limit = (partition.high_watermark or 0) if self._up_to_high_watermark else None
+            segments = partition.segments
+            for file, following in zip_longest(segments, segments[1:]):
+                closed = following is not None and (limit is None or following.offset <= limit)
+                read = _end(before.get(file.path, 0))
+                end = file.size if closed else written(file, read if read <= file.size else 0, before=limit)
+                note(file, end, closed=closed)
 
     def _parts(self, path: str, before: list[int] | int, after: list[int] | int) -> Iterator[Part]:
         file = self._files.get(path) or log_file(path, partition_of(os.path.dirname(path), [os.path.basename(path)]))

@@ -159,6 +159,34 @@ def test_what_was_read_and_is_replaced_by_as_much_is_told(log: Log) -> None:
     assert "was cut off" in row["error"]
 
 
+def test_up_to_the_high_watermark(log: Log) -> None:
+    """What followers may lack is left until the broker writes down that they have it."""
+    checkpoint = log.folder.parent / "replication-offset-checkpoint"
+    found = stream(log, highWatermark="true")
+    log.append(4)
+    log.roll()
+    log.append(3)
+    log.roll()
+    log.append(2)
+    before: Any = {}
+    for high_watermark, expected in ((None, []), (3, [0, 1, 2]), (3, []), (6, [3, 4, 5]), (7, [6]), (9, [7, 8])):
+        if high_watermark is not None:
+            checkpoint.write_text(f"0\n1\nt 0 {high_watermark}\n")
+        end = found.latestOffset()
+        assert stream(log, highWatermark="true").latestOffset() == end  # as after a restart
+        read = rows(found, before, end)
+        assert offsets(read) == expected
+        assert [row["error"] for row in read] == [None] * len(expected)
+        before = end
+
+
+def test_a_batch_that_reaches_the_high_watermark_is_left(log: Log) -> None:
+    (log.folder.parent / "replication-offset-checkpoint").write_text("0\n1\nt 0 2\n")
+    log.path.write_bytes(batch(0) + build([Record(b"k", b"v")] * 2, base_offset=1))
+    found = stream(log, highWatermark="true")
+    assert offsets(rows(found, {}, found.latestOffset())) == [0]
+
+
 def test_checkpoints_without_checksums_are_read_on(log: Log) -> None:
     log.append(2)
     found = stream(log)

@@ -44,6 +44,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--producers", type=int, default=8, help="transactional producers (%(default)s)")
     parser.add_argument("--rate", type=float, default=60.0, help="transactions a second of all (%(default)s)")
     parser.add_argument("--kafka-version", default=BROKER_VERSION, help="of the brokers (%(default)s)")
+    parser.add_argument("--crash", action="store_true", help="brokers that restart are killed")
     parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write what was found")
     parser.add_argument("--from", dest="source", metavar="FILE", type=Path, help="show a run that --json kept")
@@ -57,7 +58,8 @@ def _stated(arguments: argparse.Namespace) -> str:
         for name in ("minutes", "nodes", "producers", "rate")
         for word in (f"--{name}", f"{getattr(arguments, name):g}")
     ]
-    words += ["--kafka-version", arguments.kafka_version, *(["--write"] if arguments.write else [])]
+    words += ["--kafka-version", arguments.kafka_version]
+    words += [f"--{name}" for name in ("crash", "write") if getattr(arguments, name)]
     return f"python -m tools.soak {shlex.join(words)}"
 
 
@@ -75,6 +77,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> Findings:
         rate=arguments.rate,
         hang_every_s=min(120.0, seconds / 4),
         restart_every_s=seconds / 4,
+        crash=arguments.crash,
         kafka=arguments.kafka_version,
     )
     with (

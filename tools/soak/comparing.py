@@ -20,7 +20,7 @@ from .watching import Watching
 
 _TOOL = "Kafka's DumpLogSegments"
 #: What a client says to its first broker before it knows the others, and librdkafka counts no longer once it does.
-_FORGOTTEN = frozenset({"ApiVersions", "Metadata"})
+_FORGOTTEN = frozenset({"ApiVersions", "FindCoordinator", "Metadata"})
 
 
 def stream_counts(

@@ -19,6 +19,7 @@ from kafkawire.spark.session import local_session
 COLUMNS = ("partition", "offset", "control", "key", "error")
 _TRIGGER = "5 seconds"
 _HEAP_EVERY_S = 15.0
+_COLLECTIONS = 3
 
 
 def main(logs: str, folder: Path) -> None:
@@ -35,6 +36,7 @@ def main(logs: str, folder: Path) -> None:
         jvm: Any = spark.sparkContext._jvm
         query = (
             spark.readStream.format("kafka_segment")
+            .option("highWatermark", "true")
             .load(logs)
             .select(*COLUMNS)
             .writeStream.format("parquet")
@@ -48,8 +50,11 @@ def main(logs: str, folder: Path) -> None:
         def tell_of_heap() -> None:
             beans = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
             while not ended.wait(_HEAP_EVERY_S):
-                jvm.java.lang.System.gc()
-                _say(heap=beans.getHeapMemoryUsage().getUsed())
+                used = []
+                for _ in range(_COLLECTIONS):  # others allocate meanwhile
+                    jvm.java.lang.System.gc()
+                    used.append(beans.getHeapMemoryUsage().getUsed())
+                _say(heap=min(used))
 
         telling = threading.Thread(target=tell_of_heap, daemon=True)
         telling.start()

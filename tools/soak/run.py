@@ -48,7 +48,7 @@ class Plan:
 
     seconds: of load. rate: transactions a second, over all producers.
     hang_every_s, restart_every_s: from the beginning of one to that of the next; a restart takes place while one hangs,
-        every other one is a crash, and it needs several brokers. spark: with the stream.
+        and needs several brokers. crash: without a clean stop. spark: with the stream.
     """
 
     seconds: float
@@ -59,6 +59,7 @@ class Plan:
     restart_every_s: float = 600.0
     watch_every_s: float = 5.0
     sample_every_s: float = 5.0
+    crash: bool = False
     spark: bool = True
     kafka: str = BROKER_VERSION
 
@@ -201,7 +202,7 @@ def _keep_going(
             restart = None
             if now >= restart_at and len(running.nodes) > 1:
                 node = running.nodes[restarts % len(running.nodes)].node_id
-                restart = partial(_crash, running, node) if restarts % 2 else partial(running.restart_node, node)
+                restart = partial(_crash, running, node) if plan.crash else partial(running.restart_node, node)
                 restart_at += plan.restart_every_s
                 restarts += 1
             hangs.one(restart)

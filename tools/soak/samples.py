@@ -100,6 +100,14 @@ def state_of(pid: int) -> tuple[int, int, int] | None:
         return None
 
 
+def program(pid: int) -> str:
+    """The name of what a process runs; empty where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def descendants(pid: int) -> list[int]:
     """The processes that one has started, and those that these have."""
     found = []

@@ -23,7 +23,7 @@ from tools.broker.kafka_tools import tool_command
 from .child import Child, child
 from .errors import SoakError
 from .job import COLUMNS
-from .samples import descendants
+from .samples import descendants, program
 from .waiting import until
 
 _START_S = 120.0
@@ -61,7 +61,9 @@ class Streaming:
 
     def workers(self) -> list[int]:
         """The Python processes that the JVM has started."""
-        return [] if self.jvm is None else descendants(self.jvm)
+        started = [] if self.jvm is None else descendants(self.jvm)
+        # Between fork and exec a child is a second JVM by its looks.
+        return [pid for pid in started if program(pid).startswith("python")]
 
     def wait_started(self) -> None:
         def started() -> int | None:
