@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from logged import NAME, write
 
 from kafkawire import logdir
-from kafkawire.records import Batch, Record, build
+from kafkawire.records import Batch, Damage, Record, build
 
 
 def found(directory: logdir.LogDirectory) -> list[tuple[str, int, int | None]]:
@@ -91,3 +94,34 @@ def test_a_partition_without_checkpoints(tmp_path: Path) -> None:
     (partition,) = logdir.open(tmp_path).partitions
     assert (partition.high_watermark, partition.log_start_offset, partition.broker.node_id) == (None, 5, None)
     assert partition.latest_snapshot() is None
+
+
+def test_too_large_a_snapshot_is_damage(logs: Path) -> None:
+    path = logs / "broker-1" / "orders-v-2-0" / "00000000000000000002.snapshot"
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)  # sparse
+    latest = logdir.open(logs / "broker-1").partitions[1].latest_snapshot()
+    assert latest is not None
+    (damage,) = latest[1]
+    assert isinstance(damage, Damage)
+    assert (latest[0].path, damage.reason) == (str(path), "too_large")
+
+
+def test_a_directory_that_may_not_be_listed_is_told(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def refused(path: str) -> Any:
+        if path.endswith("orders-v-2-0"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    directory = logdir.open(logs / "broker-1")
+    assert found(directory) == [("__transaction_state", 0, 1)]
+    (unreadable,) = directory.unreadable
+    assert (unreadable.path, unreadable.reason) == (str(logs / "broker-1" / "orders-v-2-0"), "Permission denied")
+
+
+def test_a_partition_says_what_it_is(logs: Path) -> None:
+    (partition,) = logdir.open(logs / "broker-1" / "orders-v-2-0").partitions
+    assert repr(partition) == f"Partition(orders-v-2-0, 2 segments, {partition.path!r})"

@@ -137,3 +137,10 @@ ALL = [
 def test_any_bytes(reader: Callable[[bytes], Iterator[Any]], data: bytes) -> None:
     for item in reader(data):
         assert 0 <= item.position <= len(data)
+
+
+def test_a_first_entry_of_zeros() -> None:
+    """Alone in a file that was cut to its entries, it is one; in front of another, too."""
+    assert list(offset_index(bytes(8))) == [OffsetEntry(0, 0, 0)]
+    assert list(offset_index(bytes(8) + struct.pack(">ii", 5, 70))) == [OffsetEntry(0, 0, 0), OffsetEntry(8, 5, 70)]
+    assert list(offset_index(bytes(16))) == []

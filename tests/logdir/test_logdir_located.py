@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from logged import all_rows, write
@@ -32,3 +33,10 @@ def test_too_large_a_small_file(tmp_path: Path) -> None:
         file.truncate(1 << 40)  # sparse
     (damage,) = all_rows(logdir.open(path))
     assert (damage["kind"], damage["reason"]) == ("damage", "too_large")
+
+
+def test_when_a_file_was_written_to(tmp_path: Path) -> None:
+    path = write(tmp_path / "t-0" / "leader-epoch-checkpoint", "0\n0\n")
+    os.utime(path, (5, 1_700_000_000))
+    (file,) = logdir.open(path).files
+    assert (file.modified, file.size) == (1_700_000_000, 4)

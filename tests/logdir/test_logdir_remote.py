@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from kafkawire.errors import MissingExtraError
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -70,3 +73,19 @@ def test_no_secret_is_shown(uri: str) -> None:
     assert "secret" not in shown
     assert "@" not in shown
     assert shown.endswith("/logs")
+
+
+def test_when_a_file_was_written_to_and_one_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_text("0\n0\n")
+    (file,) = logdir.open(path.as_uri()).files
+    assert file.modified == pytest.approx(path.stat().st_mtime, abs=1e-3)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        _ = file.size
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"s3://bucket/logs.*arrow"):
+        logdir.open("s3://bucket/logs?not=opened&before")

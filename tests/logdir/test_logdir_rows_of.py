@@ -110,3 +110,8 @@ def test_damage_becomes_rows(tmp_path: Path) -> None:
     ]
     assert "records compressed with lz4" in damage[0]["detail"]
     assert found_rows[4]["control"] == "MALFORMED"
+
+
+def test_only_indexes_of_offsets_and_times_have_a_sanity_check(logs: Path) -> None:
+    found_rows = all_rows(logdir.open(logs / "broker-1"), indexes="sanity")
+    assert [(row["kind"], row["check"], row["entries"]) for row in found_rows] == [("check", "sanity", 0)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logged import write
 
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options, Selection
@@ -49,3 +50,10 @@ def test_an_index_that_lies_is_not_believed(indexed: Path, tmp_path: Path, entry
     selection = Selection(offsets=(86, 88))
     found = list(logdir.rows_of(file, Options(deep=True, selection=selection)))
     assert [row.offset for row in found if isinstance(row, rows.Record)] == [86, 87]
+
+
+def test_files_without_an_offset_in_their_name_are_always_wanted(indexed: Path, tmp_path: Path) -> None:
+    write(tmp_path / "t-0" / "leader-epoch-checkpoint", "0\n0\n")
+    write(tmp_path / "t-0" / f"{0:020}.log", b"")
+    files = logdir.open(tmp_path).files
+    assert [file.kind for file in wanted_files(files, Selection(offsets=(None, 0)))] == ["epochs"]

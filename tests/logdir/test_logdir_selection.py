@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options, Selection
 from kafkawire.logdir.seek import wanted_files
+from kafkawire.records import Record, build
 
 ranges = st.tuples(st.none() | st.integers(-5, 450), st.none() | st.integers(-5, 450))
 selections = st.builds(
@@ -79,3 +80,14 @@ def test_max_bytes(indexed: Path) -> None:
     for most, expected in ((0, []), (first.size - 1, []), (first.size, [0]), (second.position + second.size, [0, 5])):
         found = list(logdir.rows_of(file, Options(max_bytes=most)))
         assert [getattr(row, "base_offset", row.kind) for row in found] == expected  # type: ignore[attr-defined]
+
+
+def test_records_that_cannot_be_read_may_hold_what_is_asked_for(tmp_path: Path) -> None:
+    torn = bytearray(build([Record(b"k")] * 3, codec="lz4"))
+    torn[61:70] = b"no frames"
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(bytes(torn))
+    (file,) = logdir.open(path).files
+    options = Options(check_crc=False, deep=True, selection=Selection(key=b"other"))
+    assert [type(row) for row in logdir.rows_of(file, options)] == [rows.Batch, rows.Damage]

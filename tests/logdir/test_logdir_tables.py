@@ -158,3 +158,8 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
     ]
     assert sum(sizes) > 20 << 20
     assert max(sizes) < 8 << 20
+
+
+def test_a_field_that_has_no_maker_leaves_all_to_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(tables.MAKERS, "codec")
+    assert both(segment(tmp_path, build([Record(b"k", b"v")])), WAYS[-1])[1] == 0

@@ -67,3 +67,8 @@ def test_quorum_state() -> None:
     assert list(text_files.json_properties(b"")) == []  # `.kafka_cleanshutdown` before Kafka 3.4
     for bad in (b"[]", b"{", b"[" * 100_000, b"\xff"):
         assert reasons(text_files.json_properties(bad)) == [("bad_json", 0)]
+
+
+def test_damaged_leader_epochs() -> None:
+    assert reasons(text_files.leader_epochs(b"0\n2\n0 x\n5 9\n")) == [("bad_line", 4)]
+    assert reasons(text_files.leader_epochs(b"0\n3\n4 7\n4 9\n5 8\n")) == [("not_ascending", 8), ("not_ascending", 12)]

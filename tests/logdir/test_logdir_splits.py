@@ -1,0 +1,88 @@
+"""Parts of a segment, read one by one, are the whole; and where a segment that grows ends."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.logdir import splits
+from kafkawire.records import Batch, Damage, Record, build
+from kafkawire.records.columns import Batches
+from tests.logdir.test_logdir_jsonl import segment, segments
+
+DATA = b"".join(build([Record(b"k", bytes(300))] * 3, base_offset=3 * number) for number in range(40))
+SIZE = len(DATA) // 40
+
+
+def flat(items: Iterable[Batches | Batch | Damage]) -> list[object]:
+    """Where batches are, and the damage, whatever came in one go."""
+    found: list[object] = []
+    for item in items:
+        if isinstance(item, Batches):
+            found += zip(item.position.tolist(), item.base_offset.tolist(), item.last_offset.tolist(), strict=True)
+        else:
+            found.append(item if isinstance(item, Damage) else (item.position, item.base_offset, item.last_offset))
+    return found
+
+
+@given(segments(), st.integers(1, 400), st.booleans(), st.data())
+def test_parts_together_are_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, check_crc: bool, choose: st.DataObject
+) -> None:
+    changed = bytearray(data)
+    for place in choose.draw(st.lists(st.integers(0, len(data) - 1), max_size=2)):
+        changed[place] ^= choose.draw(st.integers(1, 255))
+    file = segment(tmp_path_factory.mktemp("log"), bytes(changed))
+    parts = splits.ranges(file, size)
+    assert parts[0][0] == 0
+    assert [end for _, end in parts] == [*(start for start, _ in parts[1:]), None]
+    found = [item for start, end in parts for item in flat(splits.pieces(file, start, end, check_crc=check_crc))]
+    assert found == flat(splits.pieces(file, check_crc=check_crc))
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_parts_are_of_the_size_that_is_asked_for(tmp_path: Path, indexed: bool) -> None:
+    file = segment(tmp_path, DATA)
+    if indexed:
+        entries = b"".join(struct.pack(">ii", 3 * number, SIZE * number) for number in range(1, 40, 3))
+        Path(file.path).with_suffix(".index").write_bytes(entries + bytes(80))
+    parts = splits.ranges(file, 5 * SIZE)
+    assert parts == [*((5 * SIZE * part, 5 * SIZE * (part + 1)) for part in range(7)), (35 * SIZE, None)]
+    assert splits.ranges(file, len(DATA)) == [(0, None)]
+
+
+def test_an_index_that_lies_moves_no_part(tmp_path: Path) -> None:
+    file = segment(tmp_path, DATA)
+    without = splits.ranges(file, 5 * SIZE)
+    for entry in ((30, SIZE * 10 + 1), (1, SIZE * 10), (30, 1 << 30)):
+        Path(file.path).with_suffix(".index").write_bytes(struct.pack(">ii", *entry))
+        assert splits.ranges(file, 5 * SIZE) == without
+
+
+def test_behind_damage_nothing_is_split(tmp_path: Path) -> None:
+    broken = bytearray(DATA)
+    broken[12 * SIZE + 8 : 12 * SIZE + 12] = b"\xff" * 4  # a length
+    assert splits.ranges(segment(tmp_path, bytes(broken)), 5 * SIZE) == [
+        *((0, 5 * SIZE), (5 * SIZE, 10 * SIZE)),
+        (10 * SIZE, None),
+    ]
+
+
+def test_how_far_a_log_is_written(tmp_path: Path) -> None:
+    old = build([Record(b"k", b"v")], magic=1)
+    for data, end in (
+        (b"", 0),
+        (DATA, len(DATA)),
+        (DATA + DATA[: SIZE - 1], len(DATA)),
+        (DATA + bytes(4000), len(DATA)),
+        (old, len(old)),
+        (old + DATA[:20], len(old)),
+    ):
+        file = segment(tmp_path, data)
+        assert splits.written(file) == end
+        assert splits.written(file, end) == end

@@ -1,0 +1,41 @@
+"""Partitions in numbers: which segments count, and what of them (the numbers: tests/cli/test_cli_dump_options.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from logged import write
+
+from kafkawire import logdir, rows
+from kafkawire.logdir.stats import by_partition, stats_of
+from kafkawire.records import Record, build
+
+
+def test_segments_of_a_partition_stand_together_and_replaced_ones_do_not_count(tmp_path: Path) -> None:
+    for name in ("t-0", "u-1"):
+        for offset in (9, 0):
+            write(tmp_path / name / f"{offset:020}.log", build([Record()], base_offset=offset))
+        write(tmp_path / name / f"{5:020}.log.deleted", build([Record()], base_offset=5))
+        write(tmp_path / name / f"{0:020}.index", b"")
+    found = by_partition(logdir.open(tmp_path).files)
+    assert [[file.offset for file in group] for group in found] == [[0, 9], [0, 9]]
+    (stats,) = stats_of(found[0])
+    assert isinstance(stats, rows.Stats)
+    assert (stats.topic, stats.segments, stats.batches, stats.missing_offsets) == ("t", 2, 2, 8)
+    assert (stats.compression_ratio, stats.producers, stats.codecs) == (None, 0, {"none": 2})
+
+
+def test_bytes_before_and_after_compression_and_records_that_do_not_decompress(tmp_path: Path) -> None:
+    value = [Record(value=bytes(1000))] * 9
+    data = [build(value, codec="gzip"), build(value, base_offset=9, codec="gzip", magic=1)]
+    torn = bytearray(build(value, base_offset=18, codec="lz4"))
+    torn[61:70] = b"no frames"
+    write(tmp_path / "t-0" / f"{0:020}.log", b"".join(data) + bytes(torn))
+    (group,) = by_partition(logdir.open(tmp_path).files)
+    damage, stats = stats_of(group, logdir.Options(check_crc=False))
+    assert isinstance(damage, rows.Damage)
+    assert isinstance(stats, rows.Stats)
+    assert (damage.reason, damage.position) == ("bad_records", sum(map(len, data)))
+    assert (stats.damaged, stats.magics, stats.records) == (1, {"1": 1, "2": 2}, 27)
+    assert stats.uncompressed_bytes > 18_000 > 10 * stats.compressed_bytes
+    assert stats.compression_ratio == round(stats.uncompressed_bytes / stats.compressed_bytes, 3)
