@@ -86,8 +86,8 @@ def written(file: Located, start: int = 0, *, before: int | None = None) -> int:
                     break
                 start = item.position + item.size
             elif not isinstance(item, Damage):
-                beyond = np.flatnonzero(item.last_offset >= before) if before is not None else ()
-                if len(beyond):
+                beyond = [] if before is None else np.flatnonzero(item.last_offset >= before).tolist()
+                if beyond:
                     return int(item.position[beyond[0]])
                 start = int(item.position[-1] + item.size[-1])
     return start

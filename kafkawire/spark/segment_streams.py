@@ -77,7 +77,7 @@ class SegmentStream(DataSourceStreamReader):
             limit = (partition.high_watermark or 0) if self._up_to_high_watermark else None
             segments = partition.segments
             for file, following in zip_longest(segments, segments[1:]):
-                closed = following is not None and (limit is None or following.offset <= limit)
+                closed = following is not None and (limit is None or (following.offset or 0) <= limit)
                 read = _end(before.get(file.path, 0))
                 end = file.size if closed else written(file, read if read <= file.size else 0, before=limit)
                 note(file, end, closed=closed)
