@@ -152,6 +152,18 @@ def test_the_loudest_come_first_and_of_these_what_holds_back_most() -> None:
     assert cards == [("hanging", "large"), ("hanging", "small"), ("stuck", "stuck")]
 
 
+def test_what_is_not_known_is_said_so() -> None:
+    unknown = finding(
+        start_offset=None, last_offset=None, last_timestamp=None, age_ms=None, last_stable_offset=None,
+        high_watermark=None, transactional_id=None, coordinator_state=None, marker_timestamp=None,
+        transaction_start_timestamp=None, transaction_last_update_timestamp=None, transaction_timeout_ms=None,
+        log_start_offset=None, coordinator_epoch=None, action=None,
+    )  # fmt: skip
+    text = "".join(parse(report.render(Audit(read=READ, findings=(unknown,)))).text)
+    assert "None" not in text
+    assert "from offset unknown" in text
+
+
 def test_what_must_not_be_aborted_has_no_command() -> None:
     for reason in ("stuck_prepare", "late", "live"):
         html = report.render(
