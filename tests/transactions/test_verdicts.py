@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit, Finding
-from kafkawire.transactions import Settings
+from kafkawire.transactions import Case, Settings
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, open_entry
 
 OLD = NOON - 3 * HOUR
@@ -364,6 +364,24 @@ def test_a_finding_in_full(tmp_path: Path) -> None:
             transaction_timeout_ms=900_000,
         ),
     )
+
+
+def test_times_of_what_its_coordinator_holds(tmp_path: Path) -> None:
+    began = "It began 2025-06-16 09:00:00 UTC and may take 1 min"
+    for case, sentence in (
+        (late, f"{began}: the coordinator should have aborted it 2 h 59 min before the clock."),
+        (live, "It began 2025-06-16 11:59:00 UTC and may take 15 min."),
+        (prepared_long_ago, "It decided ABORT 3 h before the clock, and its marker has not arrived."),
+        (live_preparing, "It decided COMMIT 2025-06-16 11:59:59 UTC: the marker is on its way."),
+    ):
+        assert sentence in finding_of(case, tmp_path / case.__name__).evidence
+
+
+def test_every_kind_of_case_says_all_that_verdicts_rest_on() -> None:
+    assert Case.__abstractmethods__ == {
+        "log_start", "high_watermark", "last_stable_offset", "last_offset", "transactional_id", "value",
+        "writer_epoch", "data", "said", "unread", "apart", "unsure", "too_old", "certainty",
+    }  # fmt: skip
 
 
 def test_only_the_earliest_open_transaction_blocks(tmp_path: Path) -> None:
