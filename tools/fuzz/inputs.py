@@ -13,9 +13,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 from kafkawire.messages import REGISTRY
 from kafkawire.wire.message import Message
+
+T = TypeVar("T")
 
 #: Bytes of a message's index, and of a part's length.
 HEAD, LENGTH = 2, 2
@@ -66,8 +69,8 @@ def joined(parts: Iterable[bytes]) -> bytes:
     return b"".join(len(part).to_bytes(LENGTH, "big") + part for part in parts)
 
 
-def pick(choices: Sequence[int | str], part: bytes) -> int | str:
-    """One of the choices, by the first byte."""
+def pick(choices: Sequence[T], part: bytes) -> T:
+    """One of the choices, by the first byte; the first of them where there is none."""
     return choices[(part[0] if part else 0) % len(choices)]
 
 

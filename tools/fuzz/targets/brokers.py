@@ -40,7 +40,7 @@ def check_connection(data: bytes) -> None:
     """Parts: who we are (by the first byte), then what the broker says, each behind a byte that says how: as bytes, or
     in a frame that answers the next request."""
     parts = inputs.parts_of(data)
-    credentials = _WHO[(parts[0] if parts and parts[0] else b"\0")[0] % len(_WHO)]
+    credentials = inputs.pick(_WHO, parts[0] if parts else b"")
     connection = Connection("b:9092", client_id="c", credentials=credentials, max_response_bytes=1 << 20)
     sent = frames.FrameReader()
     asked = [frame[4:8] for frame in sent.feed(connection.start())]
@@ -135,7 +135,7 @@ _CALLS: tuple[Callable[[Admin], Awaitable[Any]], ...] = (
 def check_calls(data: bytes) -> None:
     """Parts: which call (by the first byte), then the bodies of the brokers' answers, which come again at their end."""
     parts = inputs.parts_of(data)
-    call = _CALLS[(parts[0] if parts and parts[0] else b"\0")[0] % len(_CALLS)]
+    call = inputs.pick(_CALLS, parts[0] if parts else b"")
 
     async def run() -> None:
         with suppress(ClientError):

@@ -124,7 +124,7 @@ def check_packets(data: bytes) -> None:
     parts = inputs.parts_of(data)
     given = 0
     for named, packet in zip(parts[::2], parts[1::2], strict=False):
-        found: Any = parse(int(inputs.pick(LINK_TYPES, named)), packet)
+        found: Any = parse(inputs.pick(LINK_TYPES, named), packet)
         while isinstance(found, Fragment):
             assert len(found.data) <= len(packet)
             given += 1

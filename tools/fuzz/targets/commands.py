@@ -37,7 +37,7 @@ _READERS: tuple[Callable[[str], Any], ...] = (
 def check_argument(data: bytes) -> None:
     """The first byte says what the text is to be."""
     text = data[1:].decode("utf-8", "surrogateescape")
-    reader = _READERS[data[0] % len(_READERS) if data else 0]
+    reader = inputs.pick(_READERS, data)
     try:
         found = reader(text)
     except (InputError, ConfigError, typer.BadParameter):
@@ -119,7 +119,7 @@ def check_command(data: bytes) -> None:
     """The first byte says which command line; what follows is its file, or its text."""
     from tests.cli.harmless import harmless
 
-    line = _ALL[data[0] % len(_ALL) if data else 0]
+    line = inputs.pick(_ALL, data)
     body = data[1:]
     text = body.decode("utf-8", "surrogateescape").replace("\0", "")
     root = scratch.written("command", [])
@@ -145,7 +145,7 @@ def _run(arguments: list[str]) -> tuple[int, str, str]:
     with redirect_stdout(out), redirect_stderr(err), mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO())):
         code = main(arguments)
         out.flush()
-    return code, out.buffer.getvalue().decode("utf-8", "replace"), err.getvalue()  # type: ignore[attr-defined]
+    return code, out.buffer.getvalue().decode("utf-8", "replace"), err.getvalue()
 
 
 def _commands() -> Iterator[bytes]:

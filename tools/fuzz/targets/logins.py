@@ -15,7 +15,7 @@ from kafkawire.client.config import Config, TokenSource
 from kafkawire.client.errors import AuthenticationError, ConfigError
 from kafkawire.client.oauth import get_token
 from kafkawire.client.properties import parse_properties
-from kafkawire.client.sasl import Credentials, SaslError
+from kafkawire.client.sasl import MECHANISMS, Credentials, SaslError
 from kafkawire.client.tls import Tls
 from tools.fuzz import inputs, scratch
 from tools.fuzz.target import Target
@@ -107,7 +107,7 @@ def _stores() -> Iterator[bytes]:
 def check_sasl(data: bytes) -> None:
     """Parts: the mechanism (by the first byte), then the broker's messages; `$` in them is our nonce."""
     parts = inputs.parts_of(data)
-    mechanism = ("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "PLAIN")[(parts[0] or b"\0")[0] % 4 if parts else 0]
+    mechanism = inputs.pick(MECHANISMS, parts[0] if parts else b"")
     exchange = Credentials(mechanism=mechanism, username="ü,=", password="p", token="t").exchange()
     nonce = next(exchange).rpartition(b"r=")[2]
     with suppress(SaslError, StopIteration):
@@ -117,7 +117,7 @@ def check_sasl(data: bytes) -> None:
 
 def _sasl() -> Iterator[bytes]:
     salt = base64.b64encode(b"salt" * 4)
-    for mechanism in range(4):
+    for mechanism in range(len(MECHANISMS)):
         yield inputs.joined([bytes([mechanism]), b"r=$more,s=" + salt + b",i=4096", b"v=" + salt])
         yield inputs.joined([bytes([mechanism]), b"r=$more,s=" + salt + b",i=4096", b"e=other-error"])
         yield inputs.joined([bytes([mechanism]), b"e=invalid-proof"])

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import crc32c
 
@@ -79,7 +80,7 @@ def _segments() -> Iterator[bytes]:
 
 
 @cache
-def _cases() -> list[object]:
+def _cases() -> list[Any]:
     """A real file of each kind, with its neighbours."""
     from tests.logdir import fuzzing
 
@@ -93,14 +94,13 @@ def check_file(data: bytes) -> None:
     """The first byte says which kind of file, the second with which options it is read."""
     from tests.logdir import fuzzing
 
-    cases = _cases()
-    case = cases[data[0] % len(cases) if data else 0]
+    case = inputs.pick(_cases(), data)
     choice = data[1] if len(data) > 1 else 0
     body = data[2:]
-    if choice & 1 and case.kind in ("log", "kraft-snapshot"):  # type: ignore[attr-defined]
+    if choice & 1 and case.kind in ("log", "kraft-snapshot"):
         body = sealed(body)
     options = fuzzing.OPTIONS[choice // 2 % len(fuzzing.OPTIONS)]
-    case.check(fuzzing.Mutated(body, 0, 0), options)  # type: ignore[attr-defined]
+    case.check(fuzzing.Mutated(body, 0, 0), options)
 
 
 def _files() -> Iterator[bytes]:

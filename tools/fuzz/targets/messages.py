@@ -139,7 +139,7 @@ _MOST_FRAME = 1 << 16
 def check_frames(data: bytes) -> None:
     """The first byte says in which pieces the stream comes, the next two which response is waited for."""
     name, version, stream = inputs.split(data[1:])
-    size = int(inputs.pick(_CHUNKS, data))
+    size = inputs.pick(_CHUNKS, data)
     whole = _cut(stream, len(stream) or 1)
     assert _cut(stream, size) == whole
     api_key = inputs.message_of(name).spec.api_key

@@ -85,7 +85,7 @@ def check_internal(data: bytes) -> None:
 def _three(data: bytes) -> tuple[str, bytes | None, bytes | None]:
     parts: list[bytes | None] = list(inputs.parts_of(data, 3))
     parts += [None] * (3 - len(parts))
-    return str(inputs.pick(_TOPICS, parts[0] or b"")), parts[1], parts[2]
+    return inputs.pick(_TOPICS, parts[0] or b""), parts[1], parts[2]
 
 
 def _internal() -> Iterator[bytes]:

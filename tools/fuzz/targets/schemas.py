@@ -30,7 +30,7 @@ def check_schema(data: bytes) -> None:
     try:
         messages = resolve([load_text(text.decode("utf-8", "replace"), family="mine")])
     except SchemaError as error:
-        check_told(error)
+        _check_problems(error)
         return
     for message in messages:
         source = render.render_module(message)
@@ -43,7 +43,7 @@ def check_schema(data: bytes) -> None:
         native.cache_clear()
 
 
-def check_told(error: SchemaError) -> None:
+def _check_problems(error: SchemaError) -> None:
     assert error.problems
     assert all(problem.reason and problem.file == "<text>" for problem in error.problems)
 
