@@ -37,7 +37,7 @@ FIRST = (
     "tests/client/test_client_three_brokers.py",
     "tests/wire/test_native.py",
     "tests/wire/test_hostile.py",
-    "tests/properties/test_json_text.py",
+    "tests/wire/test_json_text.py",
     "tests/records/test_records_columns.py",
     "tests/capture/test_capture_against_broker.py",
 )
@@ -48,7 +48,7 @@ PROGRAMS = {"start_cluster", "spark", "cluster", "remote", "java", "newest", "ch
 LONG = (
     "tests/capture/test_capture_against_tshark.py",
     "tests/cli/test_cli_process.py",
-    "tests/codegen/test_generated_source.py",
+    "tests/codegen/test_generate.py",
     "tests/conformance/",
     "tests/docs/test_docs_site.py",
     "tests/logdir/test_logdir_against_kafka.py",

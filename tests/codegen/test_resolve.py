@@ -1,4 +1,4 @@
-"""Raw schemas -> the model: what a schema means. (What is wrong with one is in `test_schema_mistakes`.)"""
+"""Raw schemas -> the model: what a schema means. (What is wrong with one is in `test_resolve_mistakes`.)"""
 
 from contextlib import suppress
 from pathlib import Path

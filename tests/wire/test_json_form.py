@@ -235,6 +235,12 @@ def test_numbers_have_their_range(number: int) -> None:
     assert caught.value.path == "throttleTimeMs"
 
 
+@pytest.mark.parametrize("number", [(1 << 31) - 1, -(1 << 31)])
+def test_the_ends_of_a_range_are_in_it(number: int) -> None:
+    value = kafkawire.from_json(DescribeProducersResponse, EMPTY | {"throttleTimeMs": number}, 0)
+    assert value.throttle_time_ms == number
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "1.5", None, True, [], 10**400])
 def test_values_that_are_no_floats(value: Any) -> None:
     obj = kafkawire.to_json(AlterClientQuotasRequest(entries=(EntryData(ops=(OpData(key="k"),)),)), 0)

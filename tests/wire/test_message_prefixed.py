@@ -1,4 +1,4 @@
-"""The int16 before coordinator records, control records and AbortedTxn, which only `*_prefixed` read and write."""
+"""`message`: the int16 before coordinator records, control records and AbortedTxn: `decode_prefixed` and its kin."""
 
 from __future__ import annotations
 

@@ -152,6 +152,21 @@ def test_neighbours_of_one_shape_are_read_at_once(what: str) -> None:
         assert end > len(data) - cut  # behind the buffer's end: the caller notices
 
 
+def test_while_all_are_alike_twice_as_many_are_looked_at() -> None:
+    sizes: list[int] = []
+
+    def build(found: Any, e1: int, e2: int) -> list[Shaped]:
+        values = [Shaped(r[0], r[1:e1], r[e1], r[e1 + 1 : e2]) for r in found]
+        sizes.append(len(values))
+        return values
+
+    elements = [(2, 1, TAG if i == 1500 else b"\0") for i in range(1600)]
+    data = b"".join(shaped_bytes(i, *element) for i, element in enumerate(elements))
+    strides.shaped(build, Counted(shaped), "i [i h [b", True)(data, 0, len(elements))
+    # 64 + 128 + 256 + 512 elements, then 540 up to the one with a tag; 16 one by one, and so on from 64.
+    assert sizes == [64, 128, 256, 512, 540, 64, 20]
+
+
 def test_any_runs() -> None:
     numbers = random.Random(5)
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Every mistake in a schema, with the exact place and reason that the compiler gives for it."""
+"""`resolve`, `rules`, `structs`: every mistake in a schema, with the exact place and reason that the compiler gives."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tiny schema -> exact source, and what may change when a schema does."""
+"""`generate` and `render`: tiny schema -> exact source, and what may change when a schema does."""
 
 from __future__ import annotations
 

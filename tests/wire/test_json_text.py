@@ -1,4 +1,4 @@
-"""JSON text that the native engine writes from bytes, against `to_json` of the message: every message and version."""
+"""`json_text`: what the native engine writes from bytes, against `to_json`: every message and version."""
 
 from __future__ import annotations
 

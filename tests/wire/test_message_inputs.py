@@ -1,4 +1,4 @@
-"""What `decode` reads from: every kind of buffer, a place inside one, with and without copying."""
+"""`message`: what `decode` reads from: every kind of buffer, a place inside one, with and without copying."""
 
 from __future__ import annotations
 
