@@ -22,8 +22,8 @@ _HOUR_MS = 3_600_000
 _RECORDS = 3
 #: A key as no record of the load has it.
 _VALUES = tuple(b"left open, %d" % i for i in range(_RECORDS))
-_REPORT_S = 180.0
-_ABORT_S = 120.0
+_REPORT_S = 600.0
+_ABORT_S = 300.0
 _INVALID_TXN_STATE = 48
 
 

@@ -34,7 +34,7 @@ from .waiting import until
 from .watching import Watching, watching
 
 TOPIC = "soak"
-_SETTLED_S = 120.0
+_SETTLED_S = 300.0
 _STEP_S = 1.0
 #: What ends a part of a run, and not the whole of it.
 _FAILURES = (SoakError, ExamplesError, BrokerError, KafkaException, OSError)

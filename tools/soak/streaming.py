@@ -26,7 +26,7 @@ from .job import COLUMNS
 from .samples import descendants, program
 from .waiting import until
 
-_START_S = 120.0
+_START_S = 300.0
 _PROCESS_S = 240.0
 _MARKER = re.compile(rb"endTxnMarker: (\w+)")
 Longs = npt.NDArray[np.int64]
