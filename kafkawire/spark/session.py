@@ -7,7 +7,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -43,7 +43,9 @@ SETTINGS = {
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 #: For short jobs: half of their processor time would go into compiling what soon is over.
-QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+QUICK_START = dict.fromkeys(
+    ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:TieredStopAtLevel=1"
+)
 
 
 @contextmanager
@@ -81,12 +83,15 @@ def session_on(master: str | None, settings: Mapping[str, str] = {}) -> Iterator
         with local_session(master or "local[*]", settings) as session:
             yield session
         return
-    session = _connect(master) if master.startswith("sc:") else _start(master, settings)
-    try:
-        ship_where_missing(session)
-        yield session
-    finally:
-        session.stop()
+    # Where that is set, Spark's own functions make columns for Spark Connect.
+    mode = {"SPARK_CONNECT_MODE_ENABLED": "1"} if master.startswith("sc:") else {}
+    with _variables(mode):
+        session = _connect(master) if mode else _start(master, settings)
+        try:
+            ship_where_missing(session)
+            yield session
+        finally:
+            session.stop()
 
 
 def _connect(url: str) -> SparkSession:
@@ -139,8 +144,7 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
             raise SparkError(f"Spark did not start: {said[-1] if said else error}") from None
 
 
-@contextmanager
-def _environment() -> Iterator[None]:
+def _environment() -> AbstractContextManager[None]:
     """What the Java process and the Python workers inherit: this interpreter, this package, a Java that fits."""
     package_folder = str(Path(kafkawire.__file__).parent.parent)
     wanted = {
@@ -149,8 +153,12 @@ def _environment() -> Iterator[None]:
         "PYTHONPATH": os.pathsep.join(filter(None, [package_folder, os.environ.get("PYTHONPATH")])),
     }
     home = java_home()
-    if home is not None:
-        wanted["JAVA_HOME"] = home
+    return _variables(wanted if home is None else wanted | {"JAVA_HOME": home})
+
+
+@contextmanager
+def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Variables of the environment, as long as the block is."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

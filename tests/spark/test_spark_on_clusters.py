@@ -1,15 +1,22 @@
-"""Tables and column functions on a standalone cluster and through Spark Connect: the same rows as without Spark."""
+"""Tables, column functions and the audit on a standalone cluster, whose executors die, and through Spark Connect: the
+same rows and answers as on one machine.
+
+Each of the two has one driver, a process of its own, which does all that is asked in one session.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import random
 import signal
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -17,10 +24,13 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kafkawire import logdir, transactions
 from kafkawire.spark import captures, segment_columns
 from kafkawire.spark.captures import CaptureReader
 from kafkawire.spark.segments import SegmentReader
 from kafkawire.spark.sources import Options
+from tests.audit_logs import NOON, LogDirectory
+from tests.random_logs import PRODUCERS, damage, fill, register
 from tests.spark.clusters import Cluster, call
 
 if TYPE_CHECKING:
@@ -33,52 +43,107 @@ LOGS = str(EXAMPLES / "kafka-logs" / "one-node")
 PCAP = str(EXAMPLES / "capture" / "transactions.pcap")
 RECORDS = ("file", "position", "offset", "producer_id", "control", "value", "error")
 EXCHANGES = ("file", "connection", "packet", "api", "latency_ms", "response", "problem")
+AUDITED = transactions.Settings(as_of=NOON)
 PATIENCE_S = 120
+#: What is going on when an executor is killed.
+READING, AUDITING = "reading", "auditing"
 
 
 # In the drivers, and on the workers ----------------------------------------------------------------------------------
 
 
-def session(url: str) -> SparkSession:
-    from pyspark.sql import SparkSession
+def on_two_workers(url: str, folder: str, paths: list[str]) -> dict[str, Any]:
+    """Tables, and then a table and an audit while an executor is killed."""
+    from kafkawire import spark as room
+    from kafkawire.spark import audit_job
+    from kafkawire.spark.session import QUICK_START
 
-    if url.startswith("sc://"):
-        return SparkSession.builder.remote(url).getOrCreate()
-    builder = SparkSession.builder.master(url)
-    for name, value in {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with room.session_on(url, {**QUICK_START, "spark.sql.shuffle.partitions": "2"}) as session:
+        said: dict[str, Any] = {"tables": tables(session)}
+        records = segments(session).select(*RECORDS)
+        said[READING] = digest(records.mapInArrow(waiting(folder, READING), records.schema), RECORDS)
+        wait, answer = waiting(folder, AUDITING), audit_job._answer
+        audit_job._answer = lambda task: (one for batch in wait([None]) for one in answer(task))  # type: ignore[assignment]
+        said[AUDITING] = audited(session, paths)
+    return said
 
 
-def tables(url: str) -> dict[str, list[Any]]:
+def through_connect(url: str, paths: list[str]) -> dict[str, Any]:
+    """Tables, and then with this package shipped an audit and transactions, and where workers have the package from."""
+    from kafkawire import spark as room
+
+    def package(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow
+
+        import kafkawire
+
+        for _ in batches:
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([kafkawire.__file__])], ["file"])
+
+    with room.session_on(url) as session:
+        said: dict[str, Any] = {"tables": tables(session)}
+    with room.session_on(url) as session:
+        room.ship(session)
+        said["audit"] = audited(session, paths)
+        said["transactions"] = room.transactions(logdir.open(*paths), session).count()
+        (file,) = session.range(0, 1, 1, 1).mapInArrow(package, "file string").collect()
+        said["package"] = file.file
+    return said
+
+
+def segments(spark: SparkSession) -> DataFrame:
+    from kafkawire.spark import register
+
+    register(spark)
+    return spark.read.format("kafka_segment").option("maxPartBytes", "1001").load(LOGS)
+
+
+def audited(spark: SparkSession, paths: list[str]) -> Any:
+    from kafkawire import spark as room
+
+    return msgspec.to_builtins(room.audit(logdir.open(*paths), AUDITED, paths=tuple(paths), spark=spark))
+
+
+def tables(spark: SparkSession) -> dict[str, list[Any]]:
     """Digests of tables, and how often a message's bytes came back as they were."""
     from pyspark.sql import functions as F
 
-    from kafkawire.spark import from_kafka_message, message_table, register, to_kafka_message
+    from kafkawire.spark import from_kafka_message, message_table, to_kafka_message
 
-    spark = session(url)
-    try:
-        register(spark)
-        records = spark.read.format("kafka_segment").option("maxPartBytes", "1001").load(LOGS)
-        exchanges = spark.read.format("kafka_pcap").options(maxPartBytes="30000", body="true").load(PCAP)
-        values = records.where("topic = '__transaction_state' AND value IS NOT NULL").select("offset", "value")
-        name = "TransactionLogValue"
-        struct = from_kafka_message("value", name, "prefix")
-        version = F.conv(F.hex(F.substring("value", 1, 2)), 16, 10).cast("short")
-        bare = F.expr("substring(value, 3)")
-        back = values.select(
-            (to_kafka_message(struct, name, version) == bare).alias("same"),
-            (from_kafka_message(bare, name, version) == struct).alias("alike"),
-        )
-        decoded = message_table(values, "value", name, "prefix", keep=["offset"], columns=["producer_id"])
-        return {
-            "records": digest(records, RECORDS),
-            "exchanges": digest(exchanges, EXCHANGES),
-            "same": sorted((row.same, row.alike) for row in back.collect()),
-            "ids": sorted((row.offset, row.producer_id) for row in decoded.collect()),
-        }
-    finally:
-        spark.stop()
+    records = segments(spark)
+    exchanges = spark.read.format("kafka_pcap").options(maxPartBytes="30000", body="true").load(PCAP)
+    values = records.where("topic = '__transaction_state' AND value IS NOT NULL").select("offset", "value")
+    name = "TransactionLogValue"
+    struct = from_kafka_message("value", name, "prefix")
+    version = F.conv(F.hex(F.substring("value", 1, 2)), 16, 10).cast("short")
+    bare = F.expr("substring(value, 3)")
+    back = values.select(
+        (to_kafka_message(struct, name, version) == bare).alias("same"),
+        (from_kafka_message(bare, name, version) == struct).alias("alike"),
+    )
+    decoded = message_table(values, "value", name, "prefix", keep=["offset"], columns=["producer_id"])
+    return {
+        "records": digest(records, RECORDS),
+        "exchanges": digest(exchanges, EXCHANGES),
+        "same": sorted((row.same, row.alike) for row in back.collect()),
+        "ids": sorted((row.offset, row.producer_id) for row in decoded.collect()),
+    }
+
+
+def waiting(folder: str, stage: str) -> Any:
+    """A function that gives what it is given, once an executor is gone: tasks have begun, and are done anew. (A worker
+    does not know this module: the function brings along what it needs.)"""
+    patience_s = PATIENCE_S
+
+    def wait(batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            Path(folder, stage).touch()
+            deadline = time.monotonic() + patience_s
+            while not Path(folder, f"{stage}-gone").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield batch
+
+    return wait
 
 
 def digest(frame: DataFrame, columns: tuple[str, ...]) -> list[Any]:
@@ -91,29 +156,6 @@ def digest_of(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[Any]
 
     texts = sorted("|".join(shown(row[name]) for name in columns) for row in rows)
     return [len(texts), hashlib.sha256("\n".join(texts).encode()).hexdigest()]
-
-
-def with_a_lost_executor(url: str, folder: str) -> list[Any]:
-    from kafkawire.spark import register
-
-    patience_s = PATIENCE_S  # a worker does not know this module
-
-    def waiting(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Tasks have begun to read, and go on when an executor is gone."""
-        for batch in batches:
-            Path(folder, "reading").touch()
-            deadline = time.monotonic() + patience_s
-            while not Path(folder, "gone").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            yield batch
-
-    spark = session(url)
-    try:
-        register(spark)
-        table = spark.read.format("kafka_segment").option("maxPartBytes", "1001").load(LOGS).select(*RECORDS)
-        return digest(table.mapInArrow(waiting, table.schema), RECORDS)
-    finally:
-        spark.stop()
 
 
 # Without Spark -------------------------------------------------------------------------------------------------------
@@ -132,7 +174,33 @@ def records() -> list[Any]:
     return digest_of(read(SegmentReader(chosen(segment_columns.RECORDS, RECORDS), Options({"path": LOGS}))), RECORDS)
 
 
-def check(said: dict[str, list[Any]], records: list[Any]) -> None:
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Copies of two brokers, one of them damaged."""
+    random_ = random.Random(7)
+    folder = tmp_path_factory.mktemp("fleet")
+    found = []
+    for broker in range(2):
+        logs = LogDirectory(folder / f"broker-{broker}", ids=2)
+        register(random_, logs)
+        for number in range(6):
+            fill(random_, logs.partition(f"topic{number}"), range(PRODUCERS))
+        found.append(logs.write())
+    damage(random_, folder / "broker-1")
+    return found
+
+
+@pytest.fixture(scope="module")
+def audit(paths: list[str]) -> dict[str, Any]:
+    answer = transactions.audit(logdir.open(*paths), AUDITED, paths=tuple(paths))
+    assert answer.findings
+    assert answer.violations
+    assert answer.damage
+    as_json: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(answer)))
+    return as_json
+
+
+def check_tables(said: dict[str, list[Any]], records: list[Any]) -> None:
     assert said["records"] == records
     found = read(CaptureReader(chosen(captures.EXCHANGES, EXCHANGES), Options({"path": PCAP})))
     assert said["exchanges"] == digest_of(found, EXCHANGES)
@@ -140,23 +208,51 @@ def check(said: dict[str, list[Any]], records: list[Any]) -> None:
     assert all(same == [True, True] for same in said["same"])
 
 
-def test_two_workers(cluster: Cluster, records: list[Any]) -> None:
-    check(call("tests.spark.test_spark_on_clusters:tables", cluster.master), records)
+# What was said -------------------------------------------------------------------------------------------------------
 
 
-def test_connect(remote: str, records: list[Any]) -> None:
-    check(call("tests.spark.test_spark_on_clusters:tables", remote), records)
+@pytest.fixture(scope="module")
+def two_workers(cluster: Cluster, paths: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("two-workers")
+    killed = dict.fromkeys((READING, AUDITING), 0)
+
+    def kill_one() -> None:
+        for stage, pid in killed.items():
+            if not pid and (folder / stage).exists():
+                for executor in cluster.executors(busy=True)[:1]:
+                    os.kill(executor, signal.SIGKILL)
+                    killed[stage] = executor
+                    (folder / f"{stage}-gone").touch()
+
+    driver = "tests.spark.test_spark_on_clusters:on_two_workers"
+    said: dict[str, Any] = call(driver, cluster.master, str(folder), paths, watch=kill_one)
+    assert all(killed.values())
+    return said
 
 
-def test_an_executor_that_is_killed_changes_nothing(cluster: Cluster, records: list[Any], tmp_path: Path) -> None:
-    killed: list[int] = []
+@pytest.fixture(scope="module")
+def connect(remote: str, paths: list[str]) -> dict[str, Any]:
+    said: dict[str, Any] = call("tests.spark.test_spark_on_clusters:through_connect", remote, paths)
+    return said
 
-    def watch() -> None:
-        if not killed and (tmp_path / "reading").exists():
-            killed.append(cluster.executors()[0])
-            os.kill(killed[0], signal.SIGKILL)
-            (tmp_path / "gone").touch()
 
-    found = call("tests.spark.test_spark_on_clusters:with_a_lost_executor", cluster.master, str(tmp_path), watch=watch)
-    assert killed
-    assert found == records
+def test_two_workers(two_workers: dict[str, Any], records: list[Any]) -> None:
+    check_tables(two_workers["tables"], records)
+
+
+def test_an_executor_that_is_killed_changes_no_table(two_workers: dict[str, Any], records: list[Any]) -> None:
+    assert two_workers[READING] == records
+
+
+def test_an_executor_that_is_killed_changes_no_audit(two_workers: dict[str, Any], audit: dict[str, Any]) -> None:
+    assert two_workers[AUDITING] == audit
+
+
+def test_connect(connect: dict[str, Any], records: list[Any]) -> None:
+    check_tables(connect["tables"], records)
+
+
+def test_connect_with_the_package_shipped(connect: dict[str, Any], audit: dict[str, Any]) -> None:
+    assert connect["audit"] == audit
+    assert connect["transactions"] > 50
+    assert ".zip" in Path(connect["package"]).parent.parent.name
