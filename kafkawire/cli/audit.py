@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +13,7 @@ from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
+from kafkawire.cli.progress import progress, total_size
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
@@ -159,8 +158,10 @@ def _milliseconds(minutes: int | None) -> int | None:
 def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...]) -> rows.Audit:
     from kafkawire import transactions
 
-    with _progress(directory) as progress:
-        return transactions.audit(directory, settings, paths=paths, progress=progress)
+    segments = (file for partition in directory.partitions for file in partition.segments)
+    shown = sys.stderr.isatty()
+    with progress(total_size(segments) if shown else 0, shown=shown) as advance:
+        return transactions.audit(directory, settings, paths=paths, progress=advance if shown else None)
 
 
 def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], master: str | None) -> rows.Audit:
@@ -172,28 +173,6 @@ def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
 
     with Console(stderr=True).status("Spark is reading"):
         return audit(directory, settings, paths=paths, master=master)
-
-
-@contextmanager
-def _progress(directory: LogDirectory) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on standard error, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    total = 0
-    for partition in directory.partitions:
-        for file in partition.segments:
-            try:
-                total += file.size
-            except OSError:
-                continue  # it is told when it is read
-    columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=total)
-        yield lambda read: bar.advance(task, read)
 
 
 # Answers -------------------------------------------------------------------------------------------------------------

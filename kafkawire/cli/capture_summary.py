@@ -11,7 +11,7 @@ import typer
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.interrupt import INTERRUPTED
 from kafkawire.cli.outcome import INCOMPLETE
-from kafkawire.cli.text import printable
+from kafkawire.cli.text import counted, printable
 
 if TYPE_CHECKING:
     from kafkawire.capture import Summary
@@ -48,7 +48,7 @@ class Told:
         if said:
             self._lines.append((incomplete, f"{file}: {'; '.join(said)}"))
         if summary.exchanges and not summary.selected:
-            self.note(f"{file}: none of its {_count(summary.exchanges, 'exchange')} was asked for")
+            self.note(f"{file}: none of its {counted(summary.exchanges, 'exchange')} was asked for")
 
     def end(self, *, interrupted: bool = False) -> None:
         """Raises what the command ends with; returns where all was read."""
@@ -83,9 +83,9 @@ def _passed_over(summary: Summary) -> Iterator[str]:
         ("other", "not Kafka's"),
     ):
         if summary.bytes[verdict]:
-            yield f"{_count(summary.connections[verdict], 'connection')} ({summary.bytes[verdict]:,} bytes) {what}"
+            yield f"{counted(summary.connections[verdict], 'connection')} ({summary.bytes[verdict]:,} bytes) {what}"
     for reason, count in summary.skipped.most_common():
-        yield f"{_count(count, 'packet')} passed over: {reason}"
+        yield f"{counted(count, 'packet')} passed over: {reason}"
 
 
 def _is_usual(kind: str) -> bool:
@@ -97,7 +97,3 @@ def _is_usual(kind: str) -> bool:
 def _is_clear(kind: str) -> bool:
     """Whether all that was captured has been read: a capture may well end before an answer."""
     return _is_usual(kind) or _UNFINISHED.fullmatch(kind) is not None
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

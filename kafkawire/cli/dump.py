@@ -11,7 +11,7 @@ from kafkawire.cli import dump_options as given
 from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import Outcome
-from kafkawire.cli.progress import Advance, progress, watched
+from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.text import json_bytes, printable_characters
 from kafkawire.rows.base import Columns, Lines
@@ -126,7 +126,7 @@ def dump(
         rows_of_file = _lines_of_file
     elif output.takes_columns(format, to):
         rows_of_file = _columns_of_file
-    with progress(sum(map(_size, wanted)), shown=watched(to)) as advance:
+    with progress(total_size(wanted), shown=watched(to)) as advance:
         found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance, rows_of_file)
         output.print_rows(
             _counted(directory, found, outcome),
@@ -205,7 +205,7 @@ def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator
 
     for segments in by_partition(files):
         yield from _readable(segments[0], stats_of(segments, options))
-        advance(sum(map(_size, segments)))
+        advance(total_size(segments))
 
 
 def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[Made]:
@@ -217,7 +217,7 @@ def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[
             advance(max(0, position - told))
             told = max(told, position)
         yield row
-    advance(max(0, _size(file) - told))
+    advance(max(0, total_size([file]) - told))
 
 
 def _readable(file: Located, found: Iterator[Made]) -> Iterator[Made]:
@@ -245,10 +245,3 @@ def _counted(directory: LogDirectory, found: Iterator[Made], outcome: Outcome) -
             place = "" if row.position is None else f"at byte {row.position}: "
             outcome.problem(f"{row.file}: {place}{row.detail or row.reason}")
         yield row
-
-
-def _size(file: Located) -> int:
-    try:
-        return file.size
-    except OSError:
-        return 0

@@ -9,10 +9,9 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import output
+from kafkawire.cli.outcome import FOUND, INCOMPLETE
 from kafkawire.cli.output import Format
 from kafkawire.cli.text import printable
-
-FOUND, INCOMPLETE = 3, 4
 
 
 class Read(rows.Coverage, frozen=True, kw_only=True):

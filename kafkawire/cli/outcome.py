@@ -7,7 +7,8 @@ import typer
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.text import printable
 
-INCOMPLETE = 4
+#: Exit codes, beside 0: something was found; not all could be read, or judged.
+FOUND, INCOMPLETE = 3, 4
 
 
 class Outcome:

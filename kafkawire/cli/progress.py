@@ -1,17 +1,36 @@
-"""A progress bar on standard error, where somebody watches it and nothing else is written to the terminal."""
+"""Progress bars on standard error, where somebody watches them and nothing else is written to the terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol
 
 Advance = Callable[[int], None]
+
+
+class Sized(Protocol):
+    """A file; its size is an OSError where it cannot be looked at."""
+
+    @property
+    def size(self) -> int: ...
 
 
 def watched(output: str | None) -> bool:
     """Whether a bar disturbs nothing: it is seen, and the rows go elsewhere."""
     return sys.stderr.isatty() and (output not in (None, "-") or not sys.stdout.isatty())
+
+
+def total_size(files: Iterable[Sized]) -> int:
+    """Bytes of files; those that cannot be looked at count nothing, and are told when they are read."""
+    total = 0
+    for file in files:
+        try:
+            total += file.size
+        except OSError:
+            continue
+    return total
 
 
 @contextmanager
@@ -20,10 +39,29 @@ def progress(total: int, *, shown: bool) -> Iterator[Advance]:
     if not shown:
         yield lambda done: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar(BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.update(task, advance=done)
+
+
+@contextmanager
+def partitions_progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Gives a function that is told how many partitions more were read, and of how many; None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
+    with _bar(TextColumn("partitions"), BarColumn(), MofNCompleteColumn()) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, advance=done, total=total)
+
+
+def _bar(*columns: Any) -> Any:
+    """A bar that is gone when it ends."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -9,6 +9,7 @@ import typer
 
 from kafkawire.cli import arguments, output
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.outcome import FOUND
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import Message
@@ -69,7 +70,7 @@ def diff(
     )
     output.print_rows(rows, [ChangeRow], format=format, output=to, columns={ChangeRow: COLUMNS})
     if not all(change.compatible for change in changes):
-        raise typer.Exit(3)
+        raise typer.Exit(FOUND)
 
 
 def _messages(side: str) -> list[Message]:

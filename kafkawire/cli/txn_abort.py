@@ -13,6 +13,7 @@ from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.findings import say
 from kafkawire.cli.output import Format
+from kafkawire.cli.progress import partitions_progress
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
     DRY_RUN,
@@ -25,7 +26,6 @@ from kafkawire.cli.txn_ending import (
     check_words,
     show_call,
 )
-from kafkawire.cli.txn_find_hanging import progress
 from kafkawire.cli.txn_options import (
     BootstrapOption,
     ConfigOption,
@@ -196,7 +196,7 @@ def _abort_all(job: Job, format: Format | None) -> None:
     """Ends as find-hanging does with what is left."""
     from kafkawire.transactions.ending import all_hanging
 
-    with progress() as told:
+    with partitions_progress() as told:
         audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, told))
     hanging = all_hanging(audit.findings)
     if job.human and not hanging:

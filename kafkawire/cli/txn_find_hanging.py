@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +11,7 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
+from kafkawire.cli.progress import partitions_progress
 from kafkawire.cli.txn_options import (
     MINUTE_MS,
     BootstrapOption,
@@ -116,7 +114,7 @@ def find_hanging(
     )
 
     async def ask(admin: Admin) -> rows.Audit:
-        with progress() as told:
+        with partitions_progress() as told:
             if group is not None:
                 return await find_blocking(admin, group, search, told)
             return await admin.find_hanging_transactions(search, told)
@@ -129,21 +127,6 @@ def find_hanging(
     else:
         print_for_tools(shown, chosen)
     end(found)
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on standard error, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("partitions"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, advance=done, total=total)
 
 
 def _print_table(audit: rows.Audit, harmless: int) -> None:

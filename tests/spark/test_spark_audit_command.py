@@ -1,0 +1,35 @@
+"""`kafkawire audit --engine spark` in the session that runs already: the answer of `--engine local`, row by row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafkawire.cli import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+LOGS = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node"
+
+
+def test_spark_answers_alike(spark: SparkSession, capsysbinary: Any) -> None:
+    def told(*arguments: str) -> tuple[int, Any, bytes]:
+        code = main(["audit", str(LOGS), "--format", "json", *arguments])
+        out, err = capsysbinary.readouterr()
+        return code, json.loads(out), err
+
+    code, expected, err = told()
+    assert code == 3
+    spark_code, answer, spark_err = told("--engine", "spark")
+    assert (spark_code, spark_err) == (code, err)
+    asked = answer["read"]["checks"]  # some are made on one machine only
+    expected["read"]["checks"] = [check for check in expected["read"]["checks"] if check in asked]
+    for part in ("answers", "violations"):
+        expected[part] = [row for row in expected[part] if row["check"] in asked]
+    assert answer == expected
