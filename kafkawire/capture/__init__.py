@@ -13,11 +13,12 @@ from kafkawire.capture.matched import Matched
 from kafkawire.capture.network import Segment, Skipped, parse, transport
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.packets import read_packets
-from kafkawire.capture.reader import Exchanges, Summary, read
+from kafkawire.capture.reader import Exchanges, read
 from kafkawire.capture.selection import Selection
 from kafkawire.capture.statistics import Statistics
 from kafkawire.capture.streams import Chunk, Conflict, Gap, Stream
 from kafkawire.capture.subjects import Subjects
+from kafkawire.capture.summary import Summary
 from kafkawire.capture.timeline import Timeline, steps
 
 __all__ = [

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
-
-import msgspec
 
 from kafkawire.capture import memory
 from kafkawire.capture.connection import KAFKA, Connection
@@ -22,6 +19,7 @@ from kafkawire.capture.packets import read_runs
 from kafkawire.capture.reading import Reading
 from kafkawire.capture.selection import Selection, Selector
 from kafkawire.capture.sequencer import Sequencer
+from kafkawire.capture.summary import Summary
 from kafkawire.errors import CaptureError
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
@@ -32,52 +30,12 @@ MOST_ENDED = 10_000
 _LIVE_NS = 1_000_000_000
 #: How long data that was on the way is waited for when one side has broken a connection off.
 _RESET_NS = 1_000_000_000
-#: Kinds of problems that are counted apart; in their words, numbers are left out.
-_MOST_KINDS = 100
-_NUMBER = re.compile(r"\d+")
 
 
 #: The two ends of a connection, address and port each, the smaller first.
 Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
 #: Packets, given what is told of parts of the file that cannot be read.
 _Packets = Callable[[Callable[[Unread], None]], Iterator[Packet | Run]]
-
-
-class Summary(msgspec.Struct):
-    """What was met so far; complete when all exchanges have been taken.
-
-    Attributes:
-        packets: in the file. `skipped`: those that hold no TCP segment that could be read, by reason.
-        connections: TCP connections by what they carry: `kafka`, `tls`, `other`, `undecided` (too little was captured);
-            `bytes`: data in their packets, what came again too.
-        repeated, cut: of Kafka's connections, bytes that came again, and that the capture left out of packets. All
-            others are in frames, each in one exchange, or told in a `problem`.
-        exchanges: all, and `selected` those that were asked for.
-        problems: what could not be decoded, or is missing, of all exchanges, and how often, by kind: its words with `N`
-            for numbers. `first`: the first of each kind, as it was told.
-        damage: why the file, or a part of it, could not be read; the first of such reasons. `unread`: bytes of those
-            parts, without what no decompressor gave.
-    """
-
-    packets: int = 0
-    skipped: Counter[str] = msgspec.field(default_factory=Counter)
-    connections: Counter[str] = msgspec.field(default_factory=Counter)
-    bytes: Counter[str] = msgspec.field(default_factory=Counter)
-    repeated: int = 0
-    cut: int = 0
-    exchanges: int = 0
-    selected: int = 0
-    problems: Counter[str] = msgspec.field(default_factory=Counter)
-    first: dict[str, str] = msgspec.field(default_factory=dict)
-    damage: str | None = None
-    unread: int = 0
-
-    @property
-    def no_kafka(self) -> str:
-        """What was met instead, in words."""
-        found = ", ".join(f"{number} {kind}" for kind, number in sorted(self.connections.items()))
-        passed = "".join(f"; {count} packets: {reason}" for reason, count in self.skipped.most_common())
-        return f"no Kafka was recognised in {self.packets} packets (TCP connections: {found or 'none'}{passed})"
 
 
 class Exchanges:
@@ -267,21 +225,10 @@ class Exchanges:
         for matched in self._sequencer.ready():
             self.summary.exchanges += 1
             selected = self._selector is None or self._selector.wants(matched)
-            problem = matched.row.problem
-            if problem is not None:
-                self._count(problem, matched.row)
+            self.summary.problem_of(matched.row)
             if selected:
                 self.summary.selected += 1
                 yield matched
-
-    def _count(self, problem: str, row: Exchange) -> None:
-        kind = _NUMBER.sub("N", problem)
-        # A stranger's bytes may be in the words: the kinds are bounded.
-        if kind not in self.summary.problems and len(self.summary.problems) >= _MOST_KINDS:
-            kind = "others"
-        self.summary.problems[kind] += 1
-        packet = row.packet or row.response_packet
-        self.summary.first.setdefault(kind, problem if packet is None else f"packet {packet}: {problem}")
 
 
 def _key(ends: Ends) -> Ends:

@@ -26,6 +26,7 @@ from kafkawire.wire.json_text import text_writer
 
 if TYPE_CHECKING:
     from kafkawire.capture.matched import Options
+    from kafkawire.frames import UndecodedRequest
     from kafkawire.wire.message import Message
 
 _PRODUCE = 0
@@ -94,16 +95,8 @@ class Reading:
     def cut_request(self, head: bytes, why: str) -> Asked:
         """A request's frame of which the capture lacks something; `head`: what is there before that."""
         found = decode_request(head, copy=False)
-        return Asked(
-            api=None if found.api_key is None else api_name(found.api_key),
-            api_key=found.api_key,
-            version=found.version,
-            correlation_id=found.correlation_id,
-            client_id=found.client_id,
-            problem=f"request: {why}",
-            body=self._nothing,
-            silent=found.api_key == _PRODUCE and _acks_of_cut(head, found.version) == 0,
-        )
+        acks = _acks_of_cut(head, found.version) if found.api_key == _PRODUCE else None
+        return _asked(found, why, self._nothing, acks)
 
     def cut_response(self, why: str) -> Answered:
         """A response's frame of which the capture lacks something."""
@@ -111,17 +104,9 @@ class Reading:
 
     def _decoded_request(self, frame: bytes) -> Asked:
         found = decode_request(frame, copy=False)
-        return Asked(
-            api=None if found.api_key is None else api_name(found.api_key),
-            api_key=found.api_key,
-            version=found.version,
-            correlation_id=found.correlation_id,
-            client_id=found.client_id,
-            problem=None if isinstance(found, Request) else f"request: {found.reason}",
-            body=self._shown(found.body, found.version),
-            silent=found.api_key == _PRODUCE and found.body is not None and found.body.acks == 0,
-            message=found.body,
-        )
+        acks = found.body.acks if found.api_key == _PRODUCE and found.body is not None else None
+        why = None if isinstance(found, Request) else found.reason
+        return _asked(found, why, self._shown(found.body, found.version), acks, found.body)
 
     def _decoded_response(self, frame: bytes, api_key: int, version: int) -> Answered:
         found = decode_response(frame, api_key=api_key, version=version, copy=False)
@@ -177,6 +162,23 @@ class Reading:
             (self.options.show_secrets or not bodies.may_hold_secrets(cls.spec.name))
             and not (self.options.records and bodies.holds_records(cls))
         )
+
+
+def _asked(
+    found: Request | UndecodedRequest, why: str | None, body: Any, acks: int | None, message: Message | None = None
+) -> Asked:
+    """What a request's header says, beside its body and why that is not all there is."""
+    return Asked(
+        api=None if found.api_key is None else api_name(found.api_key),
+        api_key=found.api_key,
+        version=found.version,
+        correlation_id=found.correlation_id,
+        client_id=found.client_id,
+        problem=None if why is None else f"request: {why}",
+        body=body,
+        silent=acks == 0,
+        message=message,
+    )
 
 
 def _acks_of_cut(head: bytes, version: int | None) -> int | None:

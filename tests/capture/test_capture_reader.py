@@ -5,7 +5,6 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
-import pytest
 from wiretap import (
     BROKER,
     START_NS,
@@ -23,8 +22,6 @@ from wiretap import (
 )
 
 from kafkawire import capture, records
-from kafkawire.capture import reader
-from kafkawire.capture.matcher import NO_RESPONSE
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -144,13 +141,6 @@ def test_the_same_ports_again_are_another_connection() -> None:
 # Not Kafka -----------------------------------------------------------------------------------------------------------
 
 
-def test_other_packets_are_counted() -> None:
-    packets = [bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, ask(Talk(), 1).packets), b"short"]
-    found = capture.read(BytesIO(pcap(packets)))
-    assert brief(found) == asked(1)
-    assert dict(found.summary.skipped) == {"not IP": 1, "headers cut off": 1}
-
-
 def test_a_connection_that_is_over_is_let_go_and_its_ports_may_come_again() -> None:
     talks = []
     for number in range(5):
@@ -180,21 +170,3 @@ def test_data_after_the_end_is_not_lost() -> None:
         ask(talk, number)
     found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
     assert [number for _, number, whole, _ in brief(found) if whole] == [1, 2, 3, 4]
-
-
-def test_what_is_said_where_no_kafka_was_met() -> None:
-    found = capture.read(BytesIO(pcap([bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, Talk().packets)])))
-    assert list(found) == []
-    assert found.summary.no_kafka == (
-        "no Kafka was recognised in 4 packets (TCP connections: 1 undecided; 1 packets: not IP)"
-    )
-
-
-def test_kinds_of_problems_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger's bytes may be in their words."""
-    monkeypatch.setattr(reader, "_MOST_KINDS", 1)
-    talk = question(ask(Talk(), 1), 2)
-    answer(talk, 77)
-    found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
-    assert len(list(found)) == 3
-    assert dict(found.summary.problems) == {NO_RESPONSE: 1, "others": 1}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, rows
 from kafkawire.cli.text import json_bytes
 from kafkawire.records import CODECS, Header, Record, build, build_marker
-from tests.logdir.test_logdir_jsonl import EXAMPLES, WAYS, mutated_examples, segment, segments
+from tests.logdir.test_logdir_jsonl import EXAMPLES, WAYS, mutated_examples, mutated_segments, segment, segments
 
 pa = pytest.importorskip("pyarrow")
 
@@ -77,15 +77,9 @@ def test_built_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, o
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
-@given(segments(), st.sampled_from(WAYS), st.data())
-def test_mutated_segments(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options, choose: st.DataObject
-) -> None:
-    changed = bytearray(data)
-    for _ in range(choose.draw(st.integers(1, 3))):
-        place = choose.draw(st.integers(0, len(changed)))
-        changed[place : place + choose.draw(st.integers(0, 4))] = choose.draw(st.binary(max_size=4))
-    both(segment(tmp_path_factory.mktemp("log"), bytes(changed)), options)
+@given(mutated_segments(), st.sampled_from(WAYS))
+def test_mutated_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
+    both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
 @pytest.mark.parametrize("options", WAYS)

@@ -1,0 +1,46 @@
+"""What is told of a capture as a whole."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+from wiretap import (
+    Talk,
+    answer,
+    ask,
+    asked,
+    brief,
+    ethernet,
+    pcap,
+    question,
+)
+
+from kafkawire import capture
+from kafkawire.capture import summary
+from kafkawire.capture.matcher import NO_RESPONSE
+
+
+def test_other_packets_are_counted() -> None:
+    packets = [bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, ask(Talk(), 1).packets), b"short"]
+    found = capture.read(BytesIO(pcap(packets)))
+    assert brief(found) == asked(1)
+    assert dict(found.summary.skipped) == {"not IP": 1, "headers cut off": 1}
+
+
+def test_what_is_said_where_no_kafka_was_met() -> None:
+    found = capture.read(BytesIO(pcap([bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, Talk().packets)])))
+    assert list(found) == []
+    assert found.summary.no_kafka == (
+        "no Kafka was recognised in 4 packets (TCP connections: 1 undecided; 1 packets: not IP)"
+    )
+
+
+def test_kinds_of_problems_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's bytes may be in their words."""
+    monkeypatch.setattr(summary, "_MOST_KINDS", 1)
+    talk = question(ask(Talk(), 1), 2)
+    answer(talk, 77)
+    found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
+    assert len(list(found)) == 3
+    assert dict(found.summary.problems) == {NO_RESPONSE: 1, "others": 1}
