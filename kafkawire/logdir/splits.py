@@ -86,9 +86,8 @@ def written(file: Located, start: int = 0, *, before: int | None = None) -> int:
                     break
                 start = item.position + item.size
             elif not isinstance(item, Damage):
-                beyond = [] if before is None else np.flatnonzero(item.last_offset >= before).tolist()
-                if beyond:
-                    return int(item.position[beyond[0]])
+                if before is not None and item.last_offset.max() >= before:
+                    return int(item.position[np.argmax(item.last_offset >= before)])
                 start = int(item.position[-1] + item.size[-1])
     return start
 
