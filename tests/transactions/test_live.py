@@ -129,9 +129,11 @@ def test_what_moved_between_two_readings_is_a_doubt() -> None:
 
 
 def test_data_above_the_high_watermark_is_a_doubt() -> None:
-    found = finding(word("CompleteCommit"), high=20, stable=20)
-    assert found.verdict == "unknown"
-    assert "Its data is not below the high watermark 20: it may still be truncated." in found.evidence
+    for high in (20, 19):
+        found = finding(word("CompleteCommit"), high=high, stable=high)
+        assert found.verdict == "unknown"
+        assert f"Its data is not below the high watermark {high}: it may still be truncated." in found.evidence
+    assert finding(word("CompleteCommit"), high=21).verdict == "hanging"
     unasked = finding(word("CompleteCommit"), high=None, stable=None, start=None)
     assert (unasked.verdict, unasked.blocked, unasked.log_start_offset) == ("hanging", True, 0)
 
