@@ -55,6 +55,7 @@ def test_timeouts_and_expiry() -> None:
     assert timed_out("Ongoing", 100, 50, 151)
     assert not timed_out("Ongoing", 100, 50, 150)
     assert not timed_out("Ongoing", 100, NEVER, 2**62), "two-phase commit is never late"
+    assert NEVER == 2_147_483_647  # Java's Integer.MAX_VALUE (KIP-939)
     assert not timed_out("PrepareCommit", 100, 50, 10_000)
     assert may_expire("CompleteCommit", 100, 200, 100)
     assert not may_expire("CompleteCommit", 101, 200, 100)
