@@ -56,6 +56,14 @@ def test_lookups_that_find_none_or_several(arguments: dict[str, Any], words: lis
         assert word in str(caught.value)
 
 
+def test_three_names_that_are_near() -> None:
+    with pytest.raises(LookupError) as caught:
+        kafkawire.lookup("DescribeTopicsResponse")
+    near = str(caught.value).partition("; near: ")[2].split(", ")
+    assert len(near) == 3
+    assert set(near) <= set(kafkawire.messages.__all__)
+
+
 @pytest.mark.parametrize("arguments", [{}, {"name": "FetchRequest", "api_key": 1}])
 def test_lookup_takes_a_name_or_a_key(arguments: dict[str, Any]) -> None:
     with pytest.raises(TypeError):

@@ -58,6 +58,18 @@ def expected_of(
     return rows, problems
 
 
+def expected_version(cls: type[Message], data: bytes | None, version: Any) -> int | None:
+    """The version of a value, where it has one that the message has."""
+    if data is None or version is None:
+        return None
+    valid = cls.spec.valid_versions
+    if version == PREFIX:
+        version = int.from_bytes(data[:2], "big", signed=True) if len(data) >= 2 else None
+        if cls.spec.kind == "coordinator-key":
+            version = valid[-1] if version == cls.spec.api_key else None
+    return version if version in valid else None
+
+
 def check(
     cls: type[Message],
     buffers: Sequence[bytes | None],
@@ -70,6 +82,7 @@ def check(
     shape = shape or shape_of(cls.spec)
     versions = version if isinstance(version, list) else [version] * len(buffers)
     rows, problems = expected_of(cls, buffers, versions, shape)
+    said = [expected_version(cls, data, version) for data, version in zip(buffers, versions, strict=True)]
     for name, engine in ENGINES.items():
         decoded = decode_structs(cls, buffers, version, asked=shape, style=style, engine=engine)
         decoded.array.validate(full=True)
@@ -77,5 +90,6 @@ def check(
         for number, (got, wanted) in enumerate(zip(found, rows, strict=True)):
             assert got == wanted, f"{name}, {cls.spec.name} {versions[number]}: value {number}, {buffers[number]!r}"
         assert decoded.problems().to_pylist() == problems, name
+        assert decoded.versions.to_pylist() == said, name
         assert pa.types.is_struct(decoded.array.type)
     return rows

@@ -19,6 +19,9 @@ from kafkawire import columns, load_schemas
 from kafkawire.messages import (
     ApiVersionsRequest,
     DescribeProducersResponse,
+    FetchRequest,
+    ListTransactionsRequest,
+    MetadataRequest,
     MetadataResponse,
     ProduceRequest,
     TransactionLogValue,
@@ -153,6 +156,25 @@ def test_what_kafka_reads_and_does_not_write(cls: type[Message], version: int, t
     cls.decode(data, version)
     (row, *_) = check(cls, [data] * 3 + [cls().encode(version)] * 70, version)
     assert row is not None
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "text"),
+    [
+        # A tag that other versions have; null in an array, and where no null may be.
+        (FetchRequest, 13, "ffffffff 00000000 00000000 7fffffff 00 00000000 ffffffff 01 01 01 01 01 00"),
+        (ListTransactionsRequest, 0, "02 00 01 00"),
+        (ListTransactionsRequest, 0, "00 01 00"),
+        (ApiVersionsRequest, 3, "00 01 00"),
+        (MetadataRequest, 0, "00000001 ffff"),
+        (ApiVersionsRequest, 3, "8080808080 01 01 00"),
+    ],
+)
+def test_what_decode_refuses_no_engine_reads(cls: type[Message], version: int, text: str) -> None:
+    data = bytes.fromhex(text)
+    rows = check(cls, [data] * 3 + [cls().encode(version)] * 70, version)
+    assert rows[:3] == [None] * 3
+    assert None not in rows[3:]
 
 
 def test_large_strings_and_bytes() -> None:

@@ -339,3 +339,21 @@ def test_a_refusal_for_its_cost_does_not_depend_on_the_kind_of_buffer(hostile: A
         except DecodeError as error:
             results.add((error.path, error.offset))
     assert len(results) == 1
+
+
+def test_bytes_of_what_only_the_interpreter_reads_are_copied_or_views(hostile: Any) -> None:
+    cls = hostile["BytesRequest"]
+    assert cls.codec.decoders[0] is None
+    data = cls(data=b"x", rows=(structs_of(cls)[1](),) * 10).encode(0)
+    for buffer in (data, bytearray(data), memoryview(data)):
+        assert type(cls.decode(buffer, 0).data) is bytes
+        assert type(cls.decode(buffer, 0, copy=False).data) is memoryview
+
+
+def test_what_stands_before_a_message_does_not_raise_its_limit(hostile: Any) -> None:
+    cls = hostile["WideRequest"]
+    data = cls(rows=(structs_of(cls)[1](),) * 2000).encode(0)
+    for before in (0, 0x7FFF, 0xFFFF):
+        with pytest.raises(DecodeError) as caught:
+            cls.decode_from(bytes(before) + data, 0, offset=before)
+        assert "within the decoder's allocation limit" in caught.value.expected

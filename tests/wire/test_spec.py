@@ -4,7 +4,7 @@ import pytest
 
 from kafkawire.messages import FetchResponse, MetadataRequest, StreamsGroupHeartbeatResponse, TransactionLogValue
 from kafkawire.wire.layout import BOOL, INT32, STRUCT
-from kafkawire.wire.spec import json_name
+from kafkawire.wire.spec import Field, MessageSpec, json_name
 
 
 def test_a_field_is_found_by_each_of_its_names() -> None:
@@ -41,3 +41,26 @@ def test_kinds_of_fields() -> None:
     assert (throttle.is_array, throttle.kind) == (False, INT32)
     assert MetadataRequest.spec.field("Topics").kind == STRUCT
     assert MetadataRequest.spec.field("AllowAutoTopicCreation").kind == BOOL
+
+
+def test_what_nothing_is_said_of() -> None:
+    field = Field("A", "a", "int32", range(1))
+    assert (field.default, field.tag, field.struct, field.entity_type) == (None, None, None, None)
+    assert (field.nullable_versions, field.tagged_versions) == (range(0), range(0))
+    assert (field.ignorable, field.map_key, field.about, field.aliases) == (False, False, "", ())
+    spec = MessageSpec("M", (field,), kind="data", family="f", valid_versions=range(2))
+    assert (spec.flexible_versions, spec.api_key, spec.latest_version_unstable) == (range(0), None, False)
+    assert (spec.about, spec.listeners, spec.source, spec.aliases) == ("", (), "", ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        (FetchResponse.spec, "kind"),
+        (FetchResponse.spec.fields[0], "tag"),
+        (FetchResponse.spec.field("Responses").struct.spec, "name"),
+    ],
+)
+def test_a_spec_does_not_change(spec: object, name: str) -> None:
+    with pytest.raises(AttributeError):
+        setattr(spec, name, None)
