@@ -27,6 +27,7 @@ def test_markers(name: str) -> None:
     assert isinstance(batch, Batch)
     assert batch.control == Control(name, {"ABORT": 0, "COMMIT": 1}[name], 9)
     assert str(batch.control) == name
+    assert hash(batch.control) == hash(Control(name, batch.control.type, 9))
     assert (batch.is_control, batch.transactional, batch.base_sequence, batch.record_count) == (True, True, -1, 1)
     assert (batch.base_offset, batch.last_offset, batch.producer_id, batch.producer_epoch) == (17, 17, 4001, 2)
     (record,) = batch.records
@@ -59,6 +60,7 @@ def test_types(key: str, value: str, expected: Control) -> None:
     [
         (None, "expected an int16 version, found null"),
         (b"", "found 0 bytes"),
+        (b"\0", "found 1 bytes"),
         (b"\0\0\0", "at byte 2"),
         (b"\xff\xff\0\0", "expected a version, found -1"),
     ],

@@ -16,3 +16,4 @@ def test_asking_damage_for_records_raises_it() -> None:
     assert caught.value.offset == 0
     with pytest.raises(RecordError):
         _ = damage.control
+    assert len({damage, *read(FIRST[:-1])}) == 1, "values are compared, and do not change"

@@ -37,6 +37,23 @@ def test_malformed_records(payload: str, found: str) -> None:
     assert caught.value.offset >= 61
 
 
+@pytest.mark.parametrize(
+    ("payload", "timestamp", "offset"),
+    [
+        ("0c 00 01 00 01 01 00", -1, 0),  # a byte each
+        ("0c 00 7e 7e 01 01 00", 63, 63),
+        ("0c 00 00 7f 01 01 00", 0, -64),
+        ("10 00 8101 8001 01 01 00", -65, 64),  # two bytes each
+        ("18 00 80808001 80808001 01 01 00", 1 << 20, 1 << 20),
+    ],
+)
+def test_deltas(payload: str, timestamp: int, offset: int) -> None:
+    """What the batch counts from is -1 for timestamps and 0 for offsets here."""
+    batch = payload_batch(bytes.fromhex(payload))
+    (record,) = batch.records
+    assert (record.timestamp, record.offset, record.sequence) == (timestamp - 1, offset, -1)
+
+
 def test_records_before_a_malformed_one_are_read() -> None:
     batch = payload_batch(bytes.fromhex("0c0000000101000c000000010102"), count=2)
     got: list[Record] = []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.errors import RecordError
-from kafkawire.records.varints import read_varint, read_varlong, varint, wrap64
+from kafkawire.records.varints import INT64_MAX, INT64_MIN, read_varint, read_varlong, varint, wrap64
 
 TABLE = [
     (0, "00"),
@@ -70,6 +70,7 @@ def test_longer_than_needed_and_too_long() -> None:
 
 
 def test_sums_wrap() -> None:
+    assert (LONGS[-1][0], LONGS[-2][0]) == (INT64_MIN, INT64_MAX)
     assert wrap64(2**63) == -(2**63)
     assert wrap64(-(2**63) - 1) == 2**63 - 1
     assert wrap64(5) == 5
