@@ -52,6 +52,7 @@ def test_secrets_are_shown_when_asked_for() -> None:
     assert found.to_json()["data"]["value"] == "[redacted]"
     assert found.to_json(show_secrets=True)["data"]["value"] == "hunter2"
     plain = Decoded("ConfigRecord", 0, ConfigRecord(name="retention.ms", value="1"))
+    assert len({found, plain, plain}) == 2, "values are compared, and do not change"
     assert not plain.secret
     assert plain.to_json()["data"]["value"] == "1"
 
