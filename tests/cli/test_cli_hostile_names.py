@@ -374,6 +374,25 @@ def test_a_broker_that_says_why(run: Run, tmp_path: Path) -> None:
     assert missing(NAMES, [result.err]) == []
 
 
+def test_states_that_kafka_does_not_have(run: Run) -> None:
+    with in_thread(HostileBroker()) as broker:
+        assert isinstance(broker, HostileBroker)
+        broker.state = ""
+        where = ("--bootstrap-server", broker.address)
+        for command, arguments, codes in (
+            ("list", (), (0,)),
+            ("describe", IDS, (0,)),
+            ("find-hanging", (*QUICK, "--all"), (FOUND, PARTLY)),
+        ):
+            for format in (Format.table, Format.csv, Format.jsonl):
+                result = run("txn", command, *where, *arguments, "--format", format.value)
+                assert result.code in codes, result.err
+                check_stderr(result.err)
+                check(format, result.text)
+                if format is Format.jsonl and command != "find-hanging":
+                    assert {json.loads(line)["TransactionState"] for line in result.text.splitlines()} == set(NAMES)
+
+
 def nowhere(host: Any, *rest: Any, **options: Any) -> Any:
     """A look-up that asks nobody outside of this machine, and refuses what the real one does."""
     if host == "127.0.0.1":

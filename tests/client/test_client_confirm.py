@@ -268,7 +268,7 @@ async def test_a_coordinator_that_is_down() -> None:
     async with made.running():
         made.brokers[2] = await closed_port()
         made.topics[STATE][1] = 2
-        async with admin(made.address, socket_connection_setup_timeout_ms="100") as client:
+        async with admin(made.address, socket_connection_setup_timeout_ms="300") as client:
             audit = await client.find_hanging_transactions(SEARCH)
     assert verdicts(audit) == [("unknown", "coverage_incomplete")]
     assert "Broker 2 did not say what it coordinates" in " ".join(audit.findings[0].evidence)

@@ -134,6 +134,10 @@ def three(partitions: int) -> list[ScriptedBroker]:
     return made
 
 
+#: For what has to be answered, however busy the machine is.
+PATIENT = {"request_timeout_ms": "10000", "default_api_timeout_ms": "15000"}
+
+
 @pytest.mark.parametrize("partitions", [6, MANY])
 def test_what_a_poll_asks(partitions: int) -> None:
     """As README and help state it: some requests a poll, some a broker, one for 500 partitions that a broker leads."""
@@ -144,7 +148,7 @@ def test_what_a_poll_asks(partitions: int) -> None:
             ports = {one.node_id: one.port for one in made}
             for one in made:
                 one.brokers = dict(ports)
-            async with admin(made[0].address) as client:
+            async with admin(made[0].address, **PATIENT) as client:
                 watch = watching(client, replace(SEARCH, topics=None))
                 outcomes = [outcome(await watch.poll()) for _ in range(2)]
                 for one in made:
