@@ -49,7 +49,10 @@ def test_the_table_names_fields_that_are_there() -> None:
 
 def test_redacting() -> None:
     config = to_json(ConfigRecord(name="ssl.key.password", value="hunter2"), 0)
-    redact(CONFIG, config)
+    name = "".join(("Config", "Record"))  # an equal name, and not the table's own
+    assert hides_secrets(name, ConfigRecord(name="ssl.key.password"))
+    assert not hides_secrets(name, ConfigRecord(name="retention.ms"))
+    redact(name, config)
     assert (config["name"], config["value"]) == ("ssl.key.password", "[redacted]")
 
     scram = UserScramCredentialRecord(name="u", salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096)
