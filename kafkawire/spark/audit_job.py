@@ -61,7 +61,7 @@ def audit(
     Args:
         paths: what to call them in the answer.
         spark: the session to use; None: the running one, or one for this call. Its workers must see the directories
-            under the same paths, and have this package (`session.ship`).
+            under the same paths, and have this package (`ship`).
         master: where that one runs: `local[N]` (by default all cores), `spark://HOST:PORT`, or `sc://HOST:PORT` for
             Spark Connect.
 
