@@ -385,7 +385,7 @@ FOUND = Findings(
     ),
     told=(Told(what="transactions committed", value="12,345"),),
     series=(
-        replace(FLAT, threads=2, files=11),
+        replace(FLAT, threads=2, files=11, points=tuple((i, (50 + i // 7) * MIB) for i in range(12))),
         replace(FLAT, name="Spark JVM", rise=500.0 * MIB, slope=25.0 * MIB, flat=False, judged=False),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Console
@@ -12,6 +13,7 @@ from .findings import Findings, Series
 from .samples import FLAT_BYTES, FLAT_PART
 
 _TEMPLATE = "soak.md.jinja"
+_PARTS = 6
 
 
 def markdown(found: Findings) -> str:
@@ -24,7 +26,7 @@ def markdown(found: Findings) -> str:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters |= {"mib": _mib, "verdict": _verdict}
+    environment.filters |= {"mib": _mib, "verdict": _verdict, "course": _course}
     return environment.get_template(_TEMPLATE).render(
         found=found, every=f"{found.every_s:g}", part=f"{100 * FLAT_PART:g}", least=FLAT_BYTES >> 20
     )
@@ -37,6 +39,13 @@ def show(found: Findings, console: Console) -> None:
 
 def _mib(size: float) -> str:
     return f"{size / 2**20:,.1f} MiB"
+
+
+def _course(series: Series) -> str:
+    """The medians of equal parts of the run, MiB: whether it rose on and on, or once."""
+    sizes = [size for _, size in series.points]
+    parts = [sizes[len(sizes) * i // _PARTS : len(sizes) * (i + 1) // _PARTS] for i in range(_PARTS)]
+    return " ".join(f"{median(part) / 2**20:.1f}" for part in parts if part)
 
 
 def _verdict(series: Series) -> str:
