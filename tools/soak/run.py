@@ -153,7 +153,7 @@ def _start(running: Cluster, plan: Plan, folder: Path, stack: ExitStack, sampler
     """Starts everything; returns when all of it works."""
     ports = [node.port for node in running.nodes]
     captured = stack.enter_context(capturing(ports, folder / "capture"))
-    watched = stack.enter_context(watching(running.bootstrap, folder / "watch", interval_s=plan.watch_every_s))
+    watched = stack.enter_context(watching(running.bootstrap, TOPIC, folder / "watch", interval_s=plan.watch_every_s))
     stream = None
     if plan.spark:
         logs = str(running.nodes[0].log_dir / f"{TOPIC}-*")

@@ -120,9 +120,9 @@ class Watching:
 
 
 @contextmanager
-def watching(bootstrap: str, folder: Path, *, interval_s: float = _INTERVAL_S) -> Iterator[Watching]:
-    """Runs it until the block ends."""
-    command = [sys.executable, "-m", "kafkawire", "txn", "watch", "--bootstrap-server", bootstrap]
+def watching(bootstrap: str, topic: str, folder: Path, *, interval_s: float = _INTERVAL_S) -> Iterator[Watching]:
+    """Runs it until the block ends. What others left open in other topics is not of the soak's making."""
+    command = [sys.executable, "-m", "kafkawire", "txn", "watch", "--bootstrap-server", bootstrap, "--topic", topic]
     command += ["--interval", f"{interval_s:g}", "--listen", "0", "--every-poll"]
     found = Watching()
     with child("txn watch", command, folder, found.take) as found.child:
