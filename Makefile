@@ -10,12 +10,14 @@ CARGO := $(shell command -v cargo)
 DURATION ?= 30
 #: Mutants of a file that `make mutation` tries.
 SAMPLE ?= 20
+#: Tests that run side by side: one more than the least machine has cores, since many wait for brokers and for Spark.
+WORKERS ?= 3
 
 #: The theme tells of a successor on every run.
 export NO_MKDOCS_2_WARNING := 1
 
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
-PIP_INSTALL := $(BIN)/pip install -q -c constraints.txt
+PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
 .PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test examples fuzz mutation \
 	wheels constraints clean
@@ -27,7 +29,7 @@ test: $(VENV)/.dev
 	@$(BIN)/python -c 'import kafkawire; print("backend:", kafkawire.backend)'
 	$(if $(CARGO),,@echo "no Rust compiler here: the native engine is neither built nor tested")
 	$(if $(CARGO),@ls kafkawire/_native.*.so >/dev/null 2>&1 || echo "no engine: $(BIN)/pip install -v -e . says why")
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n $(WORKERS) -q
 
 # What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.
 test-quick: $(VENV)/.dev

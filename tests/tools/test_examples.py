@@ -306,7 +306,7 @@ def test_a_capture_that_fails_is_an_error(
     (tmp_path / "tcpdump").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "tcpdump").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(sniff, "_END_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(sniff, "_LAST_TIMEOUT_S", 0.1)
     with pytest.raises(ExamplesError, match=message), sniff.recorded(tmp_path / "x.pcap", 9092):
         pass
 

@@ -22,7 +22,8 @@ from .errors import ExamplesError
 
 _HOST = "127.0.0.1"
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
-_START_TIMEOUT_S = _END_TIMEOUT_S = 15.0
+#: Until it records; until it has written the last packet; until it has ended.
+_START_TIMEOUT_S = _LAST_TIMEOUT_S = _END_TIMEOUT_S = 15.0
 _FILE_HEADER, _PACKET_HEADER, _ETHERNET = 24, 16, 14
 
 
@@ -162,7 +163,7 @@ def _end(path: Path, port: int) -> int | None:
         own = knocking.getsockname()[1]
         with contextlib.suppress(OSError):  # whether anybody answers does not matter
             knocking.connect((_HOST, port))
-    deadline = time.monotonic() + _END_TIMEOUT_S
+    deadline = time.monotonic() + _LAST_TIMEOUT_S
     while time.monotonic() < deadline:
         for packet in packets(path):
             if packet.position >= before and own in (packet.source, packet.destination):
