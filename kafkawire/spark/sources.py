@@ -6,6 +6,7 @@ import errno
 import glob
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -41,17 +42,17 @@ class ItemReader(DataSourceReader, Generic[Item]):
         self.schema = schema
         self.options = options
 
+    @abstractmethod
     def items(self) -> Iterable[Item]:
         """All that is to be read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def size_of(self, item: Item) -> int:
         """Bytes of an item; 0 where it is gone, which is told when it is read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def batches(self, items: Iterable[Item], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of some items; called on a worker."""
-        raise NotImplementedError
 
     def partitions(self) -> Sequence[InputPartition]:
         return self.tasks(self.items())
