@@ -10,8 +10,8 @@ CARGO := $(shell command -v cargo)
 DURATION ?= 30
 #: Mutants of a file that `make mutation` tries.
 SAMPLE ?= 20
-#: Tests that run side by side: one more than the least machine has cores, since many wait for brokers and for Spark.
-WORKERS ?= 3
+#: Tests that run side by side.
+WORKERS ?= 2
 
 #: The theme tells of a successor on every run.
 export NO_MKDOCS_2_WARNING := 1

@@ -78,7 +78,7 @@ def old() -> int:
 
 
 def search(topic: str) -> Search:
-    return Search(topics=(topic,), confirm_after_s=0.2, session_s=SESSION_MS / 1000 + 1, timeout_s=20)
+    return Search(topics=(topic,), confirm_after_s=0.2, session_s=SESSION_MS / 1000 + 3, timeout_s=20)
 
 
 def connected(cluster: Cluster) -> Admin:

@@ -263,8 +263,8 @@ def test_a_cluster_that_cannot_form_names_the_node_and_the_time(start_cluster: S
     # A voter that does not exist: no quorum of two, so the node runs and never becomes ready.
     config = {"controller.quorum.voters": f"1@{HOST}:{free_ports(1)[0]},2@{HOST}:1"}
     with (
-        pytest.raises(BrokerStartError, match=r"not ready in 5 s: node 1 ") as error,
-        start_cluster(config=config, ready_timeout=5),
+        pytest.raises(BrokerStartError, match=r"not ready in 10 s: node 1 ") as error,
+        start_cluster(config=config, ready_timeout=10),
     ):
         pass
     assert "--- node 1, " in str(error.value)
