@@ -33,13 +33,13 @@ test: $(VENV)/.dev
 
 # What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.
 test-quick: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "not slow"
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n $(WORKERS) -q -m "not slow"
 	@echo "left out (tests/schedule.py): what starts a broker, Spark, Java, tshark, a browser or a build, and what tries"
 	@echo "very many values; other properties got few examples. make test runs everything."
 
 # The rooms that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev
-	KAFKAWIRE_BACKEND=python $(BIN)/pytest -n 2 -q tests/wire tests/messages tests/records tests/codegen
+	KAFKAWIRE_BACKEND=python $(BIN)/pytest -n $(WORKERS) -q tests/wire tests/messages tests/records tests/codegen
 
 # Everything but the tests: format, lint, types, imports, and generated code that is what the schemas give.
 check: $(VENV)/.dev check-rust

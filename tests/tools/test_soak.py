@@ -439,6 +439,13 @@ def test_what_is_clear(found: Findings, clear: bool) -> None:
     assert found.clear == clear
 
 
+@pytest.mark.parametrize("words", [["--minutes=-1"], ["--minutes", "nan"], ["--nodes", "0"], ["--rate", "inf"]])
+def test_amounts_that_cannot_be(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(words)
+    assert f"invalid positive_{'int' if words[0] == '--nodes' else 'float'} value" in capsys.readouterr().err
+
+
 # A short run ----------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ tcpdump with the right to record. Ctrl-C ends it with the figures so far. Exit c
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import signal
 import sys
@@ -37,12 +38,26 @@ _BROKERS = {
 }
 
 
+def positive_int(text: str) -> int:
+    if (number := int(text)) <= 0:
+        raise ValueError
+    return number
+
+
+def positive_float(text: str) -> float:
+    if not 0 < (number := float(text)) < math.inf:
+        raise ValueError
+    return number
+
+
 def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.soak", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--minutes", type=float, default=30.0, help="of load (default %(default)s)")
-    parser.add_argument("--nodes", type=int, default=3, help="brokers; with several, they restart (%(default)s)")
-    parser.add_argument("--producers", type=int, default=8, help="transactional producers (%(default)s)")
-    parser.add_argument("--rate", type=float, default=60.0, help="transactions a second of all (%(default)s)")
+    parser.add_argument("--minutes", type=positive_float, default=30.0, help="of load (default %(default)s)")
+    parser.add_argument(
+        "--nodes", type=positive_int, default=3, help="brokers; with several, they restart (%(default)s)"
+    )
+    parser.add_argument("--producers", type=positive_int, default=8, help="transactional producers (%(default)s)")
+    parser.add_argument("--rate", type=positive_float, default=60.0, help="transactions a second of all (%(default)s)")
     parser.add_argument("--kafka-version", default=BROKER_VERSION, help="of the brokers (%(default)s)")
     parser.add_argument("--crash", action="store_true", help="brokers that restart are killed")
     parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
