@@ -31,8 +31,11 @@ BOOLS = {False: False, True: True}
 
 def octets(data: Input) -> Input:
     """The input with one byte an item, which is what lengths and offsets count."""
-    if isinstance(data, memoryview) and (data.format != "B" or not data.contiguous or data.ndim != 1):
-        return data.cast("B") if data.contiguous else data.tobytes()
+    if isinstance(data, memoryview) and not is_octets(data):
+        try:
+            return data.cast("B")
+        except TypeError:  # its items do not lie in a row, or have a format that views do not know
+            return data.tobytes()
     return data
 
 

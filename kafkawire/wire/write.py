@@ -41,7 +41,7 @@ def packer(layout: str) -> Callable[..., bytes]:
 
 
 def _long_uvarint(n: int) -> bytes:
-    if not 0 <= n < 0x80000000:
+    if n >= 0x80000000:
         raise ValueError
     out = bytearray()
     while n > 127:
@@ -58,9 +58,9 @@ def uvarint(n: int) -> bytes:
     """The unsigned varint of a number from 0 to 2^31 - 1."""
     if 0 <= n < 128:
         return _UVARINTS[n]
-    if 0 < n < 16384:
-        return bytes((n & 127 | 128, n >> 7))
-    if 0 < n < 2097152:
+    if n < 16384:
+        return bytes((n & 127 | 128, n >> 7))  # ValueError below 0: no byte is negative
+    if n < 2097152:
         return bytes((n & 127 | 128, n >> 7 & 127 | 128, n >> 14))
     return _long_uvarint(n)
 

@@ -21,6 +21,11 @@ def test_whole() -> None:
     assert (reader.position, reader.pending) == (len(STREAM), 0)
 
 
+def test_nothing_is_pending_before_the_first_byte() -> None:
+    reader = FrameReader()
+    assert (reader.position, reader.pending, reader.peek(), reader.release(), reader.position) == (0, 0, b"", b"", 0)
+
+
 def test_split_at_every_place() -> None:
     for cut in range(len(STREAM) + 1):
         reader = FrameReader()

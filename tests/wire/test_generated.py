@@ -44,6 +44,17 @@ def test_a_message_and_what_is_behind_it(engine: Any) -> None:
     assert marker.encode(EndTxnMarker(coordinator_epoch=7), 0) == MARKER
 
 
+def test_a_message_of_many_bytes(engine: Any) -> None:
+    partition = PartitionProduceData(index=1, records=bytes(1000))
+    value = ProduceRequest(topic_data=(TopicProduceData(name="t", partition_data=(partition,)),))
+    data = engine(ProduceRequest).encode(value, 9)
+    for buffer in (data, bytearray(data), memoryview(data)):
+        for copy in (False, True):
+            assert engine(ProduceRequest).decode(buffer, 9, 0, False, copy) == value
+            assert engine(ProduceRequest).decode(buffer, 9, 0, True, copy) == value
+    assert engine(ProduceRequest).decode(data + b"?", 9, 0, False, True) is None
+
+
 @pytest.mark.parametrize("data", [b"", MARKER[:3], memoryview(MARKER[:3])])
 def test_what_is_cut_off_is_left_to_the_interpreter(engine: Any, data: Any) -> None:
     for copy in (False, True):

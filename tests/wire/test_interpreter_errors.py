@@ -25,8 +25,8 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.alter_client_quotas_request import EntryData, OpData
 from kafkawire.messages.metadata_request import MetadataRequestTopic
-from kafkawire.wire.interpreter import Decoder
-from kafkawire.wire.layout import INT64, Layout, Op, Table
+from kafkawire.wire.interpreter import Decoder, Encoder
+from kafkawire.wire.layout import COMPACT, INT64, Layout, Op, Table
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
 
@@ -155,6 +155,15 @@ def test_the_budget_of_memory(budget: int, left: int) -> None:
             ValueError, match="expected a struct within the decoder's allocation limit, found none of it"
         ):
             decoder.struct(table.layouts[0])
+
+
+def test_the_longest_length_that_the_format_counts_to() -> None:
+    longest = (1 << 31) - 2
+    encoder = Encoder(Table((), (), 0, ()), (), message="M", version=5)
+    encoder.length(COMPACT, longest, False)
+    assert bytes(encoder.out) == b"\xff\xff\xff\xff\x07"
+    with pytest.raises(EncodeError, match=r"^M v5: 2147483647 is too long: the format counts to 2147483646$"):
+        encoder.length(COMPACT, longest + 1, False)
 
 
 def test_a_uuid_is_read_from_16_bytes() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from kafkawire.wire import layout
-from kafkawire.wire.layout import ARRAY, BOOL, FLOAT64, INT8, STRING, UUID, Layout, Op, struct_cost
+from kafkawire.wire.layout import ARRAY, BOOL, FLOAT64, INT8, STRING, UUID, Layout, Op, Tag, struct_cost
 
 
 def test_kinds_have_the_ranges_and_sizes_of_their_names() -> None:
@@ -20,6 +24,25 @@ def test_kinds_have_the_ranges_and_sizes_of_their_names() -> None:
         assert layout.FIXED_SIZES[kinds[name]] == (high - low + 1).bit_length() // 8
     assert [layout.FIXED_SIZES[kind] for kind in (BOOL, FLOAT64, UUID)] == [1, 8, 16]
     assert (len(layout.INTEGER_RANGES), len(layout.FIXED_SIZES), layout.MAX_DEPTH) == (6, 9, 32)
+
+
+def test_what_an_op_without_a_struct_is() -> None:
+    assert Op(STRING, 3) == (STRING, 3, 0)
+    assert Tag(7, STRING, 3) == (7, STRING, 3, 0)
+    plain = Layout(0, False, 1, (Op(BOOL, 0),))
+    assert (plain.tags, plain.absent, plain.foreign_tags, plain.all_ops()) == ((), (), (), [Op(BOOL, 0)])
+
+
+@pytest.mark.parametrize("source", ["codec/decode.rs", "json/walk.rs"])
+def test_the_native_engine_allocates_no_more_than_the_others(source: str) -> None:
+    text = (Path(__file__).parents[2] / "native" / "src" / source).read_text("utf-8")
+    assert f"const ALLOCATION_FACTOR: i64 = {layout.ALLOCATION_FACTOR};" in text
+    assert f"const ALLOCATION_BASE: i64 = {layout.ALLOCATION_BASE // 1024} * 1024;" in text
+    assert layout.ALLOCATION_BASE % 1024 == 0
+
+
+def test_what_a_decode_may_allocate() -> None:
+    assert (layout.ALLOCATION_FACTOR, layout.ALLOCATION_BASE) == (64, 65536)
 
 
 def test_what_a_struct_costs() -> None:

@@ -10,6 +10,7 @@ from kafkawire.wire.registry import Entry, Registry
 OLD = Entry("Old", "old", "data", "f", 5, 2, 4, 3, ("Older",))
 ONE = Entry("One", "one", "request", "f", 5, 0, 0, -1)
 NONE = Entry("None", "none", "header", "f", None, 0, 1, -1)
+HIGH = Entry("High", "high", "request", "f", 30_000, 0, 0, -1)
 
 
 def test_an_entry_says_what_its_message_does() -> None:
@@ -22,8 +23,9 @@ def test_an_entry_says_what_its_message_does() -> None:
 
 
 def test_entries_are_found_by_name_older_name_and_key() -> None:
-    registry = Registry("nowhere", (OLD, ONE, NONE))
-    assert list(registry) == [OLD, ONE, NONE]
+    registry = Registry("nowhere", (OLD, ONE, NONE, HIGH))
+    assert list(registry) == [OLD, ONE, NONE, HIGH]
+    assert registry.find(int("30000")) == registry.find(int("30000"), family="f") == HIGH
     assert registry.entry("Old") == registry.entry("Older") == registry.find(5, "data", "f") == OLD
     assert registry.find(5, "request") == ONE
     with pytest.raises(

@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 #: What tests of codecs need of the checkout.
-COPIED = ("kafkawire", "codegen", "schemas", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md")
+COPIED = (
+    "kafkawire", "codegen", "schemas", "native", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md",
+)  # fmt: skip
 ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "quick"}
 #: A mutant that loops for ever is noticed, too: after so many times what the tests take, and some seconds.
 PATIENCE, GRACE = 4, 20
+#: Arguments of classes that only memory and the garbage collector show.
+UNSEEN = ("gc", "slots")
 
 
 @dataclass
@@ -87,7 +91,9 @@ def copy(folder: Path) -> None:
     """What is mutated is a copy: whoever stops this, or edits meanwhile, loses nothing."""
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "target")
+            )
         else:
             shutil.copy(ROOT / name, folder)
 
@@ -155,8 +161,10 @@ def real(source: str, items: Any) -> list[WorkItem]:
     )
 
 
-def unexecuted(tree: ast.Module) -> Iterator[ast.expr | ast.stmt]:
+def unexecuted(tree: ast.Module) -> Iterator[ast.expr | ast.stmt | ast.keyword]:
     for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in UNSEEN:
+            yield node
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             yield node
         for name in ("annotation", "returns"):
