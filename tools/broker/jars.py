@@ -16,12 +16,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tools import maven
+
 from .errors import BrokerUnavailableError
 
 BROKER_VERSION = "4.4.0"
 TOOLS_VERSION = "4.3.1"
 MIN_JAVA = 17
-FETCH_TIMEOUT_S = 900
 
 _SPARK_KAFKA = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -33,6 +34,7 @@ _SPARK_KAFKA = (
 _HERE = Path(__file__).parent
 _LOG4J2_SINCE = 4
 _KRAFT_SINCE = 3
+_RELEASE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}(-[\w-]{1,40})?", re.ASCII)
 
 
 def cache_dir() -> Path:
@@ -75,10 +77,9 @@ def needs_zookeeper(version: str) -> bool:
 
 
 def _major(version: str) -> int:
-    number = version.partition(".")[0]
-    if not number.isdecimal():
+    if not _RELEASE.fullmatch(version):
         raise BrokerUnavailableError(f"{version!r} is no release of Kafka")
-    return int(number)
+    return int(version.partition(".")[0])
 
 
 def tools_jars(version: str = TOOLS_VERSION, *, cache: Path | None = None) -> Path:
@@ -114,9 +115,6 @@ def _filled(folder: Path, what: str, goals: Callable[[Path], list[list[str]]], p
     """The folder; if it is not there, Maven fills it by those goals."""
     if folder.is_dir():
         return folder
-    mvn = shutil.which("mvn")
-    if mvn is None:
-        raise BrokerUnavailableError(f"no mvn in PATH: Maven fetches the jars of {what} into {folder}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         if pom is not None:
@@ -124,7 +122,10 @@ def _filled(folder: Path, what: str, goals: Callable[[Path], list[list[str]]], p
             shutil.copy(pom, Path(scratch) / "pom.xml")
         jars = Path(scratch) / "jars"
         for goal in goals(jars):
-            _run([mvn, "-q", "-B", *goal], scratch, what)
+            try:
+                maven.run(goal, Path(scratch), what)
+            except maven.MavenError as error:
+                raise BrokerUnavailableError(str(error)) from None
         if not any(jars.glob("*.jar")):
             raise BrokerUnavailableError(f"Maven cannot fetch {what}: it fetched nothing")
         try:
@@ -133,13 +134,3 @@ def _filled(folder: Path, what: str, goals: Callable[[Path], list[list[str]]], p
             if not folder.is_dir():  # another process was faster: its jars are as good
                 raise
     return folder
-
-
-def _run(command: list[str], folder: str, what: str) -> None:
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise BrokerUnavailableError(f"Maven has not fetched {what} in {FETCH_TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        lines = [line for line in done.stdout.splitlines() if "ERROR" in line] or done.stderr.splitlines()
-        raise BrokerUnavailableError(f"Maven cannot fetch {what}: " + " ".join(lines[:2]).strip()[:600])

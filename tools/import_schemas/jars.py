@@ -1,7 +1,6 @@
 """Kafka's Maven jars: which hold schemas, how to get them, what is in them."""
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -10,6 +9,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from kafkawire.codegen.importing.sources import FAMILIES, Release, read, releases
+from tools import maven
 
 
 class Artifact(NamedTuple):
@@ -66,16 +66,11 @@ def fetch(cache: Path, jars: Iterable[tuple[str, str]]) -> None:
         "</plugin></plugins></build></project>"
     )
     with tempfile.TemporaryDirectory() as folder:
-        pom = Path(folder) / "pom.xml"
-        pom.write_text(project, encoding="utf-8")
-        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy"]
+        (Path(folder) / "pom.xml").write_text(project, encoding="utf-8")
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as error:
-            raise JarError(f"cannot run mvn: {error.strerror}; give the jars with --jars") from error
-    if done.returncode:
-        reason = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr.strip())
-        raise JarError(f"mvn could not fetch {', '.join('-'.join(jar) for jar in missing)}: {reason}")
+            maven.run(["dependency:copy"], Path(folder), ", ".join("-".join(jar) for jar in missing))
+        except maven.MavenError as error:
+            raise JarError(str(error)) from None
 
 
 def load(folder: Path, wanted_jars: Iterable[tuple[str, str]]) -> list[Release]:

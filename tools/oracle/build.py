@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tools import maven
 from tools.broker.jars import cache_dir
 from tools.import_schemas import jars
 
@@ -63,7 +64,11 @@ def _libraries() -> Path:
         with tempfile.TemporaryDirectory() as scratch:
             # A POM in a folder of its own: Maven looks for settings and a parent beside the file it is given.
             shutil.copy(pom, Path(scratch) / "pom.xml")
-            _run(["mvn", "-q", "-B", f"-DoutputDirectory={folder}", "dependency:copy-dependencies"], Path(scratch))
+            goals = [f"-DoutputDirectory={folder}", "dependency:copy-dependencies"]
+            try:
+                maven.run(goals, Path(scratch), "the oracle's libraries")
+            except maven.MavenError as error:
+                raise OracleUnavailableError(str(error)) from None
 
     return _kept("libraries", [pom], fill)
 
@@ -81,7 +86,7 @@ def compiled(kind: str, sources: list[Path], against: list[Path]) -> Path:
     path = ":".join(map(str, against))
 
     def fill(folder: Path) -> None:
-        _run(["javac", "--release", "17", "-cp", path, "-d", str(folder), *map(str, sources)], folder)
+        _javac(["--release", "17", "-cp", path, "-d", str(folder), *map(str, sources)])
 
     return _kept(kind, sources, fill)
 
@@ -104,11 +109,11 @@ def _kept(kind: str, sources: list[Path], fill: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _run(command: list[str], folder: Path) -> None:
+def _javac(words: list[str]) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(["javac", *words], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise OracleUnavailableError(f"cannot run {command[0]}: {error.strerror}") from error
+        raise OracleUnavailableError(f"cannot run javac: {error.strerror}") from error
     if done.returncode:
         said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise OracleUnavailableError(f"{command[0]} failed: " + "\n".join(said[:20]))
+        raise OracleUnavailableError("javac failed: " + "\n".join(said[:20]))

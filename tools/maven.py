@@ -1,0 +1,48 @@
+"""Maven, which fetches Kafka's jars and the tools' libraries: one way to start it, its failures in one sentence."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+TIMEOUT_S = 900
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_ABSENT = re.compile(r"[\w.-]+:(?P<artifact>[\w.-]+):(?:[\w.-]+:)+(?P<version>\S+) (?:was not found )?in ")
+
+
+class MavenError(Exception):
+    """Maven is not here, or could not fetch something; the message is one line that says what and why."""
+
+
+def run(goals: list[str], folder: Path, what: str) -> None:
+    """Runs Maven with these goals in `folder`, where its POM is, if it has one. `what` it fetches is named in errors.
+
+    Raises MavenError.
+    """
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise MavenError(f"no mvn in PATH: Maven fetches {what}")
+    command = [mvn, "-q", "-B", "-Dstyle.color=never", *goals]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise MavenError(f"Maven has not fetched {what} in {TIMEOUT_S} s") from None
+    except OSError as error:
+        raise MavenError(f"cannot run mvn to fetch {what}: {error.strerror}") from None
+    if done.returncode:
+        raise MavenError(f"Maven cannot fetch {what}: {reason(done.stdout, done.stderr)}")
+
+
+def reason(stdout: str, stderr: str) -> str:
+    """Why Maven failed, on one line: which artifact it did not find, else the first error that it names."""
+    lines = [_ESCAPES.sub("", line).strip() for line in (*stdout.splitlines(), *stderr.splitlines())]
+    errors = [line for line in lines if line.startswith("[ERROR]")]
+    said = next(
+        (text for line in errors or lines if (text := line.replace("[ERROR]", "").strip())), "it does not say why"
+    )
+    if found := _ABSENT.search(said):
+        return f"no repository has {found['artifact']} {found['version']}"
+    return said.removesuffix("-> [Help 1]").strip()[:600]
