@@ -2,13 +2,14 @@
 
 Rows are taken one by one and are never held back, but for what one table on a screen needs. Data is never markup:
 control characters are escaped in every format (see `text`; in csv too, where a row is a line: what must be exact is
-read from json), a table is made of plain text, and csv cells that a spreadsheet would run begin with an apostrophe.
+read from json), a table is made of plain text, and what a spreadsheet would run of csv is guarded (`_csv_cell`).
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,8 +52,16 @@ OutputOption = Annotated[
 #: Rows of one table: as many as a reader could want side by side, few enough to be held in memory.
 TABLE_ROWS = 500
 
-#: What a spreadsheet takes for a formula, in the wide forms too, which some of them fold (OWASP, "CSV Injection").
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+#: How a formula begins, for a spreadsheet; in the wide forms too, which some of them fold (OWASP, "CSV Injection").
+#: Blanks before it may be passed over.
+_FORMULA = r"\s*[=+\-@＝＋－＠]"
+
+#: Before the formulas of a text. Where a comma is for decimals, `;` is between cells, and a file is cut there, whatever
+#: stands in quotes: those are seen at the beginning of a cell alone, and there they are passed over.
+_CELL = re.compile(rf'^(?={_FORMULA})|;(?=["\s]*{_FORMULA})')
+
+#: JSON can say it without a `;`, and lose nothing. One that ends a string is followed by a comma or a bracket.
+_CELL_IN_JSON = re.compile(rf";(?={_FORMULA})")
 
 #: Values that a table leaves blank; a column that has no others is left out.
 _NOTHING: tuple[Any, ...] = (None, "", [], (), {})
@@ -209,9 +218,11 @@ def _csv(rows: Iterable[msgspec.Struct], stream: BinaryIO, terminal: bool, colum
 
 
 def _csv_cell(value: Any) -> object:
+    """The value with nothing in it that a spreadsheet would run, whether `,` separates cells there or `;`."""
     if isinstance(value, str):
-        return ("'" if value.startswith(_FORMULA) else "") + printable(value)
-    return _plain(value)
+        return _CELL.sub(r"\g<0>'", printable(value))
+    plain = _plain(value)
+    return _CELL_IN_JSON.sub(r"\\u003b", plain) if isinstance(plain, str) else plain
 
 
 def _plain(value: Any) -> object:

@@ -6,6 +6,7 @@ nothing more to say, and raises `SaslError` when the broker's words are not what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,13 @@ PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
+
+ITERATIONS = range(4096, 1_000_001)
+"""How often a broker may have a password hashed for SCRAM. Fewer make it cheap to guess, and Kafka's own client refuses
+them (ScramMechanism.minIterations). Kafka takes no credential of more than 16,384 (KIP-554), but what was once written
+into ZooKeeper had no bound. A million takes half a second, in which nothing else is done."""
+
+_ASKED = re.compile(rb",i=([0-9]+)")
 
 
 class SaslError(KafkaWireError):
@@ -57,12 +65,23 @@ def _scram(who: Credentials) -> Exchange:
     except (ValueError, scramp.ScramException) as error:
         raise SaslError(f"user name and password cannot be sent as {who.mechanism} has it: {error}") from None
     server_first = yield client.get_client_first().encode()
+    _bounded(server_first, who.mechanism)
     try:
         client.set_server_first(server_first.decode())
         server_final = yield client.get_client_final().encode()
         client.set_server_final(server_final.decode())  # the broker proves that it knows the password, too
     except (ValueError, scramp.ScramException) as error:
         raise SaslError(f"its {who.mechanism} message is wrong: {error}") from None
+
+
+def _bounded(server_first: bytes, mechanism: str) -> None:
+    """Before anything is computed: scramp itself goes up to ten million, and old ones down to one."""
+    asked = _ASKED.search(server_first)
+    if asked and (len(asked[1]) > len(str(ITERATIONS.stop)) or int(asked[1]) not in ITERATIONS):
+        raise SaslError(
+            f"it asks for {asked[1][:20].decode()} iterations of {mechanism}: neither less than {ITERATIONS.start} nor "
+            f"more than {ITERATIONS.stop - 1} are done"
+        )
 
 
 def _scramp(mechanism: str) -> Any:

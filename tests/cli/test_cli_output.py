@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from kafkawire.cli import output
 from kafkawire.cli.output import Format, print_rows
+from kafkawire.cli.text import printable
 from tests import golden
 from tests.cli.harmless import harmless
 
@@ -31,6 +32,9 @@ HOSTILE = [
     "@SUM(A1)",
     "\t=1",
     "\r=1",
+    " =1",
+    'a;=HYPERLINK("http://evil.example")',
+    'b; "-1";c;d -1',
     "＝1",
     'two\nlines, "quoted"',
     "\u202egnp\u2066.exe",
@@ -60,7 +64,15 @@ class Other(output.Row, frozen=True, kw_only=True):
 
 
 THINGS = [Thing(name=text, count=-i, file="a.log") for i, text in enumerate(HOSTILE)] + [
-    Thing(name="all", count=1, ratio=0.5, flag=True, tags=("=a", "\x1b"), errors={"NONE": 1}, body={"a": None}),
+    Thing(
+        name="all",
+        count=1,
+        ratio=0.5,
+        flag=True,
+        tags=("=a", "\x1b", "b; +1", "c;d"),
+        errors={"NONE": 1},
+        body={"a": None},
+    ),
     Thing(name="none", flag=False),
 ]
 
@@ -157,6 +169,27 @@ def test_csv_cells_are_no_formulas_and_numbers_stay_numbers(rows: list[Thing]) -
         assert not cells["name"].startswith(tuple("=+-@\t\r＝＋－＠"))
         assert cells["count"] == ("" if row.count is None else str(row.count))
         assert len(json.loads(cells["tags"])) == 1
+
+
+cunning = st.text(st.sampled_from(""";,"'=+-@＝ \t\u3000\na\\1"""), max_size=12)
+
+
+@given(st.lists(st.builds(Thing, name=cunning, tags=st.lists(cunning, max_size=3).map(tuple)), max_size=4))
+def test_csv_cells_are_no_formulas_where_semicolons_separate_them(rows: list[Thing]) -> None:
+    """Whatever a spreadsheet makes of quotes that do not begin a cell: taken for quotes, for text, or passed over."""
+    text = printed(rows, Format.csv)
+    cells = [cell for line in csv.reader(io.StringIO(text), delimiter=";") for cell in line]
+    cells += [cell for line in text.split("\n") for cell in line.split(";")]
+    assert not [cell for cell in cells if cell.lstrip('"\u3000 ').startswith(tuple("=+-@＝"))]
+    for row, read in zip(rows, csv.DictReader(io.StringIO(text)), strict=True):
+        assert json.loads(read["tags"]) == list(row.tags)
+        assert read["name"].replace("'", "") == printable(row.name).replace("'", "")
+
+
+def test_honest_text_is_left_alone_in_csv() -> None:
+    honest = ["a;b", "x=1; y=2;z", "a-b;c+d@e", "1;2;3", "'", "(-1)", "a, -1", "text/html;q=0.9,*/*;q=0.8"]
+    lines = list(csv.DictReader(io.StringIO(printed([Thing(name=text) for text in honest], Format.csv))))
+    assert [line["name"] for line in lines] == honest
 
 
 @given(st.lists(things, max_size=5), st.sampled_from(TEXT_FORMATS), st.sampled_from(["utf-8", "latin-1", "ascii"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from kafkawire.client import (
     UnsupportedApiError,
 )
 from kafkawire.client.connection import Answer, Ready
-from kafkawire.client.sasl import Credentials
+from kafkawire.client.sasl import ITERATIONS, Credentials
 from kafkawire.drafts import kip_664_draft
 from kafkawire.errors import EncodeError
 from kafkawire.messages import (
@@ -239,6 +241,41 @@ def test_scram(mechanism: str, honest: bool) -> None:
     else:
         with pytest.raises(AuthenticationError, match=rf"its {mechanism} message is wrong"):
             peer.answer(SaslAuthenticateResponse(auth_bytes=b"v=AAAAAAAA"))
+
+
+@pytest.mark.parametrize("iterations", [1, 4095, ITERATIONS.stop, 10_000_000, 1 << 40])
+def test_iterations_that_scram_is_not_done_with(iterations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a password that is cheap to guess, nor a client that hashes for minutes: refused before any is done."""
+    pytest.importorskip("scramp")
+    peer = scram_first(iterations, monkeypatch)
+    with pytest.raises(AuthenticationError, match=f"it asks for {iterations} iterations of SCRAM-SHA-256"):
+        peer()
+
+
+@pytest.mark.parametrize("iterations", [ITERATIONS.start, 16_384, ITERATIONS.stop - 1])
+def test_iterations_that_scram_is_done_with(iterations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("scramp")
+    with pytest.raises(_HashedError, match=f"^{iterations}$"):
+        scram_first(iterations, monkeypatch)()
+
+
+class _HashedError(Exception):
+    """Where hashing would begin: how often."""
+
+
+def scram_first(iterations: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
+    """A broker that is about to ask for so many iterations; where they would be done is a `_HashedError`."""
+
+    def hashed(_name: str, _password: bytes, _salt: bytes, count: int) -> None:
+        raise _HashedError(str(count))
+
+    monkeypatch.setattr("hashlib.pbkdf2_hmac", hashed)
+    peer = authenticating(Credentials(mechanism="SCRAM-SHA-256", username="me", password="secret"))
+    peer.answer(SaslHandshakeResponse(mechanisms=("SCRAM-SHA-256",)))
+    assert peer.last is not None
+    nonce = peer.last.body.auth_bytes.decode().rpartition("r=")[2]
+    asked = f"r={nonce}more,s=c2FsdHNhbHRzYWx0c2FsdA==,i={iterations}".encode()
+    return lambda: peer.answer(SaslAuthenticateResponse(auth_bytes=asked))
 
 
 def test_oauthbearer() -> None:
