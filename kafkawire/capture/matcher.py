@@ -123,9 +123,8 @@ class Matcher:
 
     def decodes(self, correlation_id: int, frame: bytes) -> bool:
         """Whether a frame is the response to the outstanding request of that correlation id."""
-        pending = self.outstanding.get(correlation_id)
-        if pending is None or pending.api_key is None:
-            return False
+        pending = self.outstanding[correlation_id]
+        assert pending.api_key is not None  # tokens are answered in their order
         return isinstance(decode_response(frame, api_key=pending.api_key, version=pending.version), Response)
 
     @property

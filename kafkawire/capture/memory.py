@@ -32,15 +32,14 @@ class Holder(Protocol):
 
 def relieve(connections: Iterable[Holder], most: int) -> None:
     """Has the connections that hold most let it go, until half of what is allowed is left."""
-    held = [(connection.held, connection) for connection in connections]
+    held = sorted(((connection.held, connection) for connection in connections), key=lambda one: one[0])
     total = sum(size for size, _ in held)
     if total <= most:
         return
-    for size, connection in sorted(held, key=lambda one: -one[0]):
+    while total > most // 2:
+        size, connection = held.pop()
         connection.shed()
         total -= size
-        if total <= most // 2:
-            return
 
 
 def longest_silent(connections: Mapping[Key, Holder], most: int) -> list[Key]:

@@ -55,7 +55,8 @@ def read_runs(file: Readable, unread: Callable[[Unread], None] | None, lanes: An
 def _resumed(walk: Pcap | PcapNg, unread: Callable[[Unread], None]) -> Iterator[Packet | Run]:
     """The packets before and behind all damage. Parts that follow each other are told as one."""
     lost: Unread | None = None
-    while lost is None or lost.resumed:
+    ended: BrokenOff | None = None
+    while ended is None and (lost is None or lost.resumed):
         try:
             for packet in walk.packets():
                 if lost is not None:
@@ -63,22 +64,24 @@ def _resumed(walk: Pcap | PcapNg, unread: Callable[[Unread], None]) -> Iterator[
                     lost = None
                 yield packet
             break
-        except BrokenOff:
-            if lost is not None:
-                unread(lost)
-            raise
+        except BrokenOff as error:
+            ended = error
         except CaptureError as error:
             position = walk.file.position
-            count, found = skip(walk.file, walk.headers)
-            if lost is None:
-                lost = Unread(position, count, error, found)
-            elif lost.position + lost.bytes == position:
+            try:
+                count, found = skip(walk.file, walk.headers)
+            except BrokenOff as end:  # up to there nothing was found
+                ended, count, found = end, end.offset - position, False
+            if lost is not None and lost.position + lost.bytes == position:
                 lost.bytes += count
                 lost.resumed = found
-            else:
+                continue
+            if lost is not None:
                 unread(lost)
-                lost = Unread(position, count, error, found)
+            lost = Unread(position, count, error, found)
     if lost is not None and not walk.number:
         raise lost.error
     if lost is not None:
         unread(lost)
+    if ended is not None:
+        raise ended

@@ -50,13 +50,15 @@ class Markers:
         self.decoded: list[Any] = []
 
     def add(self, index: int, row: rows.Row) -> None:
-        """What a row of the control batch with that index says."""
+        """What a row of the control batch with that index says: that of the batch, or of a record in it."""
         if isinstance(row, rows.Record):
             self.decoded.append(row.decoded)
-        elif isinstance(row, rows.Batch) and row.control is not None:
-            self.control[index] = row.control
-            if row.coordinator_epoch is not None:
-                self.coordinator_epoch[index] = row.coordinator_epoch
+            return
+        assert isinstance(row, rows.Batch)
+        assert row.control is not None
+        self.control[index] = row.control
+        if row.coordinator_epoch is not None:
+            self.coordinator_epoch[index] = row.coordinator_epoch
 
 
 class Piece:

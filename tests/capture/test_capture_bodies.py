@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import crc32c
@@ -11,7 +12,7 @@ from wiretap import (
     exchanges,
 )
 
-from kafkawire import records
+from kafkawire import load_schemas, records
 from kafkawire.capture.bodies import body_json, decoded_records, errors, frame_may_hold_secrets
 from kafkawire.messages import (
     AddPartitionsToTxnResponse,
@@ -122,3 +123,19 @@ def test_frames_that_may_hold_secrets() -> None:
     assert frame_may_hold_secrets("SaslAuthenticate", "Request")
     assert frame_may_hold_secrets(None, "Response")  # of what, nobody can tell
     assert not frame_may_hold_secrets("Fetch", "Response")
+
+
+def test_structs_that_may_be_null_have_errors_where_they_are_there(tmp_path: Path) -> None:
+    """No response of Kafka's has such a struct yet; the schema language allows it."""
+    (tmp_path / "SomeResponse.json").write_text(
+        """{"apiKey": 900, "type": "response", "name": "SomeResponse", "validVersions": "0", "flexibleVersions": "0+",
+        "fields": [
+          {"name": "Part", "type": "Part", "versions": "0+", "nullableVersions": "0+", "default": "null", "fields": [
+            {"name": "ErrorCode", "type": "int16", "versions": "0+"}]},
+          {"name": "Parts", "type": "[]More", "versions": "0+", "nullableVersions": "0+", "fields": [
+            {"name": "ErrorCode", "type": "int16", "versions": "0+"}]}]}"""
+    )
+    Response: Any = load_schemas(tmp_path).SomeResponse
+    part = Response.spec.field("part").struct
+    assert errors(Response(part=None, parts=None)) == {}
+    assert errors(Response(part=part(error_code=3))) == {"UNKNOWN_TOPIC_OR_PARTITION": 1}

@@ -34,7 +34,9 @@ from kafkawire import capture, records
 from kafkawire.capture.matcher import NO_RESPONSE
 from kafkawire.capture.streams import PATIENCE
 from kafkawire.errors import CaptureError
+from kafkawire.frames import encode_request
 from kafkawire.messages import (
+    ApiVersionsRequest,
     MetadataRequest,
     MetadataResponse,
     ProduceRequest,
@@ -95,6 +97,22 @@ def test_a_capture_that_starts_in_the_middle() -> None:
         whole = [b for b in brief(found) if b[3] is None]
         assert set(whole) <= set(WANTED)
         assert len(whole) >= len(WANTED) - start // 2 - 2
+
+
+def test_requests_in_a_frame_that_never_ends_are_looked_for_again_and_again_but_not_for_ever() -> None:
+    """Each hides behind another one's size, which is wrong. What is not found is told, byte for byte."""
+    wrong = bytearray(encode_request(MetadataRequest(), version=9, correlation_id=99, client_id="wrong"))
+    wrong[1] = 1  # 64 KiB more
+    asked = [encode_request(ApiVersionsRequest(), version=0, correlation_id=i, client_id="right") for i in range(20)]
+    hidden = b"".join(bytes(wrong) + request for request in asked)
+    found = exchanges(Talk().send(0, hidden))
+    requests = [row for row in found if row.api is not None]
+    assert [row.correlation_id for row in requests] == list(range(16))
+    told = [
+        re.search(r"from the client: (\d+) bytes that belong to no known frame", row.problem or "") for row in found
+    ]
+    lost = [int(one[1]) for one in told if one]
+    assert lost == [len(wrong)] * 16 + [len(hidden) - 16 * len(wrong) - sum(map(len, asked[:16]))]
 
 
 def test_a_capture_that_ends_in_the_middle() -> None:

@@ -12,6 +12,7 @@ from wiretap import START_NS, Talk, ask, ethernet, packets_in, pcapng, up_to_dam
 
 from kafkawire.capture import Packet, Unread, read_packets
 from kafkawire.capture.files import BrokenOff
+from kafkawire.errors import CaptureError
 
 DATA = [b"first", b"", b"third packet"]
 WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumerate(DATA)]
@@ -173,9 +174,35 @@ def test_no_block_is_believed_that_half_a_header_follows() -> None:
     assert [(part.resumed, part.bytes) for part in unread] == [(False, len(file) - len(SECTION + INTERFACE + ENHANCED))]
 
 
-def test_damage_before_the_end_of_what_can_be_decompressed() -> None:
+def test_blocks_that_cannot_be_read_one_behind_the_other_are_told_as_one_part() -> None:
     unread: list[Unread] = []
-    noise = random.Random(1).randbytes(300_000)
-    file = SECTION + INTERFACE + ENHANCED + BAD["statistics cut"] + noise
-    with pytest.raises(BrokenOff):
-        list(read_packets(BytesIO(gzip.compress(file)[:-100]), unread.append))
+    bad = BAD["statistics cut"] + BAD["secrets behind the block"] + BAD["statistics cut"]
+    assert len(list(read_packets(BytesIO(SECTION + INTERFACE + bad + ENHANCED), unread.append))) == 1
+    assert [(part.position, part.bytes, part.resumed) for part in unread] == [
+        (len(SECTION + INTERFACE), len(bad), True)
+    ]
+
+
+def test_damage_before_the_end_of_what_can_be_decompressed() -> None:
+    """It is told, up to where the next block was looked for."""
+    unread: list[Unread] = []
+    start = SECTION + INTERFACE + ENHANCED
+    file = start + BAD["statistics cut"] + random.Random(1).randbytes(300_000)
+    packets = []
+    with pytest.raises(BrokenOff) as caught:
+        packets.extend(read_packets(BytesIO(gzip.compress(file)[:-100]), unread.append))
+    assert len(packets) == 1
+    (part,) = unread
+    assert part.error.expected == "a block of type 5"
+    assert (part.position, part.position + part.bytes, part.resumed) == (len(start), caught.value.offset, False)
+
+
+@pytest.mark.parametrize("packets", [0, 1])
+def test_damage_behind_which_nothing_is_left_to_decompress(packets: int) -> None:
+    """Blocks that are no packets follow it. Without any packet the file as a whole is one that cannot be read."""
+    unread: list[Unread] = []
+    file = SECTION + INTERFACE + packets * ENHANCED + BAD["statistics cut"] + 50_000 * GOOD["statistics"]
+    with pytest.raises(CaptureError) as caught:
+        list(read_packets(BytesIO(gzip.compress(file, 0)[:-100_000]), unread.append))
+    assert isinstance(caught.value, BrokenOff) == bool(packets)
+    assert [(part.bytes, part.resumed) for part in unread] == [(len(BAD["statistics cut"]), True)] * packets

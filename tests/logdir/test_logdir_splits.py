@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,32 @@ def test_an_index_that_lies_moves_no_part(tmp_path: Path) -> None:
     for entry in ((30, SIZE * 10 + 1), (1, SIZE * 10), (30, 1 << 30)):
         Path(file.path).with_suffix(".index").write_bytes(struct.pack(">ii", *entry))
         assert splits.ranges(file, 5 * SIZE) == without
+
+
+OLD = [build([Record(b"k", bytes(20))], base_offset=number, magic=number % 2) for number in range(6)]
+NEW = [build([Record(b"k", bytes(20))], base_offset=number) for number in range(6, 9)]
+
+
+def test_parts_of_old_formats(tmp_path: Path) -> None:
+    """Message sets of magic 0 and 1, each a piece of its own, before batches of today: however they are cut."""
+    file = segment(tmp_path, b"".join(OLD + NEW))
+    whole = flat(splits.pieces(file))
+    bounds = [0, *accumulate(map(len, OLD + NEW))]
+    assert whole == [(bounds[number], number, number) for number in range(9)]
+    for cut in range(1, 9):
+        first = flat(splits.pieces(file, 0, bounds[cut]))
+        assert first == whole[:cut]
+        assert first + flat(splits.pieces(file, bounds[cut])) == whole
+
+
+def test_what_is_not_written_to_its_end_is_no_damage_of_the_part_before(tmp_path: Path) -> None:
+    file = segment(tmp_path, DATA + DATA[: SIZE - 1])
+    whole = flat(splits.pieces(file, 0, splits.written(file)))
+    assert [type(item) for item in whole] == [tuple] * 40
+    *before, told = flat(splits.pieces(file))
+    assert before == whole
+    assert isinstance(told, Damage)
+    assert (told.position, told.reason) == (len(DATA), "truncated")
 
 
 def test_behind_damage_nothing_is_split(tmp_path: Path) -> None:
