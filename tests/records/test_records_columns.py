@@ -245,3 +245,32 @@ def test_counts_that_the_bytes_cannot_hold(engine: Any) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 * len(packed) * 500
+
+
+def test_some_of_the_batches(engine: Any) -> None:
+    (found,) = columns.batches(FIRST + SECOND + THIRD)
+    assert isinstance(found, columns.Batches)
+    some = found.where(np.array([True, False, True]))
+    assert (some.base_offset.tolist(), some.position.tolist()) == ([0, 20], [0, 2 * len(FIRST)])
+    assert some.batch(1) == list(read(FIRST + SECOND + THIRD))[2]
+    assert [offset for part in columns.records(some) for offset in part.offset.tolist()] == [0, 1, 2, 20, 21, 22]
+
+
+def test_what_is_no_batch_of_today_comes_as_it_is(engine: Any) -> None:
+    data = FIRST + message(1, b"old") + SECOND + b"torn"
+    one, old, other, damage = columns.read(data)
+    assert isinstance(one, columns.Records)
+    assert isinstance(other, columns.Records)
+    assert [*one.offset.tolist(), *other.offset.tolist()] == [0, 1, 2, 10, 11, 12]
+    found = list(read(data))
+    assert [old, damage] == [found[1], found[3]]
+
+
+@pytest.mark.parametrize("headers", ["02 6b", "02 6b 80", "02 6b 8080808080 01", "80", "02"])
+def test_headers_that_end_in_a_varint(headers: str) -> None:
+    body = bytes.fromhex("00 00 00 01 01 02" + headers)
+    payload = bytes([2 * len(body)]) + body
+    data = fixed(build([], last_offset=0) + payload, length=49 + len(payload), count=1)
+    *_, damage = agree(data)
+    assert isinstance(damage, Damage)
+    assert damage.reason == "bad_records"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from base64 import b64encode
 from itertools import pairwise
 from typing import Any
@@ -47,6 +48,18 @@ def test_texts_and_base64_refuse_what_lies_outside(engine: Any) -> None:
         for find in (engine.texts, engine.gather_base64):
             with pytest.raises(ValueError, match="outside"):
                 find(data, np.array([start], np.int64), np.array([length], np.int32))
+
+
+def test_more_than_a_column_of_arrow_holds_is_refused_before_it_is_gathered(engine: Any) -> None:
+    data = np.zeros(1 << 20, np.uint8)
+    starts, lengths = np.zeros(1 << 11, np.int64), np.full(1 << 11, 1 << 20, np.int32)
+    tracemalloc.start()
+    for find in (engine.gather, engine.gather_base64):
+        with pytest.raises(ValueError, match="too many bytes"):
+            find(data, starts, lengths)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 @pytest.mark.skipif(native is None, reason="the native engine is not installed")

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
+import numpy as np
 from column_engines import ENGINES, PREFIX, check, values_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,8 +26,9 @@ from kafkawire.messages import (
     TransactionLogValue,
 )
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.wire.columns import decode_structs, lockstep, shape
+from kafkawire.wire.columns import decode_structs, gather, lockstep, shape
 from kafkawire.wire.columns.schema import SPARK
+from kafkawire.wire.layout import INT64, UUID
 from kafkawire.wire.message import Message
 
 VERSIONS = [
@@ -210,6 +212,23 @@ def test_versions_from_prefixes(data: st.DataObject) -> None:
     versions = data.draw(st.lists(st.sampled_from(cls.spec.valid_versions), min_size=1, max_size=5))
     buffers: list[bytes | None] = [data.draw(messages(cls, v)).encode_prefixed(v) for v in versions]
     check(cls, [*buffers, None, b"", b"\0", b"\0\7" + b"\0" * 40, b"\xff\xff", b"\0\0"], PREFIX)
+
+
+def test_what_a_version_lacks_has_its_default_with_unknown_tags_and_without(everything: type[Message]) -> None:
+    value = everything(flag=False)
+    for tags in (True, False):
+        (row,) = check(everything, [value.encode(0)], 0, shape=shape(everything, unknown_tags=tags))
+        assert (row["ratio"], row["name"], row["inner"]["x"], row["inner"]["tags"]) == ("2.5", "größe", -7, [])
+        assert ("unknown_tagged_fields" in row["inner"]) == tags
+
+
+def test_numbers_that_no_value_has() -> None:
+    """All values are shorter than the run of numbers that they lack."""
+    absent = np.array([gather.ABSENT, gather.ABSENT])
+    for data in (np.zeros(3, np.uint8), np.zeros(40, np.uint8)):
+        runs = gather.Runs(data, absent, 24)
+        assert runs.numbers(0, INT64, 5).tolist() == [5, 5]
+        assert runs.numbers(8, UUID, b"0123456789abcdef").tobytes() == 2 * b"0123456789abcdef"
 
 
 def test_everything_in_the_manner_of_spark(everything: type[Message]) -> None:

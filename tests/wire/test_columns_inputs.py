@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from typing import Any
 from uuid import UUID
@@ -19,9 +20,16 @@ from strategies import messages
 
 import kafkawire
 from kafkawire import columns
-from kafkawire.errors import UnsupportedVersionError
-from kafkawire.messages import FetchResponse, MetadataResponse, TransactionLogValue
+from kafkawire.errors import MissingExtraError, UnsupportedVersionError
+from kafkawire.messages import (
+    FetchResponse,
+    MetadataResponse,
+    OffsetForLeaderEpochRequest,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 from kafkawire.messages.metadata_response import MetadataResponseTopic
+from kafkawire.messages.offset_for_leader_epoch_request import OffsetForLeaderPartition, OffsetForLeaderTopic
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.wire.columns import build, decode_structs, gather, inputs, lockstep
 from kafkawire.wire.columns.schema import SPARK, UNKNOWN_TAGS, shape_of
@@ -299,6 +307,28 @@ def test_columns_that_there_are_not(names: list[str], text: str) -> None:
         decoded(DATA, columns=names)
     with pytest.raises(LookupError, match=text):
         columns.schema(TransactionLogValue, columns=names)
+
+
+def test_lists_that_are_not_asked_for_are_passed_over() -> None:
+    """Their elements too, of one size or of several."""
+    partition = OffsetForLeaderPartition(partition=1, leader_epoch=2)
+    value = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic="t", partitions=(partition,) * 3),) * 2)
+    for version in value.spec.valid_versions:
+        for names in (["topics.topic"], ["topics.topic", "topics.partitions.leader_epoch"], ["replica_id"]):
+            check(type(value), [value.encode(version)] * 2, version, shape=shape_of(value.spec, names))
+
+
+def test_a_coordinators_key_has_its_api_key_before_it() -> None:
+    good, other = bytes.fromhex("0000 0001 74"), bytes.fromhex("0001 0001 74")
+    rows = check(TransactionLogKey, [good, other, None, b"\0"], "prefix")
+    assert rows == [{"transactional_id": "t"}, None, None, None]
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for call in (columns.decode, columns.decode_structs):
+        with pytest.raises(MissingExtraError, match=r"kafkawire\.columns.*arrow"):
+            call(TransactionLogValue, DATA, 1)
 
 
 def test_columns_are_not_one_string() -> None:

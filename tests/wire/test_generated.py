@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import NATIVE, generated, native
+from engines import NATIVE, generated, native, round_trip, written
 
+from kafkawire import load_schemas
 from kafkawire.messages import DescribeProducersResponse, EndTxnMarker, ProduceRequest
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.wire.generated import Generated
@@ -104,9 +106,35 @@ def test_a_value_that_cannot_be_written(engine: Any) -> None:
     assert engine(EndTxnMarker).encode(EndTxnMarker(coordinator_epoch=1 << 31), 0) is None
 
 
+def test_a_struct_that_may_be_null_in_other_versions(tmp_path: Path) -> None:
+    (tmp_path / "Parcel.json").write_text(
+        """{"type": "data", "name": "Parcel", "validVersions": "0-1", "flexibleVersions": "none", "fields": [
+        {"name": "To", "type": "Place", "versions": "0+", "nullableVersions": "1+", "fields": [
+          {"name": "X", "type": "int8", "versions": "0+"}]}]}"""
+    )
+    Parcel: Any = load_schemas(tmp_path).Parcel
+    place = Parcel.spec.field("to").struct
+    assert round_trip(Parcel(to=place(x=7)), 0, Parcel(to=place(x=7))) == b"\7"
+    assert round_trip(Parcel(to=place(x=7)), 1, Parcel(to=place(x=7))) == b"\1\7"
+    assert round_trip(Parcel(to=None), 1, Parcel(to=None)) == b"\xff"
+    assert written(Parcel(to=None), 0) is None
+
+
 def test_a_version_that_only_the_interpreter_may_read() -> None:
     codec = EndTxnMarker.codec
     guarded = Generated({0: None}, codec.encoders, False)
     assert guarded.decode(MARKER, 0, 0, False, True) is None
     assert guarded.decode_from(MARKER, 0, 0, False, True) is None
     assert guarded.encode(EndTxnMarker(coordinator_epoch=7), 0) == MARKER
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_what_is_left_to_the_interpreter_is_a_message_all_the_same(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = ProduceRequest(topic_data=(TopicProduceData(partition_data=(PartitionProduceData(records=b"r"),)),))
+    codec = ProduceRequest.codec
+    monkeypatch.setattr(codec, "engine", Generated(dict.fromkeys(codec.decoders), codec.encoders, codec.holds_bytes))
+    data = request.encode(3)
+    assert ProduceRequest.decode(kind(data), 3) == request
+    assert ProduceRequest.decode_from(kind(b"--" + data + b"--"), 3, offset=2) == (request, 2 + len(data))
+    view = ProduceRequest.decode(kind(data), 3, copy=False).topic_data[0].partition_data[0].records
+    assert (bytes(view or b""), type(view)) == (b"r", memoryview)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -84,3 +85,12 @@ def counted(value: Any) -> Counter[int]:
                 found += counted(struct)
     del found[0]
     return found
+
+
+def test_a_tagged_float_is_written_by_nobody_else_than_to_json(tmp_path: Path) -> None:
+    """Whether it equals its default, and so is left out, is not to be seen in its digits."""
+    (tmp_path / "Tagged.json").write_text(
+        """{"type": "data", "name": "Tagged", "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        {"name": "Ratio", "type": "float64", "versions": "0+", "taggedVersions": "0+", "tag": 0, "default": "2.5"}]}"""
+    )
+    assert text_writer(kafkawire.load_schemas(tmp_path).Tagged) is None

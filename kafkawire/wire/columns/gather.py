@@ -77,8 +77,6 @@ class Runs:
         read = np.ascontiguousarray(self.cut[:, offset : offset + size]).view(_wire_type(kind))[:, 0]
         numbers = _converted(read, kind)
         if self.any_absent:
-            if not numbers.flags.writeable:
-                numbers = numbers.copy()
             numbers[self.absent] = np.frombuffer(default, "V16")[0] if kind == UUID else default
         return numbers
 
