@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import tracemalloc
 from contextlib import suppress
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kafkawire.errors import RecordError
 from kafkawire.records import CODECS, MAX_BATCH_BYTES, Batch, Record, build, read
 from kafkawire.records.compression import CompressionError, TooLargeError, codec_name, compress, decompress
+from kafkawire.records.lz4_header import FRAME
 
 COMPRESSING = CODECS[1:]
 
@@ -44,6 +46,50 @@ def test_lz4_blocks_stand_alone() -> None:
     assert packed[4] & 0x20
 
 
+def lz4_blocks(packed: bytes) -> list[int]:
+    """The blocks' sizes as a frame states them; the highest bit is for one that is not compressed."""
+    sizes, at = [], len(FRAME)
+    while size := int.from_bytes(packed[at : at + 4], "little"):
+        sizes.append(size)
+        at += 4 + (size & 0x7FFFFFFF)
+    assert at + 4 == len(packed)
+    return sizes
+
+
+def test_lz4_blocks_hold_64_kib() -> None:
+    noise = random.Random(1).randbytes(3 << 16)
+    assert lz4_blocks(compress("lz4", noise[:1])) == [1 | 1 << 31]
+    assert lz4_blocks(compress("lz4", noise + b"x")) == [1 << 16 | 1 << 31] * 3 + [1 | 1 << 31]
+    zeros = lz4_blocks(compress("lz4", bytes(3 << 16)))
+    assert len(zeros) == 3
+    assert max(zeros) < 1000
+
+
+def test_an_lz4_header_as_kafka_wrote_it_with_magic_0() -> None:
+    packed = compress("lz4", b"data", broken_header_checksum=True)
+    assert packed != compress("lz4", b"data")
+    with pytest.raises(CompressionError):
+        decompress("lz4", packed)
+    assert bytes(decompress("lz4", packed, any_header_checksum=True)) == b"data"
+    for codec in COMPRESSING:
+        assert bytes(decompress(codec, compress(codec, b"data"), any_header_checksum=True)) == b"data"
+
+
+def xerial_blocks(packed: bytes) -> list[int]:
+    """How many bytes each block holds."""
+    held, at = [], 16
+    while at < len(packed):
+        end = at + 4 + int.from_bytes(packed[at : at + 4], "big")
+        held.append(cramjam.snappy.decompress_raw_len(packed[at + 4 : end]))
+        at = end
+    return held
+
+
+def test_xerial_blocks_hold_32_kib() -> None:
+    for size, held in ((0, []), (1, [1]), (1 << 15, [1 << 15]), (70_000, [1 << 15, 1 << 15, 70_000 - (2 << 15)])):
+        assert xerial_blocks(compress("snappy", bytes(size))) == held
+
+
 def test_snappy_framings() -> None:
     data = b"0123456789" * 7000
     xerial = compress("snappy", data)
@@ -55,9 +101,19 @@ def test_snappy_framings() -> None:
     assert bytes(decompress("snappy", many)) == bytes(range(256))
 
 
-@pytest.mark.parametrize("tail", [b"\0", b"\0\0\0\x09abc", b"\xff\xff\xff\xff", b"\0\0\0\x03abc"])
-def test_damaged_xerial_blocks(tail: bytes) -> None:
-    with pytest.raises(CompressionError):
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        (b"\0", "^a xerial snappy block's length is cut off$"),
+        (b"\0\0\0", "^a xerial snappy block's length is cut off$"),
+        (b"\0\0\0\x09abc", "^a xerial snappy block of 9 bytes, with 3 left$"),
+        (b"\0\0\1\0" + bytes(200), "^a xerial snappy block of 256 bytes, with 200 left$"),
+        (b"\xff\xff\xff\xff", "^a xerial snappy block of -1 bytes, with 0 left$"),
+        (b"\0\0\0\x03abc", "snappy"),
+    ],
+)
+def test_damaged_xerial_blocks(tail: bytes, said: str) -> None:
+    with pytest.raises(CompressionError, match=said):
         decompress("snappy", compress("snappy", b"data") + tail)
 
 
@@ -84,8 +140,29 @@ def test_a_bomb_costs_no_more_than_the_limit(codec: str) -> None:
     assert peak < 2 * limit + 16 * len(packed)
 
 
-def test_a_snappy_size_is_not_believed() -> None:
-    claim = bytes.fromhex("ffffff7f") + b"\0a"  # 256 MiB, then one byte
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+@pytest.mark.parametrize(("size", "noise", "steps"), [(1 << 16, 0, 1), ((1 << 16) + 1, 0, 2), (1 << 20, 1 << 16, 1)])
+def test_output_grows_by_large_steps(
+    codec: str, size: int, noise: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    into = getattr(cramjam, codec).decompress_into
+
+    def decompress_into(data: bytes, out: bytearray) -> int:
+        sizes.append(len(out))
+        return int(into(data, out))
+
+    monkeypatch.setattr(getattr(cramjam, codec), "decompress_into", decompress_into)
+    data = random.Random(1).randbytes(noise) + bytes(size - noise)
+    packed = compress(codec, data)
+    assert bytes(decompress(codec, packed)) == data
+    first = max(1 << 16, 16 * len(packed))
+    assert sizes == [first * 8**i for i in range(steps)]
+
+
+@pytest.mark.parametrize("more", [0, 1, 100])
+def test_a_snappy_size_is_not_believed(more: int) -> None:
+    claim = bytes.fromhex("ffffff7f") + b"\0a" + bytes(more)  # 256 MiB, then one byte
     tracemalloc.start()
     with pytest.raises(CompressionError, match="claim to hold 268435455"):
         decompress("snappy", claim)

@@ -9,6 +9,7 @@ from test_records_legacy import message
 
 from kafkawire.errors import EncodeError
 from kafkawire.records import Batch, Header, Record, build, read
+from kafkawire.records.legacy import LEGACY_CODECS, contents
 
 
 def test_messages_that_stand_alone() -> None:
@@ -34,9 +35,14 @@ def test_a_wrapper(magic: int, codec: str) -> None:
     assert list(batch.records) == listed
 
 
-def test_the_offsets_inside_count_from_the_batchs_base() -> None:
-    (batch,) = read(build([Record(offset=12), Record(offset=15)], magic=1, codec="gzip", base_offset=10))
+@pytest.mark.parametrize("codec", LEGACY_CODECS[1:])
+@pytest.mark.parametrize(("magic", "inside"), [(0, [12, 15]), (1, [2, 5])])
+def test_the_offsets_inside_count_from_the_batchs_base(magic: int, inside: list[int], codec: str) -> None:
+    data = build([Record(offset=12), Record(offset=15)], magic=magic, codec=codec, base_offset=10)
+    (batch,) = read(data)
     assert [record.offset for record in batch.records] == [12, 15]
+    payload = contents(memoryview(data), position=0, limit=1000).payload
+    assert payload == b"".join(message(magic, offset, None, None, timestamp=-1) for offset in inside)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from record_bytes import FIRST, SECOND, SIZE, THIRD
 
 from kafkawire.records import Batch, Damage, Memory, find_batch, read
+from kafkawire.records.header import LOG_OVERHEAD
 
 
 def offsets(data: bytes) -> list[int | str]:
@@ -70,6 +71,17 @@ def test_ranges_that_cover_a_file_read_each_batch_once(cuts: list[int]) -> None:
         if start is not None:
             found += [b.position for b in read(data, start=start, end=high)]
     assert found == [0, SIZE, 2 * SIZE]
+
+
+def test_the_first_batch_that_is_proven() -> None:
+    damaged = FIRST[:-1] + bytes([FIRST[-1] ^ 1])
+    assert find_batch(FIRST) == 0
+    assert find_batch(damaged) is None
+    assert find_batch(damaged + SECOND) == SIZE
+    assert find_batch(FIRST + SECOND, 1) == SIZE
+    assert find_batch(FIRST + SECOND, end=0) is find_batch(FIRST + SECOND, 1, SIZE) is None
+    assert find_batch(FIRST, max_batch_bytes=SIZE - LOG_OVERHEAD) == 0
+    assert find_batch(FIRST, max_batch_bytes=SIZE - LOG_OVERHEAD - 1) is None
 
 
 def test_find_batch_over_windows() -> None:

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import pyarrow as pa
-from column_engines import check
+from column_engines import PREFIX, check
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import messages
@@ -23,6 +23,7 @@ from kafkawire import columns
 from kafkawire.errors import MissingExtraError, UnsupportedVersionError
 from kafkawire.messages import (
     FetchResponse,
+    ListGroupsRequest,
     MetadataResponse,
     OffsetForLeaderEpochRequest,
     TransactionLogKey,
@@ -258,6 +259,21 @@ def test_a_version_that_one_value_does_not_have() -> None:
     ]
     assert batch.column(columns.VERSION).to_pylist() == [1, None, None]
     assert batch.column("producer_id").to_pylist() == [0, None, None]
+
+
+def test_a_value_that_is_no_more_than_its_prefix() -> None:
+    assert ListGroupsRequest().encode_prefixed(0) == b"\0\0"
+    rows = check(ListGroupsRequest, [b"\0\0", None, b"\0", b"", b"\0\0"], PREFIX)
+    assert [row is None for row in rows] == [False, True, True, True, False]
+
+
+def test_text_that_is_no_utf8_behind_a_prefix() -> None:
+    values = [TransactionLogValue(transaction_partitions=(PartitionsSchema(f"t\udcff{i}", ()),)) for i in range(3)]
+    data = [value.encode_prefixed(i % 2) for i, value in enumerate(values)]
+    rows = check(TransactionLogValue, data, PREFIX)
+    assert [row["transaction_partitions"][0]["topic"] for row in rows] == ["t\ufffd0", "t\ufffd1", "t\ufffd2"]
+    told = decoded(data, PREFIX).column(columns.ERROR).to_pylist()
+    assert told == [f"transaction_partitions[0].topic is no UTF-8: {b't%c%d' % (255, i)!r}" for i in range(3)]
 
 
 def test_versions_that_are_none() -> None:

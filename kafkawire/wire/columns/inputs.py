@@ -150,7 +150,8 @@ def _from_arrow(given: Any) -> Values:
     if not types.is_binary(array.type) and not types.is_large_binary(array.type):
         raise TypeError(f"expected an Arrow array of binary, got {array.type}")
     if not len(array):
-        return Values(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        none = np.zeros(0, np.int64)
+        return Values(np.zeros(0, np.uint8), none, none)
     kind = np.int64 if types.is_large_binary(array.type) else np.int32
     _, offsets, data = array.buffers()
     places = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
