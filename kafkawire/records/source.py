@@ -5,6 +5,8 @@ from __future__ import annotations
 from mmap import mmap
 from typing import Protocol
 
+from kafkawire.wire.values import octets
+
 
 class Source(Protocol):
     """Bytes at positions: a file read in windows, or memory."""
@@ -27,7 +29,7 @@ class Memory:
     __slots__ = ("_view", "size")
 
     def __init__(self, data: bytes | bytearray | memoryview | mmap) -> None:
-        self._view = memoryview(data).cast("B")
+        self._view = memoryview(octets(data))
         self.size = len(self._view)
 
     def at(self, position: int, length: int) -> memoryview:

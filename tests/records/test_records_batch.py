@@ -8,10 +8,11 @@ from typing import Any
 
 import crc32c
 import pytest
-from record_bytes import FIRST, SIZE, fixed, one
+from msgspec.structs import replace
+from record_bytes import FIRST, SIZE, fixed, one, payload_batch
 
 from kafkawire.errors import RecordError
-from kafkawire.records import Header, Record, build
+from kafkawire.records import Batch, Header, Record, build, read
 
 SIMPLE = [Record(b"k", b"v1", (Header("h", b"x"), Header("n", None)), timestamp=1000), Record(None, None)]
 
@@ -65,3 +66,27 @@ def test_a_count_that_the_bytes_cannot_hold(count: int) -> None:
     tracemalloc.stop()
     assert peak < 64 * SIZE + (64 << 10)
     assert caught.value.expected == f"{count} records"
+
+
+def test_checksums_are_computed_when_they_are_asked_for() -> None:
+    changed = FIRST[:-1] + bytes([FIRST[-1] ^ 1])
+    for data, right in ((FIRST, True), (changed, False), (fixed(FIRST, crc=0), False)):
+        (batch,) = read(data, check_crc=False)
+        assert isinstance(batch, Batch)
+        assert batch.crc_ok is right
+
+
+def test_a_fault_of_a_record_says_where_it_is_in_the_file() -> None:
+    for before in (b"", FIRST, FIRST * 3):
+        *_, batch = read(before + payload_batch(b"\x0e\0\0\0\1\1\0\0").data)
+        assert isinstance(batch, Batch)
+        with pytest.raises(RecordError) as caught:
+            list(batch.records)
+        assert (caught.value.offset, caught.value.path) == (len(before) + 61, "records[0]")
+
+
+def test_a_batch_whose_header_tells_its_count_is_not_measured() -> None:
+    batch = one(FIRST)
+    assert batch.measured() is batch
+    unknown = replace(batch, record_count=-1)
+    assert unknown.measured() is unknown

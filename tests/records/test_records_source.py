@@ -30,6 +30,11 @@ def test_sizes_count_bytes_whatever_the_items_are() -> None:
     assert (source.size, len(source.at(2, 100))) == (8, 6)
 
 
+def test_a_view_with_gaps_is_read_as_the_bytes_it_stands_for() -> None:
+    source = source_of(memoryview(b"s.o.m.e.")[::2])
+    assert (source.size, bytes(source.at(1, 9))) == (4, b"ome")
+
+
 def test_a_source_is_taken_as_it_is() -> None:
     source = Memory(b"x")
     assert source_of(source) is source

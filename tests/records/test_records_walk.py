@@ -200,6 +200,30 @@ def test_faults_say_where_the_next_batch_would_be() -> None:
     assert isinstance(whole, Batch)
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_faults_of_messages_say_where_the_next_one_would_be(magic: int) -> None:
+    plain = message(magic, b"value")
+    walk = Walk(Memory(plain + b"\xff" * 8 + plain[8:] + plain), True, 1 << 20, 0)
+    assert walk.batch_at(len(plain)) == Fault("bad_header", "offset -1", 2 * len(plain))
+    assert isinstance(walk.batch_at(2 * len(plain)), Batch)
+
+
+class Counting(Memory):
+    """Knows how many bytes were asked for."""
+
+    asked = 0
+
+    def at(self, position: int, length: int) -> memoryview:
+        self.asked += length
+        return super().at(position, length)
+
+
+def test_a_search_reads_every_byte_about_once() -> None:
+    source = Counting(b"x" * (1 << 21) + FIRST)
+    assert find_batch(source) == 1 << 21
+    assert source.asked < source.size + (1 << 12)
+
+
 def test_searching_is_linear_in_what_crafted_headers_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of 30,000 headers claims to reach the end of 4 MB: proving them all would checksum 60 GB."""
     header = FIRST[:61]
