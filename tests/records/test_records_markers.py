@@ -61,6 +61,16 @@ def test_what_brokers_do_not_write_is_left_to_others(other: bytes) -> None:
     assert found.others.tolist() == [1, 3]
 
 
+@pytest.mark.parametrize("place", range(17))
+def test_every_byte_but_type_and_epoch_is_looked_at(place: int) -> None:
+    data = bytearray(marker("COMMIT", 0))
+    data[61 + place] ^= 1
+    _, found = found_in(fixed(bytes(data)))
+    assert len(data) == 61 + 17
+    assert found.at.tolist() == ([0] if place in (8, 12, 13, 14, 15) else [])
+    assert found.others.tolist() == ([] if place in (8, 12, 13, 14, 15) else [0])
+
+
 def test_data_alone() -> None:
     _, found = found_in(DATA * 3)
     assert [len(column) for column in found] == [0, 0, 0, 0]
