@@ -83,6 +83,11 @@ class Connection:
         """Whether both ends have said all that they had to say."""
         return len(self._gone) == 2 or all(side.stream.complete for side in self._sides)
 
+    @property
+    def reset_in_doubt(self) -> bool:
+        """Whether one side may have broken it off, if data before that RST is not in the capture."""
+        return self._reset is not None and self.reset_ns is None
+
     def process(self, segment: Segment, packet: int, time_ns: int) -> None:
         """One segment of either direction."""
         self.bytes += len(segment.payload) + segment.missing
@@ -323,8 +328,8 @@ class Connection:
 
     def _find_response(self, data: bytes, starts: set[int]) -> Look:
         assert self._matcher is not None
-        outstanding = islice(self._matcher.outstanding, _MOST_IDS)
-        return recognize.find_response(data, starts, outstanding, self._matcher.decodes, final=self._ending)
+        asked = dict(islice(self._matcher.outstanding.items(), _MOST_IDS))
+        return recognize.find_response(data, starts, asked, final=self._ending)
 
     def _decide(self, index: int) -> int | None:
         """Whether this is Kafka and this direction the client's: where its first request begins."""

@@ -38,6 +38,11 @@ class Pending(msgspec.Struct, frozen=True):
     api_key: int | None
     version: int
 
+    def is_answered_by(self, frame: bytes) -> bool:
+        """Whether a frame with its correlation id is its response."""
+        assert self.api_key is not None  # tokens are answered in their order
+        return isinstance(decode_response(frame, api_key=self.api_key, version=self.version), Response)
+
 
 class Matcher:
     """Turns frames into exchanges, and hands those to the sequencer.
@@ -120,12 +125,6 @@ class Matcher:
         ticket = self._sequencer.ticket(packet)
         row = replace(self._row, time=iso_time(time_ns), time_ns=time_ns, packet=packet, problem=problem)
         self._close(ticket, Matched(row=row))
-
-    def decodes(self, correlation_id: int, frame: bytes) -> bool:
-        """Whether a frame is the response to the outstanding request of that correlation id."""
-        pending = self.outstanding[correlation_id]
-        assert pending.api_key is not None  # tokens are answered in their order
-        return isinstance(decode_response(frame, api_key=pending.api_key, version=pending.version), Response)
 
     @property
     def held(self) -> int:
@@ -227,9 +226,6 @@ class Unheard:
     def response(self, frame: Frame) -> None: ...
 
     def trouble(self, problem: str, packet: int, time_ns: int) -> None: ...
-
-    def decodes(self, correlation_id: int, frame: bytes) -> bool:
-        return False
 
     def shed(self) -> None: ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, trans
 from kafkawire.capture.packet import Packet, Run
 from kafkawire.capture.packets import read_runs
 from kafkawire.capture.reading import Reading
+from kafkawire.capture.resets import Resets
 from kafkawire.capture.selection import Selection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
@@ -28,9 +28,6 @@ from kafkawire.wire.backend import native
 MOST_ENDED = 10_000
 #: How long others wait for an exchange that began before them, when somebody watches.
 _LIVE_NS = 1_000_000_000
-#: How long data that was on the way is waited for when one side has broken a connection off.
-_RESET_NS = 1_000_000_000
-
 
 #: The two ends of a connection, address and port each, the smaller first.
 Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
@@ -67,7 +64,7 @@ class Exchanges:
         self._fragments = Fragments()
         self._connections: dict[Ends, Connection] = {}
         self._ended: dict[Ends, None] = {}
-        self._resets: OrderedDict[Ends, int] = OrderedDict()  # connections that were reset, and since when
+        self._resets: Resets[Ends] = Resets()
         self._weighed = memory.EVERY_BYTES
         self._opened = 0
         self._owns = owns
@@ -86,7 +83,8 @@ class Exchanges:
                 else:
                     news = self._packet(packet)
                 if self._resets:
-                    self._end_reset(packet.time_ns)
+                    for key in self._resets.due(packet.time_ns):  # what was on the way has come
+                        self._let_go(key)
                     news = True
                 if news:
                     yield from self._ready()
@@ -174,10 +172,7 @@ class Exchanges:
             connection = Connection(self._opened, self._file, segment, self._sequencer, self._reading, heard=heard)
             self._connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
-        if connection.reset_ns is None:
-            self._resets.pop(key, None)
-        else:
-            self._resets.setdefault(key, connection.reset_ns)
+        self._resets.note(key, connection.reset_ns, packet.time_ns if connection.reset_in_doubt else None)
         if connection.ended:
             self._let_go(key)
         elif plain:
@@ -198,15 +193,10 @@ class Exchanges:
     def _let_go(self, key: Ends) -> None:
         """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
         self._finish(self._connections.pop(key))
-        self._resets.pop(key, None)
+        self._resets.forget(key)
         self._ended[key] = None
         if len(self._ended) > MOST_ENDED:
             self._forget(next(iter(self._ended)))
-
-    def _end_reset(self, now_ns: int) -> None:
-        """Lets connections go that were reset a while ago: what was on the way has come."""
-        while self._resets and now_ns - self._resets[key := next(iter(self._resets))] > _RESET_NS:
-            self._let_go(key)
 
     def _forget(self, key: Ends) -> None:
         del self._ended[key]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kafkawire.frames import MAX_FRAME_BYTES, Request, decode_request
 from kafkawire.frames.headers import API_VERSIONS
@@ -30,6 +30,14 @@ _VERSIONS = {
 }
 #: The beginning of any request that `request` may accept, to find candidates fast.
 _CANDIDATE = re.compile(rb"(?!\x00\x00\x00[\x00-\x07])(?=[\x00-\x10].{3}\x00.\x00[\x00-\x63])", re.DOTALL)
+
+
+class Asked(Protocol):
+    """A request that waits for its response."""
+
+    def is_answered_by(self, frame: bytes) -> bool:
+        """Whether a frame with its correlation id is its response."""
+        ...
 
 
 class Looks(Enum):
@@ -93,15 +101,14 @@ def find_request(data: bytes, starts: Container[int], *, final: bool = False) ->
 def find_response(
     data: bytes,
     starts: Container[int],
-    outstanding: Iterable[int],
-    decodes: Callable[[int, bytes], bool],
+    outstanding: Mapping[int, Asked],
     *,
     final: bool = False,
 ) -> Look:
     """Where the first response begins that answers an outstanding correlation id.
 
     Args:
-        decodes: whether a frame is a response to the request of that correlation id.
+        outstanding: requests, by correlation id.
         starts, final: as of `find_request`.
     """
     found = {}
@@ -115,7 +122,7 @@ def find_response(
             at = data.find(wanted, at + 1)
 
     def good(position: int, end: int) -> bool:
-        return decodes(found[position], data[position + 4 : end])
+        return outstanding[found[position]].is_answered_by(data[position + 4 : end])
 
     return _first(data, sorted(found), good, starts, final)
 

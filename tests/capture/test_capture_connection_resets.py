@@ -9,12 +9,13 @@ import pytest
 from wiretap import ACK, FIN, RST, SYN, Talk, answer, ask, ethernet, pcap, question, tcp
 
 from kafkawire import capture
-from kafkawire.capture import reader
+from kafkawire.capture import reader, resets
 from kafkawire.capture.matcher import NO_RESPONSE
 
 STEP_NS = 100_000_000
-#: Packets in the time that is waited, and one more.
-WHILE = reader._RESET_NS // STEP_NS + 1
+#: Packets in the time that is waited, and one more; and where a reset is in doubt.
+WHILE = resets.CERTAIN_NS // STEP_NS + 1
+LONG_WHILE = resets.DOUBTED_NS // STEP_NS + 1
 OTHER = ("10.0.0.9", 50000)
 
 
@@ -112,6 +113,26 @@ def test_a_forged_reset_changes_nothing(shift: int) -> None:
     found = come_out(talk.packets)
     mine = [(number, problem) for number, problem, _ in found if number is not None and number < 100]
     assert mine == [(number, None) for number in range(1, 9)]
+
+
+@pytest.mark.parametrize("shift", [1, 70_000])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_reset_behind_data_that_nobody_saw_is_believed_after_a_long_silence(side: int, shift: int) -> None:
+    """The last data of who has broken it off is not in the capture, and nobody has said that it came."""
+    packets = reset(asked_once(), side, shift=shift).packets
+    found = come_out([*packets, *others(LONG_WHILE + WHILE)])
+    assert found[1] == (2, NO_RESPONSE, len(packets) + LONG_WHILE)
+
+
+def test_whoever_speaks_is_listened_to_for_another_while() -> None:
+    """The receiver of a doubtful RST goes on, and is answered at last."""
+    talk = reset(asked_once(), 1, shift=1)
+    for _ in range(3):
+        talk.packets += others(LONG_WHILE - 3)
+        talk.acknowledge(0)
+    answer(talk, 2)
+    found = come_out([*talk.packets, *others()])
+    assert [problem for number, problem, _ in found if number == 2] == [None]
 
 
 def test_whoever_goes_on_was_not_reset() -> None:

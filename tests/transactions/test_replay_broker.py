@@ -24,7 +24,7 @@ pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed"
 from tools.examples import clients
 from tools.examples.clients import Service
 from tools.examples.wire import Wire
-from tools.replay import recovery, zoo
+from tools.replay import recovery, workload
 
 pytestmark = pytest.mark.broker
 
@@ -38,11 +38,11 @@ BROKERS = [pytest.param("4.4.0", True, id="4.4.0"), pytest.param("3.9.1", False,
 
 @pytest.mark.parametrize(("release", "java"), BROKERS)
 def test_replay_is_what_brokers_compute(start_cluster: StartCluster, release: str, java: bool) -> None:
-    with start_cluster(1, config=dict(zoo.CONFIG), version=release) as running:
-        visit = zoo.Zoo(running.bootstrap, running.log_dirs[1], java=java)
+    with start_cluster(1, config=dict(workload.CONFIG), version=release) as running:
+        visit = workload.Zoo(running.bootstrap, running.log_dirs[1], java=java)
         visit.visit()
         clients.create_topics(running.bootstrap, dict.fromkeys(MADE_UP, 1), replicas=1, config={})
-        topics = [topic for topic in zoo.TOPICS if java or topic != "java"]
+        topics = [topic for topic in workload.TOPICS if java or topic != "java"]
         directory = running.log_dirs[1]
         _as_the_broker_says(running, [topic for topic in topics if topic not in ("compacted", "deleted")])
         stable, got = _stop(running, topics)
@@ -61,7 +61,7 @@ def test_producers_expire(start_cluster: StartCluster) -> None:
     """Who has written nothing for long is forgotten, but for one with an open transaction."""
     expiration_ms = 3000
     config = {
-        **zoo.CONFIG,
+        **workload.CONFIG,
         "producer.id.expiration.ms": expiration_ms,
         "producer.id.expiration.check.interval.ms": 200,
     }
@@ -138,7 +138,7 @@ def _stop(running: Cluster, topics: list[str]) -> tuple[dict[str, int], dict[str
     """Ask for the last stable offsets and consume, then stop the broker cleanly: it writes its snapshots."""
     with Wire(running.bootstrap) as wire:
         wire.leaders([*topics, *MADE_UP])
-    stable, got = zoo.stable_offsets(running.bootstrap, topics), zoo.committed(running.bootstrap, topics)
+    stable, got = workload.stable_offsets(running.bootstrap, topics), workload.committed(running.bootstrap, topics)
     assert running.stop_node(1)
     return stable, got
 

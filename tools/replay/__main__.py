@@ -18,7 +18,7 @@ from tools.broker import Cluster, cluster
 from tools.examples import clients
 from tools.examples.wire import Wire
 
-from . import recovery, zoo
+from . import recovery, workload
 
 _DATA = Path(__file__).parents[2] / "tests" / "transactions" / "data"
 _MADE_UP = [f"made-up-{seed}" for seed in range(3)]
@@ -33,13 +33,13 @@ def main() -> None:
     for name in ("stopped", "recovered"):
         shutil.rmtree(folder / name, ignore_errors=True)
     consumed = {}
-    with cluster(1, config=dict(zoo.CONFIG)) as running:
-        visit = zoo.Zoo(running.bootstrap, running.log_dirs[1])
+    with cluster(1, config=dict(workload.CONFIG)) as running:
+        visit = workload.Zoo(running.bootstrap, running.log_dirs[1])
         visit.visit()
         clients.create_topics(running.bootstrap, dict.fromkeys(_MADE_UP, 1), replicas=1, config={})
-        consumed["stopped"] = _consumed(running, list(zoo.TOPICS))
+        consumed["stopped"] = _consumed(running, list(workload.TOPICS))
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "stopped", list(zoo.TOPICS))
+        _copy(running.log_dirs[1], folder / "stopped", list(workload.TOPICS))
         recovery.forget(running.log_dirs[1], [f"{topic}-0" for topic in _RECOVERED])
         for seed, topic in enumerate(_MADE_UP):
             recovery.write_log(running.log_dirs[1] / f"{topic}-0", recovery.made_up(seed, visit.now))
@@ -54,8 +54,8 @@ def _consumed(running: Cluster, topics: list[str]) -> dict[str, Any]:
     with Wire(running.bootstrap) as wire:
         wire.leaders(topics)
     return {
-        "last_stable_offset": zoo.stable_offsets(running.bootstrap, topics),
-        "records": zoo.committed(running.bootstrap, topics),
+        "last_stable_offset": workload.stable_offsets(running.bootstrap, topics),
+        "records": workload.committed(running.bootstrap, topics),
     }
 
 
