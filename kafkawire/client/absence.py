@@ -51,13 +51,16 @@ class Prover:
     async def prove(self, reading: Reading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, Word]]:
         """What is proven of producer ids that no coordinator named, and the words that its log has of them.
 
-        Without an authorizer nothing is hidden, and it is enough that every coordinator answered. Otherwise all of
-        `__transaction_state` has to be read.
+        Without an authorizer nothing is hidden, and it is enough that every coordinator had loaded all that it leads,
+        and answered. Otherwise all of `__transaction_state` has to be read.
         """
         silent = _silent(reading)
         if not silent and not await self.has_authorizer():
             answered = ", ".join(map(str, sorted(reading.listed.values)))
-            return Absence(proof=f"no authorizer hides any, and all brokers answered: {answered}"), {}
+            proof = (
+                f"no authorizer hides any, all coordinators have loaded their ids, and all brokers answered: {answered}"
+            )
+            return Absence(proof=proof), {}
         if not self._read_log:
             return Absence(doubts=(*silent, _LATER)), {}
         logs = await self._logs(reading)
@@ -86,7 +89,7 @@ class Prover:
 
 
 def _silent(reading: Reading) -> list[str]:
-    """Coordinators that did not answer, in sentences."""
+    """Coordinators that did not answer, or not for all that they lead, in sentences."""
     doubts = [
         f"Broker {broker} did not say what it coordinates ({error})." for broker, error in reading.listed.errors.items()
     ]
@@ -94,11 +97,19 @@ def _silent(reading: Reading) -> list[str]:
     headless = sorted(number for number, (leader, _) in leaders.items() if leader is None)
     if headless:
         doubts.append(f"Partitions {numbers(headless)} of {TRANSACTION_STATE} have no leader: nobody coordinates them.")
+    if reading.unloaded:
+        doubts.append(_unloaded(reading.unloaded))
     asked = set(reading.listed.values) | set(reading.listed.errors)
     unasked = sorted({leader for leader, _ in leaders.values() if leader is not None} - asked)
     if unasked:
         doubts.append(f"Broker {numbers(unasked)} coordinates, and is not in the cluster's metadata.")
     return doubts
+
+
+def _unloaded(missing: dict[int, ClientError]) -> str:
+    which = f"partition{'s' * (len(missing) > 1)} {numbers(sorted(missing))}"
+    why = next(iter(missing.values()))
+    return f"The ids in {which} of {TRANSACTION_STATE} could not be listed: no coordinator has loaded them ({why})."
 
 
 def _denied(logs: Results[TopicPartition, IdLog] | ClientError) -> bool:

@@ -110,3 +110,8 @@ SECURITY_DISABLED = 54
 UNSTABLE_OFFSET_COMMIT = 88
 ID_DENIED = 53
 ID_NOT_FOUND = 105
+
+
+def is_unknown_id(error: ClientError) -> bool:
+    """Whether a coordinator said that it has no such transactional id."""
+    return isinstance(error, BrokerError) and error.code == ID_NOT_FOUND

@@ -218,6 +218,7 @@ class _Finder:
         return chosen
 
     async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> Reading:
+        """`first`: to find suspects, brokers are taken at their word."""
         progress = self._progress
         total = len(partitions)
         told = (lambda done: progress(done, total)) if first and progress is not None else None
@@ -227,6 +228,8 @@ class _Finder:
             broker_id=self._search.broker_id,
             timeout_s=self._search.timeout_s,
             progress=told,
+            thorough=not first,
+            loaded=not first and not await self._prover.has_authorizer(),
         )
 
     # Verdicts ---------------------------------------------------------------------------------------------------------
@@ -323,6 +326,8 @@ class _Finder:
                 old = before.opens.get(key)
                 if old is None or old.transaction_start_offset != reading.opens[key].transaction_start_offset:
                     again[key] = ("A new transaction of the producer began between two readings.",)
+                if key[0] in reading.disputed:
+                    again[key] = (*again.get(key, ()), reading.disputed[key[0]])
             now = await self._judge(
                 reading, open_, again if last else {}, thorough=True, before=None if changed else before
             )
@@ -335,11 +340,11 @@ class _Finder:
                     suspects.add(key)
             for key in lost:  # as it was, but in doubt
                 doubt = f"It could not be read again: {reading.errors[key[0]]}."
-                final[key] = (await self._judge(before, [key], {key: (doubt,)}, thorough=True))[key]
+                final[key] = (await self._judge(before, [key], {key: (doubt,)}, thorough=False))[key]
             if not suspects:
                 break
             before, said = reading, now
-            unsettled = bool(changed)
+            unsettled = bool(changed or reading.disputed)
         return final
 
     def _all_gaps(self, reading: Reading) -> tuple[Gap, ...]:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kafkawire.client.errors import ID_NOT_FOUND, BrokerError, ClientError
+from kafkawire.client.errors import ClientError, is_unknown_id
+from kafkawire.client.leadership import disputed, views
+from kafkawire.client.loaded import unloaded
 from kafkawire.client.results import (
     Metadata,
     Offsets,
@@ -53,6 +55,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         offsets: of the partitions with open transactions.
         listed: what the brokers list; empty where nothing is open. `words`: by producer id.
         coordinators: before and after all this.
+        unloaded: partitions of `__transaction_state` that no coordinator had loaded before it was asked for its list,
+            and why; None where that was not looked into.
+        disputed: partitions with open transactions whose leader is not the same to all brokers, as sentences; empty
+            where that was not looked into.
     """
 
     at: int
@@ -63,6 +69,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     listed: Results[int, tuple[TransactionListing, ...]]
     words: dict[int, Word]
     coordinators: tuple[Coordinators, Coordinators]
+    unloaded: dict[int, ClientError] | None = None
+    disputed: dict[TopicPartition, str] = {}
 
     @property
     def starts(self) -> dict[TopicPartition, int]:
@@ -86,9 +94,18 @@ async def read(
     broker_id: int | None,
     timeout_s: float | None,
     progress: Callable[[int], None] | None = None,
+    thorough: bool = False,
+    loaded: bool = False,
 ) -> Reading:
-    """Reads once. What fails is in the reading; only what makes all of it impossible is raised."""
+    """Reads once. What fails is in the reading; only what makes all of it impossible is raised.
+
+    Args:
+        thorough: look whether all brokers mean the same leaders.
+        loaded: look whether the coordinators have loaded what they lead. Not where an authorizer is: it would deny it.
+    """
     before = await coordinators(admin, timeout_s)
+    topics = {place.topic for place in partitions} if thorough else set()
+    seen = await views(admin, topics, timeout_s) if topics else []
     states = await admin.describe_producers(partitions, broker_id=broker_id, timeout_s=timeout_s, progress=progress)
     at = int(time.time() * 1000)
     opens = {
@@ -100,16 +117,21 @@ async def read(
     listed: Results[int, tuple[TransactionListing, ...]] = Results({}, {})
     offsets: Results[TopicPartition, Offsets] = Results({}, {})
     words: dict[int, Word] = {}
+    missing: dict[int, ClientError] | None = None
     after = before
     if opens:
         places = dict.fromkeys(place for place, _ in opens)
         producer_ids = sorted({producer_id for _, producer_id in opens})
+        if loaded:
+            led = [number for number, (leader, _) in before.leaders.items() if leader is not None]
+            missing = await unloaded(admin, led, len(before.leaders), timeout_s)
         offsets, listed = await asyncio.gather(
             admin.offsets(places, timeout_s=timeout_s),
             admin.list_transactions(producer_ids=producer_ids, timeout_s=timeout_s),
         )
         words = await _words(admin, opens, listed, before, timeout_s)
         after = await coordinators(admin, timeout_s)
+        seen += await views(admin, topics, timeout_s) if topics else []
     return Reading(
         at=at,
         described=len(states.values),
@@ -119,6 +141,8 @@ async def read(
         listed=listed,
         words=words,
         coordinators=(before, after),
+        unloaded=missing,
+        disputed=disputed(seen, {place for place, _ in opens}),
     )
 
 
@@ -158,8 +182,7 @@ async def _words(
 def _word(name: str, answers: Results[str, TransactionDescription], epoch: int) -> Word:
     error = answers.errors.get(name)
     if error is not None:
-        gone = isinstance(error, BrokerError) and error.code == ID_NOT_FOUND
-        problem = "it was listed, and is not known a moment later" if gone else str(error)
+        problem = "it was listed, and is not known a moment later" if is_unknown_id(error) else str(error)
         return Word(transactional_id=name, source="", value=None, epoch=epoch, problem=problem)
     found = answers.values[name]
     value = described(

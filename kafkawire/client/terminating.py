@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.calls import Call, interrupted, prepared
 from kafkawire.client.deadline import backoffs
-from kafkawire.client.errors import ID_NOT_FOUND, BrokerError, ClientError
+from kafkawire.client.errors import BrokerError, ClientError, is_unknown_id
 from kafkawire.client.fencing import fence_request
 from kafkawire.client.hanging import Search, summary
 from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
@@ -126,7 +126,7 @@ async def left_open(admin: Admin, producer_id: int, search: Search) -> rows.Audi
 async def _describe(admin: Admin, transactional_id: str, timeout_s: float | None) -> TransactionDescription:
     found = await admin.describe_transactions([transactional_id], timeout_s=timeout_s)
     error = found.errors.get(transactional_id)
-    if isinstance(error, BrokerError) and error.code == ID_NOT_FOUND:
+    if error is not None and is_unknown_id(error):
         raise Refused("no_such_id", f"{error}: nothing was sent, for that would create it")
     return found[transactional_id]
 

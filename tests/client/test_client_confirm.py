@@ -11,20 +11,24 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.client import Search
+from kafkawire.client.errors import ID_NOT_FOUND, NOT_COORDINATOR
 from kafkawire.messages import (
     DescribeAclsRequest,
     DescribeAclsResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
     DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListTransactionsRequest,
     ListTransactionsResponse,
     MetadataRequest,
 )
+from kafkawire.messages.describe_transactions_response import TransactionState as Described
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kafkawire.rows import Audit
+from kafkawire.transactions.model import partition_of_id
 from tests.client.answers import admin, describing, listing, producers, run, script
 from tests.client.scripted import ScriptedBroker, closed_port
 
@@ -191,7 +195,7 @@ async def test_a_marker_that_does_not_arrive() -> None:
     made.on |= preparing()
     audit = await find(made, PATIENT)
     assert verdicts(audit) == [("not_hanging", "stuck_prepare")]
-    assert made.count(DescribeTransactionsRequest) == 2
+    assert made.count(DescribeProducersRequest) == 2
     assert "its COMMIT marker does not arrive" in " ".join(audit.findings[0].evidence)
     assert "never abort it, COMMIT is decided" in (audit.findings[0].action or "")
 
@@ -234,7 +238,7 @@ async def test_a_marker_is_waited_for_while_coordinators_move() -> None:
 
     made.on[MetadataRequest] = moving
     assert verdicts(await find(made, PATIENT)) == [("not_hanging", "stuck_prepare")]
-    assert made.count(DescribeTransactionsRequest) == 3
+    assert made.count(DescribeProducersRequest) == 3
 
 
 @scenario
@@ -262,6 +266,70 @@ async def test_coordinators_that_never_stop_moving() -> None:
     )
 
 
+def unloaded(answers: int) -> Callable[[Any], Any]:
+    """A coordinator that so often says it has not loaded partition 1, and then that it knows no such id."""
+    left = iter(range(answers))
+
+    def answer(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+        moving = any(partition_of_id(one, 2) == 1 for one in request.transactional_ids) and next(left, None) is not None
+        return DescribeTransactionsResponse(
+            transaction_states=tuple(
+                Described(
+                    transactional_id=one,
+                    error_code=NOT_COORDINATOR if moving and partition_of_id(one, 2) == 1 else ID_NOT_FOUND,
+                )
+                for one in request.transactional_ids
+            )
+        )
+
+    return answer
+
+
+@scenario
+async def test_a_coordinator_that_has_not_begun_to_load() -> None:
+    """It leads in all metadata, lists nothing and says no error: what it will load is not absent."""
+    made = broker()
+    made.on[DescribeTransactionsRequest] = unloaded(10**6)
+    async with made.running(), admin(made.address, default_api_timeout_ms="300") as client:
+        audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    said = " ".join(audit.findings[0].evidence)
+    assert "The ids in partition 1 of __transaction_state could not be listed: no coordinator has loaded them" in said
+    assert "NOT_COORDINATOR" in said
+
+
+@scenario
+async def test_a_coordinator_that_loads_a_little_later() -> None:
+    """It is waited for, and asked for its list only then: the id is there."""
+    made = broker()
+    asked = unloaded(2)
+    loaded = False
+
+    def described(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+        nonlocal loaded
+        if "live-1" in request.transactional_ids:
+            return describing()(request)
+        answer: DescribeTransactionsResponse = asked(request)
+        loaded = all(one.error_code == ID_NOT_FOUND for one in answer.transaction_states)
+        return answer
+
+    def listed(_: Any) -> ListTransactionsResponse:
+        first, *_rest = listing("live-1").transaction_states
+        return ListTransactionsResponse(transaction_states=(replace(first, producer_id=7),) if loaded else ())
+
+    made.on |= {DescribeTransactionsRequest: described, ListTransactionsRequest: listed}
+    assert [verdict for verdict, _ in verdicts(await find(made))] == ["not_hanging"]
+
+
+@scenario
+async def test_coordinators_that_loaded_all_they_lead() -> None:
+    made = broker()
+    made.on[DescribeTransactionsRequest] = unloaded(0)
+    audit = await find(made)
+    assert verdicts(audit) == [HANGING]
+    assert "all coordinators have loaded their ids" in " ".join(audit.findings[0].evidence)
+
+
 @scenario
 async def test_a_coordinator_that_is_down() -> None:
     made = broker()
@@ -273,6 +341,52 @@ async def test_a_coordinator_that_is_down() -> None:
     assert verdicts(audit) == [("unknown", "coverage_incomplete")]
     assert "Broker 2 did not say what it coordinates" in " ".join(audit.findings[0].evidence)
     assert not audit.read.complete
+
+
+@pytest.mark.parametrize("other", [(1, 5), (2, 6), (-1, 6)])
+def test_brokers_that_mean_different_leaders(other: tuple[int, int]) -> None:
+    """Broker 1 was deposed and has not heard of it: what it says of the partition is no evidence."""
+    leader, epoch = other
+
+    async def test() -> None:
+        made, newer = broker(), broker()
+        newer.node_id, newer.topics["orders"] = 2, {0: leader}
+        made.topics[STATE] = newer.topics[STATE] = {0: 1, 1: 1}
+        metadata = newer.metadata
+
+        def moved(request: Any) -> Any:
+            answer = metadata(request)
+            topics = (
+                replace(topic, partitions=tuple(replace(one, leader_epoch=epoch) for one in topic.partitions))
+                if topic.name == "orders"
+                else topic
+                for topic in answer.topics
+            )
+            return replace(answer, topics=tuple(topics))
+
+        newer.on[MetadataRequest] = moved
+        async with made.running(), newer.running():
+            made.brokers = newer.brokers = {1: made.port, 2: newer.port}
+            async with admin(made.address) as client:
+                audit = await client.find_hanging_transactions(SEARCH)
+        assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+        said = " ".join(audit.findings[0].evidence)
+        assert "Its leader changed, or not all brokers know of that yet: broker 1 in leader epoch 0, " in said
+        assert f"{'none' if leader < 0 else f'broker {leader}'} in leader epoch {epoch}." in said
+
+    run(test)
+
+
+@scenario
+async def test_brokers_that_mean_the_same_leader() -> None:
+    made, other = broker(), broker()
+    other.node_id = 2
+    async with made.running(), other.running():
+        made.brokers = other.brokers = {1: made.port, 2: other.port}
+        async with admin(made.address) as client:
+            audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [HANGING]
+    assert other.count(MetadataRequest) == 2
 
 
 @scenario

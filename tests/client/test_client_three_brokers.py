@@ -95,14 +95,14 @@ async def find(cluster: Cluster, topic: str) -> Audit:
 
 
 def test_every_setup_is_called_what_it_is(three: Cluster, wire: Wire) -> None:
-    """Without an authorizer it is enough that every coordinator has answered."""
+    """Without an authorizer it is enough that every coordinator has loaded what it leads, and answered."""
     expected = setups.make(wire, MADE, old(), setups.ALL)
     audit = run(find(three, MADE))
     assert {one.partition: (one.verdict, one.reason) for one in audit.findings} == expected
     assert audit.read.complete
     assert (audit.read.brokers, audit.read.transaction_state) == ((1, 2, 3), ())
     (nameless,) = (one for one in audit.findings if one.reason == "no_transactional_id")
-    assert "no authorizer hides any, and all brokers answered: 1, 2, 3" in nameless.evidence[1]
+    assert "all coordinators have loaded their ids, and all brokers answered: 1, 2, 3" in nameless.evidence[1]
     stuck = [one for one in audit.findings if one.reason == "stuck_prepare"]
     assert [one.coordinator_state for one in stuck] == ["PrepareCommit", "PrepareAbort"]
 
