@@ -12,6 +12,7 @@ from unicodedata import category
 
 from msgspec.structs import replace
 
+from kafkawire.client.errors import ID_NOT_FOUND
 from kafkawire.messages import (
     DescribeAclsRequest,
     DescribeAclsResponse,
@@ -217,20 +218,20 @@ class HostileBroker(ScriptedBroker):
         )
 
     def _describe(self, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-        return DescribeTransactionsResponse(
-            transaction_states=tuple(
-                TransactionState(
-                    transactional_id=name,
-                    transaction_state="Empty" if name in self.ended else self.state or name,
-                    producer_id=OF_HELD + NAMES.index(name),
-                    producer_epoch=3,
-                    transaction_timeout_ms=1000,
-                    transaction_start_time_ms=-1 if name in self.ended else 5,
-                    topics=() if name in self.ended else (TopicData(topic=name, partitions=(0,)),),
-                )
-                for name in request.transactional_ids
+        def state(name: str) -> TransactionState:
+            if name not in NAMES:
+                return TransactionState(transactional_id=name, error_code=ID_NOT_FOUND)
+            return TransactionState(
+                transactional_id=name,
+                transaction_state="Empty" if name in self.ended else self.state or name,
+                producer_id=OF_HELD + NAMES.index(name),
+                producer_epoch=3,
+                transaction_timeout_ms=1000,
+                transaction_start_time_ms=-1 if name in self.ended else 5,
+                topics=() if name in self.ended else (TopicData(topic=name, partitions=(0,)),),
             )
-        )
+
+        return DescribeTransactionsResponse(transaction_states=tuple(map(state, request.transactional_ids)))
 
     def _offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         def offset(timestamp: int) -> int:
