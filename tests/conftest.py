@@ -1,7 +1,8 @@
 """What all tests share: how hard Hypothesis tries.
 
 `HYPOTHESIS_PROFILE` chooses: `ci` (the same examples every time), `quick` (the same, but few: for `make
-test-quick` and for mutants, see tools/mutation), `dev` (fresh ones, the default), `thorough` (many).
+test-quick`), `mutants` (as few, and none is made smaller: for tools/mutation, which asks only whether one fails), `dev`
+(fresh ones, the default), `thorough` (many).
 Tests that run over every message take a share of the profile's `max_examples` for each version.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 #: Fixtures of a real Kafka cluster; what runs where.
 pytest_plugins = ["tests.broker_fixture", "tests.schedule"]
@@ -21,6 +22,12 @@ settings.register_profile(
 )
 settings.register_profile(
     "quick", max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "mutants",
+    settings.get_profile("quick"),
+    phases=(Phase.explicit, Phase.generate),
+    report_multiple_bugs=False,
 )
 settings.register_profile("dev", max_examples=40, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=600, deadline=None, suppress_health_check=_SLOW)

@@ -274,3 +274,14 @@ def test_headers_that_end_in_a_varint(headers: str) -> None:
     *_, damage = agree(data)
     assert isinstance(damage, Damage)
     assert damage.reason == "bad_records"
+
+
+def test_pieces_are_equal_to_themselves_alone() -> None:
+    """Arrays do not say whether they are equal in one word."""
+    (found,), (other,) = columns.batches(FIRST), columns.batches(FIRST)
+    assert isinstance(found, columns.Batches)
+    assert isinstance(other, columns.Batches)
+    (part,), (another,) = columns.records(found), columns.records(other)
+    assert len({found, other}) == len({part, another}) == 2
+    assert found != other
+    assert part != another

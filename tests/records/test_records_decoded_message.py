@@ -46,6 +46,13 @@ def test_what_is_no_consumer_protocol_stays_base64() -> None:
         )
 
 
+@pytest.mark.parametrize("raw", [b"", b"\0\x63rest"])
+def test_what_is_no_subscription_leaves_the_assignment_alone(raw: bytes) -> None:
+    shown = group(raw, ConsumerProtocolAssignment().encode_prefixed(version=0))
+    assert shown["subscription"] == b64encode(raw).decode()
+    assert shown["assignment"] == {"assignedPartitions": [], "userData": None}
+
+
 def test_secrets_are_shown_when_asked_for() -> None:
     found = Decoded("ConfigRecord", 0, ConfigRecord(name="ssl.key.password", value="hunter2"))
     assert found.secret

@@ -39,7 +39,7 @@ ROOT = HERE.parents[1]
 COPIED = (
     "kafkawire", "codegen", "schemas", "native", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md",
 )  # fmt: skip
-ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "quick"}
+ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "mutants"}
 #: A mutant that loops for ever is noticed, too: after so many times what the tests take, and some seconds.
 PATIENCE, GRACE = 4, 20
 #: Arguments of classes that only memory and the garbage collector show.
