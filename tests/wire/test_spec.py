@@ -4,7 +4,7 @@ import pytest
 
 from kafkawire.messages import FetchResponse, MetadataRequest, StreamsGroupHeartbeatResponse, TransactionLogValue
 from kafkawire.wire.layout import BOOL, INT32, STRUCT
-from kafkawire.wire.spec import Field, MessageSpec, json_name
+from kafkawire.wire.spec import Field, MessageSpec, StructSpec, json_name
 
 
 def test_a_field_is_found_by_each_of_its_names() -> None:
@@ -64,3 +64,12 @@ def test_what_nothing_is_said_of() -> None:
 def test_a_spec_does_not_change(spec: object, name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(spec, name, None)
+
+
+def test_what_is_not_said_is_not_shown() -> None:
+    field = Field("A", "a", "int32", range(1))
+    shown = "Field(name='A', attribute='a', type='int32', versions=range(0, 1))"
+    assert repr(field) == shown
+    assert repr(StructSpec("S", (field,))) == f"StructSpec(name='S', fields=({shown},))"
+    message = MessageSpec("M", (), kind="data", family="f", valid_versions=range(2))
+    assert repr(message) == "MessageSpec(name='M', fields=(), kind='data', family='f', valid_versions=range(0, 2))"
