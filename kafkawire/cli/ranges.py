@@ -39,6 +39,8 @@ def _time(text: str) -> int | None:
     if _NUMBER.fullmatch(text):
         return int(text)
     try:
+        if text.isdecimal():
+            raise ValueError("more digits than milliseconds have, not a date without separators")
         time = datetime.fromisoformat(text)
         return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000 // 1)
     except (ValueError, OverflowError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -10,11 +9,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-import typer
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kafkawire.cli import progress, ranges
 from kafkawire.messages import (
     ConfigRecord,
     DelegationTokenRecord,
@@ -126,20 +121,6 @@ def test_usage(run: Run, broker: Path, arguments: list[str]) -> None:
     assert result.err.startswith("error: ")
     assert result.err.count("\n") == 1
     assert result.out == b""
-
-
-@given(st.none() | st.integers(0, 1 << 60), st.none() | st.integers(0, 1 << 60))
-def test_ranges(first: int | None, end: int | None) -> None:
-    def text(number: int | None) -> str:
-        return "" if number is None else str(number)
-
-    for parse in (ranges.offset_range, ranges.time_range):
-        written = f"{text(first)}..{text(end)}"
-        if first is not None and end is not None and first >= end:
-            with pytest.raises(typer.BadParameter):
-                parse(written)
-        elif all(len(text(number)) <= 18 for number in (first, end)):
-            assert parse(written) == (first, end)
 
 
 def test_globs_and_lists(run: Run, broker: Path) -> None:
@@ -296,30 +277,6 @@ def test_parquet_of_damage_says_so(run: Run, broker: Path) -> None:
     log.write_bytes(log.read_bytes()[:-1])
     assert run("dump", "logs", "--format", "parquet", "-o", "x").code == 4
     assert Path("x").read_bytes().startswith(b"PAR1")
-
-
-def test_the_bar_is_shown_where_it_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Stream(io.StringIO):
-        terminal = True
-
-        def isatty(self) -> bool:
-            return self.terminal
-
-    out, err = Stream(), Stream()
-    monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(sys, "stderr", err)
-    assert not progress.watched(None)
-    assert progress.watched("rows.csv")
-    out.terminal = False
-    assert progress.watched(None)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress.progress(100, shown=True) as advance:
-        advance(60)
-        advance(40)
-    assert err.getvalue()
-    assert not out.getvalue()
-    err.terminal = False
-    assert not progress.watched(None)
 
 
 def test_progress_adds_up(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:

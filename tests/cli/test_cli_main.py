@@ -12,7 +12,6 @@ import typer
 import kafkawire
 from kafkawire import cli
 from kafkawire.cli import COMMANDS, main
-from kafkawire.cli.outcome import Outcome
 from kafkawire.errors import DecodeError, Problem, SchemaError
 from tests.cli.runner import Run
 
@@ -104,24 +103,3 @@ def test_main_takes_the_process_s_arguments(
     monkeypatch.setattr(sys, "argv", ["kafkawire", "--version"])
     assert main() == 0
     assert capsys.readouterr().out.startswith("kafkawire ")
-
-
-def test_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    clear = Outcome()
-    clear.end()
-    clear.read()
-    clear.end()
-
-    nothing = Outcome()
-    nothing.problem("a: b")
-    with pytest.raises(cli.KafkaWireError, match=r"^a: b$"):
-        nothing.end()
-
-    some = Outcome()
-    for text in ("a\x1b", "b", "c"):
-        some.problem(text)
-    some.read()
-    with pytest.raises(typer.Exit) as ending:
-        some.end()
-    assert ending.value.exit_code == 4
-    assert capsys.readouterr().err == "incomplete: a\\x1b (and 2 more)\n"

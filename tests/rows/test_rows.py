@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kafkawire import rows
 
@@ -33,43 +28,3 @@ PROMISED = {
 @pytest.mark.parametrize("kind", PROMISED)
 def test_promised_names(kind: type[rows.Row]) -> None:
     assert set(PROMISED[kind].split()) <= set(rows.field_names(kind))
-
-
-def test_snapshot_rows_have_the_fields_of_kafkas_entry() -> None:
-    from kafkawire.messages import AbortedTxn, ProducerSnapshot
-
-    entry = ProducerSnapshot.spec.field("ProducerEntries").struct
-    for struct, kind in ((entry, rows.Snapshot), (AbortedTxn, rows.TxnIndex)):
-        assert {field.attribute for field in struct.spec.fields} <= set(rows.field_names(kind))
-
-
-def test_kinds() -> None:
-    for name, kind in rows.LOG_ROWS.items():
-        (default,) = (field.default for field in msgspec.structs.fields(kind) if field.name == "kind")
-        assert default == name
-
-
-def test_what_was_not_asked_for_does_not_appear() -> None:
-    row = rows.Exchange(api="Fetch", errors={"NOT_LEADER_OR_FOLLOWER": 2})
-    plain = rows.to_dict(row)
-    assert "request" not in plain
-    assert plain["client"] is None
-    assert json.loads(msgspec.json.encode(row)) == plain
-    assert rows.to_dict(rows.Exchange(request=None, response={"a": 1}))["response"] == {"a": 1}
-    assert rows.to_dict(rows.Exchange(request=None))["request"] is None
-
-
-@given(st.none() | st.binary() | st.text("aé€\0").map(str.encode))
-def test_text(data: bytes | None) -> None:
-    from base64 import b64decode
-
-    as_text, as_base64 = rows.text(data)
-    if data is None:
-        assert (as_text, as_base64) == (None, None)
-    elif as_text is None:
-        assert as_base64 is not None
-        assert b64decode(as_base64) == data
-        with pytest.raises(UnicodeDecodeError):
-            data.decode()
-    else:
-        assert (as_text.encode(), as_base64) == (data, None)

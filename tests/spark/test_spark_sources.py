@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.errors import first_line
 from kafkawire.spark.sources import Options
 
 
@@ -77,10 +76,3 @@ def test_paths(tmp_path: Path) -> None:
         _ = Options({}).paths
     with pytest.raises(FileNotFoundError, match="nothing matches"):
         _ = Options({"path": str(tmp_path / "n*")}).paths
-
-
-@pytest.mark.parametrize(
-    ("error", "line"), [(ValueError("\n what \n at there"), "what "), (TimeoutError(), "TimeoutError")]
-)
-def test_an_error_in_one_line(error: Exception, line: str) -> None:
-    assert first_line(error) == line

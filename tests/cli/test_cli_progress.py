@@ -1,0 +1,63 @@
+"""Bars: shown where they disturb nothing."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from kafkawire.cli import progress
+
+
+class Terminal(io.StringIO):
+    terminal = True
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+def test_the_bar_is_shown_where_it_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    assert not progress.watched(None)
+    assert progress.watched("rows.csv")
+    out.terminal = False
+    assert progress.watched(None)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.progress(100, shown=True) as advance:
+        advance(60)
+        advance(40)
+    assert err.getvalue()
+    assert not out.getvalue()
+    err.terminal = False
+    assert not progress.watched(None)
+
+
+class File:
+    def __init__(self, size: int | None) -> None:
+        self._size = size
+
+    @property
+    def size(self) -> int:
+        if self._size is None:
+            raise PermissionError
+        return self._size
+
+
+def test_files_that_cannot_be_looked_at_count_nothing() -> None:
+    assert progress.total_size([File(5), File(None), File(7)]) == 12
+    assert progress.total_size([]) == 0
+
+
+def test_partitions_are_counted_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with progress.partitions_progress() as advance:
+        assert advance is None
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.partitions_progress() as advance:
+        assert advance is not None
+        advance(1, 3)
+        advance(2, 3)
+    assert "3/3" in sys.stderr.getvalue()  # type: ignore[attr-defined]

@@ -1,0 +1,40 @@
+"""Tokens: from a file, made here without a signature, from an endpoint that has to be https."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from kafkawire.client import AuthenticationError, Config, ConfigError
+from kafkawire.client.config import TokenSource
+from kafkawire.client.oauth import get_token
+
+BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required {};"
+
+
+def source(jaas: str, **more: str) -> TokenSource:
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+    config = Config.of("a:1", given | {"sasl.jaas.config": BEARER.format(jaas)} | more)
+    assert config.tokens is not None
+    return config.tokens
+
+
+def test_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "a token"
+    path.write_text("x.y.z\n")
+    found = source("", **{"sasl.oauthbearer.token.endpoint.url": path.as_uri()})
+    assert get_token(found, 1) == "x.y.z"
+    found = source('unsecuredLoginStringClaim_sub="me"')
+    header, claims, signature = get_token(found, 1).split(".")
+    decoded = [json.loads(base64.urlsafe_b64decode(part + "==")) for part in (header, claims)]
+    assert (decoded[0], decoded[1]["sub"], signature) == ({"alg": "none"}, "me", "")
+
+
+def test_a_token_endpoint_has_to_be_https() -> None:
+    with pytest.raises(ConfigError, match="is not https"):
+        get_token(TokenSource(url="http://idp.example/token", client_id="i", client_secret="s"), 1)
+    with pytest.raises(AuthenticationError, match="cannot be reached"):
+        get_token(TokenSource(url="http://127.0.0.1:1/token", client_id="i", client_secret="s"), 1)

@@ -1,0 +1,90 @@
+"""Certificates and keys of client properties: PEM, PKCS#12, and stores that cannot be used."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from kafkawire.client import Config, ConfigError
+from kafkawire.client.tls import Tls
+from tests.client.certificates import Identity, make_identity
+
+
+@pytest.fixture(scope="module")
+def identity() -> Identity:
+    return make_identity()
+
+
+def properties(**given: str) -> dict[str, str]:
+    return {"security.protocol": "SSL"} | {key.replace("_", "."): value for key, value in given.items()}
+
+
+def trusted(config: Config) -> int:
+    assert config.tls is not None
+    context = config.tls.context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    return len(context.get_ca_certs())
+
+
+def test_host_names_are_checked_unless_it_is_said() -> None:
+    assert Config.of("a:1", properties()).tls == Tls()
+    assert Tls().context().check_hostname
+    off = Config.of("a:1", properties(ssl_endpoint_identification_algorithm="")).tls
+    assert off is not None
+    assert not off.context().check_hostname
+    assert off.context().verify_mode is ssl.CERT_REQUIRED
+    with pytest.raises(ConfigError, match="neither https nor empty"):
+        Config.of("a:1", properties(ssl_endpoint_identification_algorithm="none"))
+
+
+def test_pem(identity: Identity, tmp_path: Path) -> None:
+    store = tmp_path / "trust.pem"
+    store.write_text(identity.certificate)
+    assert trusted(Config.of("a:1", properties(ssl_truststore_location=str(store)))) == 1
+    assert trusted(Config.of("a:1", properties(ssl_truststore_certificates=identity.certificate))) == 1
+    store.write_text(f"# Főtanúsítvány\n{identity.certificate}", "utf-8")
+    assert trusted(Config.of("a:1", properties(ssl_truststore_location=str(store)))) == 1
+    key = tmp_path / "key.pem"
+    key.write_text(identity.key + identity.certificate)
+    assert Config.of("a:1", properties(ssl_keystore_location=str(key))).tls is not None
+    inline = properties(ssl_keystore_key=identity.key)
+    inline["ssl.keystore.certificate.chain"] = identity.certificate
+    assert Config.of("a:1", inline).tls is not None
+
+
+def test_pkcs12(identity: Identity, tmp_path: Path) -> None:
+    trust, keys = tmp_path / "trust.p12", tmp_path / "keys.p12"
+    trust.write_bytes(identity.truststore("changeit"))
+    keys.write_bytes(identity.keystore("changeit"))
+    given = properties(
+        ssl_truststore_location=str(trust),
+        ssl_truststore_password="changeit",
+        ssl_keystore_location=str(keys),
+        ssl_keystore_password="changeit",
+    )
+    config = Config.of("a:1", given)
+    assert trusted(config) == 1
+    assert config.tls is not None
+    assert identity.key.encode() not in (config.tls.certificate or b"")  # in encrypted form only
+    with pytest.raises(ConfigError, match=r"trust\.p12 cannot be read .*password"):
+        Config.of("a:1", given | {"ssl.truststore.password": "wrong"})
+    assert not list(Path(tmp_path).glob("*.pem"))
+
+
+def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
+    jks = tmp_path / "my store.jks"
+    jks.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
+    with pytest.raises(ConfigError, match=r"keytool -importkeystore -srckeystore '.*my store\.jks' -srcstoretype JKS"):
+        Config.of("a:1", properties(ssl_truststore_location=str(jks)))
+    with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: .*nowhere: No such file"):
+        Config.of("a:1", properties(ssl_truststore_location=str(tmp_path / "nowhere")))
+    junk = tmp_path / "junk"
+    junk.write_bytes(b"junk")
+    with pytest.raises(ConfigError, match=r"no PEM, no PKCS#12"):
+        Config.of("a:1", properties(ssl_keystore_location=str(junk)))
+    with pytest.raises(ConfigError, match=r"ssl\.truststore: no certificates"):
+        Config.of("a:1", properties(ssl_truststore_certificates="é"))
+    with pytest.raises(ConfigError, match=r"ssl\.truststore: no certificates"):
+        Config.of("a:1", properties(ssl_truststore_certificates="junk"))
