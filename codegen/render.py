@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from kafkawire.codegen import names, steps
 from kafkawire.codegen.lower import Lowered, lower
@@ -134,11 +134,16 @@ def render_package(messages: Iterable[Message], docstring: str) -> str:
     return reflow(environment().get_template("package.py.jinja").render(entries=entries, docstring=docstring))
 
 
+def _template(name: str) -> str:
+    """Wherever this package is, in an archive too: Spark's workers get it as one."""
+    return files("kafkawire.codegen").joinpath("templates", name).read_text("utf-8")
+
+
 @cache
 def environment() -> Environment:
     """The templates, and what they may call."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FunctionLoader(_template),
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,

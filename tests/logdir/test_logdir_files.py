@@ -1,0 +1,67 @@
+"""A file of a log directory: what it is, by its name and by the directory that it lies in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from logged import NAME, write
+
+from kafkawire import rows
+from kafkawire.logdir.files import log_file, partition_of
+from kafkawire.logdir.names import PartitionName
+from kafkawire.records import Record, build
+
+ORDERS = PartitionName("orders", 3, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        (f"/logs/orders-3/{NAME}.log", "/logs"),
+        (f"orders-3/{NAME}.log", ""),
+        (f"./{NAME}.log", "./.."),
+        (f"{NAME}.log", ".."),
+        (f"../{NAME}.log", "../.."),
+    ],
+)
+def test_a_partitions_file_belongs_to_the_directory_above(path: str, root: str) -> None:
+    """However it was reached: `.` has no parent in it."""
+    file = log_file(path, ORDERS)
+    assert (file.path, file.root) == (path, root)
+    assert (file.kind, file.topic, file.partition, file.offset, file.state) == ("log", "orders", 3, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "kind"),
+    [
+        ("/logs/meta.properties", "/logs", "meta-properties"),
+        (f"/logs/remote-log-index-cache/{5:020}_abc.txnindex", "/logs", "unknown"),
+        ("/logs/notes.txt", "/logs", "unknown"),
+    ],
+)
+def test_a_file_of_the_broker_as_a_whole(path: str, root: str, kind: str) -> None:
+    file = log_file(path)
+    assert (file.root, file.kind, file.topic, file.partition) == (root, kind, None, None)
+
+
+def test_a_file_is_in_the_state_of_its_partition_unless_it_has_one_of_its_own() -> None:
+    going = PartitionName("orders", 3, "delete")
+    assert log_file(f"/logs/x/{NAME}.log", going).state == "delete"
+    assert log_file(f"/logs/x/{NAME}.log.swap", going).state == "swap"
+
+
+def test_a_directory_is_a_partition_by_its_name_and_by_what_is_in_it() -> None:
+    """A broker's log directory may be named alike."""
+    assert partition_of("/data/broker-1", ["meta.properties", "recovery-point-offset-checkpoint"]) is None
+    assert partition_of("/data/broker-1", []) is None
+    assert partition_of("/data/broker-1", ["notes.txt", f"{NAME}.log"]) == PartitionName("broker", 1, "")
+    assert partition_of("/data/orders-3/", ["leader-epoch-checkpoint"]) == ORDERS
+    assert partition_of("/data/orders", [f"{NAME}.log"]) is None
+
+
+def test_iterating_over_a_file_gives_its_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "orders-3" / f"{NAME}.log", build([Record(b"k", b"v")] * 2))
+    (row,) = log_file(str(path), ORDERS)
+    assert isinstance(row, rows.Batch)
+    assert (row.file, row.topic, row.partition, row.records) == (str(path), "orders", 3, 2)

@@ -1,0 +1,92 @@
+"""Segments in runs: whatever a writer takes at a time, and whatever it refuses, nothing is left out or comes twice."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire import logdir, rows
+from kafkawire.logdir.runs import runs_of, samples_of
+from kafkawire.records import Record, build
+from kafkawire.records.columns import Batches
+from tests.logdir.test_logdir_jsonl import mutated_segments, segment, segments
+
+
+class Taken(NamedTuple):
+    """Batches that the writer took, by their positions in the file."""
+
+    positions: list[int]
+
+
+class Writer:
+    """Takes as many batches as it is told at a time, and refuses those whose turn it is."""
+
+    def __init__(self, most: int, refused: list[bool]) -> None:
+        self.most, self.refused, self.calls = most, refused, 0
+
+    def __call__(self, found: Batches, at: int, stop: int) -> tuple[Taken | None, int, bool]:
+        assert at < stop <= len(found.data)
+        first, last = found.start.searchsorted([at, stop]).tolist()
+        assert found.start[first] == at
+        self.calls += 1
+        if self.refused and self.refused[self.calls % len(self.refused)]:
+            return None, at, True
+        last = min(last, first + self.most)
+        after = int(found.start[last]) if last < len(found) else len(found.data)
+        return Taken(found.position[first:last].tolist()), after, False
+
+
+def seen(file: Any, write: Writer, options: logdir.Options) -> list[tuple[str, int]]:
+    out: list[tuple[str, int]] = []
+    for item in runs_of(file, options, write):
+        if isinstance(item, Taken):
+            out += [("batch", position) for position in item.positions]
+        else:
+            assert isinstance(item, rows.Batch | rows.Damage)
+            out.append((item.kind, item.position))
+    return out
+
+
+@given(segments() | mutated_segments(), st.integers(1, 3), st.lists(st.booleans(), max_size=5), st.booleans())
+def test_every_batch_and_all_damage_in_its_place(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, most: int, refused: list[bool], check_crc: bool
+) -> None:
+    file = segment(tmp_path_factory.mktemp("log"), data)
+    options = logdir.Options(check_crc=check_crc)
+    expected = [rows.to_dict(row) for row in logdir.rows_of(file, options)]
+    # A batch whose records are malformed is the writer's own matter here: it looks at headers only.
+    wanted = [(row["kind"], row["position"]) for row in expected if row.get("reason") != "bad_records"]
+    found = seen(file, Writer(most, refused), options)
+    assert [item for item in found if item in wanted] == wanted
+    assert [item for item in found if item[0] == "batch"] == [item for item in wanted if item[0] == "batch"]
+
+
+def test_what_is_refused_comes_as_rows(tmp_path: Any) -> None:
+    data = [build([Record(b"k")], base_offset=number) for number in range(4)]
+    found = list(runs_of(segment(tmp_path, b"".join(data)), logdir.Options(), Writer(9, [False, True])))
+    assert [type(item).__name__ for item in found] == ["Batch", "Taken"]
+    assert found[1] == Taken([len(data[0]), 2 * len(data[0]), 3 * len(data[0])])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "in_runs"),
+    [
+        ("orders-0", logdir.Options(deep=True, payloads=True), True),
+        ("orders-0", logdir.Options(indexes="verify"), False),
+        ("orders-0", logdir.Options(max_bytes=5), False),
+        ("orders-0", logdir.Options(deep=True, metadata=False), False),
+        ("orders-0", logdir.Options(selection=logdir.Selection(control=True)), False),
+        ("__consumer_offsets-0", logdir.Options(deep=True), True),
+        ("__consumer_offsets-0", logdir.Options(deep=True, payloads=True), False),
+    ],
+)
+def test_which_files_come_in_runs(tmp_path: Any, name: str, options: logdir.Options, in_runs: bool) -> None:
+    """Batches that are picked, or decoded one by one, do not."""
+    samples = samples_of(segment(tmp_path, b"", name), options)
+    assert (samples is not None) == in_runs
+    if samples is not None:
+        assert samples.batch.topic == samples.record.topic == name[:-2]
+        assert (samples.batch.timestamp_type, samples.append_time.timestamp_type) == ("CreateTime", "LogAppendTime")

@@ -1,0 +1,70 @@
+"""What a call of the column functions may name, without a Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from kafkawire.errors import UnsupportedVersionError
+from kafkawire.messages import TransactionLogValue
+from kafkawire.spark.calls import PREFIX, Options, check_version, message_named, read_options
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (None, Options("FAILFAST", False, None)),
+        ({}, Options("FAILFAST", False, None)),
+        (
+            {"MODE": "permissive", "Errors": "TRUE", "schemaDirectory": "My/Schemas"},
+            Options("PERMISSIVE", True, "My/Schemas"),
+        ),
+        ({"mode": "FailFast", "errors": "false"}, Options("FAILFAST", False, None)),
+    ],
+)
+def test_options_in_any_case(given: dict[str, str] | None, found: Options) -> None:
+    assert read_options(given) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"modus": "x", "a": "y"}, "unknown options: a, modus; known are mode, errors, schemaDirectory"),
+        ({"mode": "dropmalformed"}, "mode is FAILFAST or PERMISSIVE, not DROPMALFORMED"),
+        ({"errors": "yes"}, "errors is true or false, not yes"),
+    ],
+)
+def test_options_that_there_are_not(given: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        read_options(given)
+
+
+@pytest.mark.parametrize("version", [0, 1, PREFIX, object()])
+def test_versions_that_may_be(version: Any) -> None:
+    """Of a column it is not known before there are values."""
+    check_version(TransactionLogValue, version)
+
+
+def test_versions_that_there_are_not() -> None:
+    with pytest.raises(UnsupportedVersionError, match="TransactionLogValue"):
+        check_version(TransactionLogValue, 99)
+    with pytest.raises(ValueError, match="version is a number, a column or \"prefix\", not 'newest'"):
+        check_version(TransactionLogValue, "newest")
+
+
+def test_messages_of_kafkas_and_of_ones_own(tmp_path: Path) -> None:
+    assert message_named("TransactionLogValue", None) is TransactionLogValue
+    (tmp_path / "Parcel.json").write_text(
+        """{"type": "data", "name": "Parcel", "validVersions": "0", "flexibleVersions": "none", "fields": []}"""
+    )
+    found = message_named("Parcel", str(tmp_path))
+    assert found.spec.name == "Parcel"
+    assert message_named("Parcel", str(tmp_path)) is found  # compiled once
+    with pytest.raises(LookupError, match=r"no message is named 'TransactionLogValue' in .*; there are Parcel"):
+        message_named("TransactionLogValue", str(tmp_path))
+    with pytest.raises(LookupError, match="Parcel"):
+        message_named("Parcel", None)

@@ -1,0 +1,52 @@
+"""The package as a file that workers import from, without a Spark session."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+import kafkawire
+from kafkawire.spark import shipping
+
+USE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import kafkawire, kafkawire.spark
+from kafkawire import columns, records
+assert kafkawire.__file__.startswith(sys.argv[1]), kafkawire.__file__
+from kafkawire.messages import TransactionLogValue
+value = TransactionLogValue(producer_id=7)
+assert TransactionLogValue.decode(value.encode(1), 1) == value
+assert columns.decode(TransactionLogValue, [value.encode(1)], 1).column("producer_id").to_pylist() == [7]
+(batch,) = records.read(records.build([records.Record(b"k")], codec="zstd"))
+assert [record.key for record in batch.records] == [b"k"]
+print(kafkawire.backend, kafkawire.load_schemas(sys.argv[2]).Parcel.spec.name)
+"""
+
+
+def test_the_archive_is_the_package_without_its_engine() -> None:
+    package = Path(kafkawire.__file__).parent
+    with zipfile.ZipFile(shipping._archive()) as archive:
+        assert archive.testzip() is None
+        names = set(archive.namelist())
+    sources = {f"kafkawire/{path.relative_to(package)}" for path in package.rglob("*.py")}
+    assert sources <= names
+    # The compiler and the schemas are links in a checkout.
+    assert {"kafkawire/codegen/lower.py", "kafkawire/schemas/errors.json"} <= names
+    assert not [name for name in names if "_native" in name]
+    assert shipping._archive() is shipping._archive()
+
+
+def test_a_worker_that_has_only_the_archive_can_work(tmp_path: Path) -> None:
+    (tmp_path / "Parcel.json").write_text(
+        """{"type": "data", "name": "Parcel", "validVersions": "0", "flexibleVersions": "none", "fields": []}"""
+    )
+    program = [sys.executable, "-W", "ignore", "-c", USE, shipping._archive(), str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("python Parcel\n", "")
