@@ -28,11 +28,11 @@ class RawSchema:
     data: dict[str, Any]
 
 
-def load_folder(path: str | Path, family: str | None = None) -> list[RawSchema]:
+def load_folder(path: str | Path) -> list[RawSchema]:
     """Every `*.json` under the folder `path`, sorted by file; SchemaError with the problems of all of them.
 
-    A schema's family is `family` or else the folder it lies in, relative to `path` (`rpc/FetchRequest.json` -> "rpc"),
-    and the name of `path` itself for the files directly in it. Hidden files and folders are left out.
+    A schema's family is the folder it lies in, relative to `path` (`rpc/FetchRequest.json` -> "rpc"), and the name of
+    `path` itself for the files directly in it. Hidden files and folders are left out.
     """
     root = Path(path)
     if not root.is_dir():
@@ -43,9 +43,9 @@ def load_folder(path: str | Path, family: str | None = None) -> list[RawSchema]:
         relative = file.relative_to(root)
         if file.is_dir() or any(part.startswith(".") for part in relative.parts):
             continue
-        folder = relative.parent.as_posix() if relative.parent.parts else root.resolve().name
+        family = relative.parent.as_posix() if relative.parent.parts else root.resolve().name
         try:
-            schemas.append(_read(file, relative.as_posix(), folder if family is None else family))
+            schemas.append(_read(file, relative.as_posix(), family))
         except SchemaError as error:
             problems += error.problems
     if not schemas and not problems:
@@ -53,12 +53,6 @@ def load_folder(path: str | Path, family: str | None = None) -> list[RawSchema]:
     if problems:
         raise SchemaError(problems)
     return schemas
-
-
-def load_file(path: str | Path, family: str | None = None) -> RawSchema:
-    """The schema of one file. Its family is `family` or else the name of the folder it lies in."""
-    file = Path(path)
-    return _read(file, file.name, file.resolve().parent.name if family is None else family)
 
 
 def load_text(text: str, *, file: str = "<text>", family: str = "", lenient: bool = False) -> RawSchema:

@@ -161,7 +161,7 @@ def environment() -> Environment:
 
 
 def _class_text(message: Message, struct: Struct) -> _ClassText:
-    fields = [_field_text(message, struct, field) for field in struct.fields]
+    fields = [_field_text(struct, field) for field in struct.fields]
     is_root = struct is message.root
     head = [f"name={string(struct.name)},"]
     if is_root:
@@ -204,7 +204,7 @@ def _message_head(message: Message) -> list[str]:
     return head
 
 
-def _field_text(message: Message, struct: Struct, field: Field) -> _FieldText:
+def _field_text(struct: Struct, field: Field) -> _FieldText:
     default = _default(field)
     comment = "" if field.versions == struct.versions else _version_words(field.versions)
     if field.tag is not None:

@@ -46,14 +46,14 @@ def is_class_name(text: str) -> bool:
     return bool(_CLASS_NAME.fullmatch(text))
 
 
-def class_name(node: Node, key: str = "name") -> str:
+def class_name(node: Node) -> str:
     """The name of a message or struct, "" where there is none that will do."""
-    name = node.required(key)
+    name = node.required("name")
     if name is None:
         return ""
     if is_class_name(name):
         return name
-    node.problem(f"{quote(name)} will not do as a name: a capital, then letters and digits", key)
+    node.problem(f"{quote(name)} will not do as a name: a capital, then letters and digits", "name")
     return ""
 
 

@@ -145,9 +145,9 @@ def takes_columns(format: Format | None, output: str | None) -> bool:
     return (format or _ending(output)) is Format.parquet
 
 
-def print_json(value: Any, *, compact: bool = False, output: str | None = None) -> None:
+def print_json(value: Any, *, compact: bool = False) -> None:
     """Prints one JSON value (Structs, dicts, lists, strings, numbers): on many lines, or on one where `compact`."""
-    with _stream(output) as (stream, terminal):
+    with _stream(None) as (stream, terminal):
         indent = None if compact else 2
         stream.write(json_bytes(value, indent=indent, ascii_only=not _utf8(terminal)) + b"\n")
 

@@ -121,13 +121,9 @@ class Admin:
         return await every(self.cluster, asked, ask, deadline)
 
     async def describe_transactions(
-        self, transactional_ids: Iterable[str], *, broker_id: int | None = None, timeout_s: float | None = None
+        self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
     ) -> Results[str, TransactionDescription]:
-        """What the coordinator of each id says of it.
-
-        Args:
-            broker_id: ask this broker, whether or not it is the coordinator.
-        """
+        """What the coordinator of each id says of it."""
         deadline = self.cluster.deadline(timeout_s)
 
         async def ask(broker: int, keys: Sequence[str]) -> dict[str, TransactionDescription | ClientError]:
@@ -135,12 +131,7 @@ class Admin:
             answer = await self.cluster.ask(broker, body, deadline)
             return {one.transactional_id: _description(one, broker) for one in answer.transaction_states}
 
-        async def fixed(keys: Sequence[str]) -> dict[str, int | ClientError]:
-            assert broker_id is not None
-            return dict.fromkeys(keys, broker_id)
-
-        route = coordinators(self.cluster, deadline) if broker_id is None else fixed
-        return await drive(self.cluster, transactional_ids, route, ask, deadline)
+        return await drive(self.cluster, transactional_ids, coordinators(self.cluster, deadline), ask, deadline)
 
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_s: float | None = None

@@ -79,15 +79,15 @@ def lags(seen: Iterable[Seen]) -> dict[TopicPartition, float]:
     return found
 
 
-def gauges(state: State, max_timeout_ms: int, most: int = MOST_PARTITIONS) -> Iterator[Gauge]:
+def gauges(state: State, max_timeout_ms: int) -> Iterator[Gauge]:
     """Of the cluster. Each partition that has a series has all of them; each value is as of its reading."""
-    chosen, left_out = _chosen(state, most)
+    chosen, left_out = _chosen(state, MOST_PARTITIONS)
     by_broker = late_by_broker(state, max_timeout_ms)
     yield (
         _LATE,
         "Partitions with transactions open longer than transaction.max.timeout.ms and 5 minutes, by leader.",
         ("broker",),
-        {_broker(broker): float(count) for broker, count in sorted(by_broker.items())[:most]},
+        {_broker(broker): float(count) for broker, count in sorted(by_broker.items())[:MOST_PARTITIONS]},
     )
     for name, text, values in (
         (_DURATION, "Seconds that a partition's longest open transaction is open, at least.", durations),
@@ -105,9 +105,9 @@ def gauges(state: State, max_timeout_ms: int, most: int = MOST_PARTITIONS) -> It
         "kafkawire_unread_partitions",
         "Partitions that could not be read, by the broker that was asked (-1: none leads them).",
         ("broker",),
-        _counted(state.failed.values(), state.brokers, most),
+        _counted(state.failed.values(), state.brokers, MOST_PARTITIONS),
     )
-    unread = dict.fromkeys(sorted(state.failed)[:most], 1.0)
+    unread = dict.fromkeys(sorted(state.failed)[:MOST_PARTITIONS], 1.0)
     yield "kafkawire_partition_unread", "1 where it could not be read.", ("topic", "partition"), _by_partition(unread)
     yield "kafkawire_gaps", "What could not be read, or may be hidden.", (), {(): float(len(state.gaps))}
 

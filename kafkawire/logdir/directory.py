@@ -179,11 +179,6 @@ class LogDirectory:
         partitions = (Partition(listed, brokers[listed[0].root]) for listed in by_directory.values())
         self.partitions = tuple(sorted(partitions, key=lambda p: (p.broker.root, p.topic, p.partition, p.path)))
 
-    @property
-    def unnamed(self) -> tuple[LogFile, ...]:
-        """Files whose names Kafka does not give."""
-        return tuple(file for file in self.files if file.kind == UNKNOWN)
-
 
 def open(*paths: str | os.PathLike[str]) -> LogDirectory:
     """Open directories and files: a broker's log directory, a folder that holds several, a partition's directory, one

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from kafkawire.logdir.selection import Selection
@@ -9,7 +11,7 @@ from kafkawire.records import MAX_BATCH_BYTES
 
 #: What is done with indexes: their entries are shown and checked, only checked against the log, or only looked at as a
 #: broker does when it starts.
-INDEX_MODES = ("show", "verify", "sanity")
+IndexMode = Literal["show", "verify", "sanity"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +24,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             control batch.
         decode_as: the internal topic as whose records all are decoded; None goes by the topic's name.
         show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
-        indexes: one of INDEX_MODES.
+        indexes: what is done with them (`IndexMode`).
         check_crc: compare every batch's checksum.
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
         max_bytes: only the batches that lie in the first so many bytes of a file.
@@ -34,7 +36,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     metadata: bool = True
     decode_as: str | None = None
     show_secrets: bool = False
-    indexes: str = "show"
+    indexes: IndexMode = "show"
     check_crc: bool = True
     max_batch_bytes: int = MAX_BATCH_BYTES
     max_bytes: int | None = None

@@ -47,9 +47,9 @@ from kafkawire.rows import Exchange
 # Packets lost, doubled, swapped --------------------------------------------------------------------------------------
 
 
-def conversation(count: int = 30, mss: int = 60) -> Talk:
-    talk = Talk(mss=mss)
-    for number in range(count):
+def conversation() -> Talk:
+    talk = Talk(mss=60)
+    for number in range(30):
         ask(talk, number) if number % 3 else talk.request(MetadataRequest(), version=9, correlation_id=number).response(
             MetadataResponse(cluster_id="c" * 100), version=9, correlation_id=number
         )

@@ -78,7 +78,7 @@ def test_the_other_sides_last_data_is_waited_for() -> None:
 
 def with_other_packets_first(talk: Talk) -> list[bytes]:
     """A RST that the capture has before the data that it stands behind."""
-    *before, last = reset(asked_once(), 0).packets
+    *before, last = reset(talk, 0).packets
     return [*before[:-1], last, before[-1]]
 
 

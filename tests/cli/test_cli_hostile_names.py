@@ -104,7 +104,6 @@ IDS = [word for name in NAMES for word in ("--transactional-id", name)]
 QUICK = ("--confirm-after", "0.01")
 DRY = (*QUICK, "--dry-run")
 ONE = ("--topic", TEXTS["escape"], "--partition", "0", "--start-offset", str(LOST))
-NO_TABLE = tuple(format for format in Format if format is not Format.table)
 #: A schema's file is UTF-8, and blanks of its prose become one.
 IN_SCHEMAS = [name for kind, name in TEXTS.items() if kind not in ("bytes", "lines", "newline")]
 MESSAGE = ("DescribeTransactionsRequest", "--version", "0")
@@ -422,7 +421,7 @@ def test_brokers_whose_addresses_are_none(run: Run, monkeypatch: pytest.MonkeyPa
     assert missing(names, gaps) == []
 
 
-def test_tracebacks(run: Run, world: World, monkeypatch: pytest.MonkeyPatch, capsysbinary: Any) -> None:
+def test_tracebacks(world: World, monkeypatch: pytest.MonkeyPatch, capsysbinary: Any) -> None:
     monkeypatch.setenv("KAFKAWIRE_DEBUG", "1")
     assert main(["txn", "abort", *txn(*DRY, "--topic", ALL, "--partition", "0", "--start-offset", "1")(world)]) == WRONG
     text = capsysbinary.readouterr().err.decode()

@@ -27,12 +27,10 @@ from kafkawire.messages import (
     WriteTxnMarkersRequest,
 )
 from tests.cli.harmless import harmless
-from tests.cli.runner import Result, Run
+from tests.cli.runner import Run
 from tests.cli.terminal import COMMAND
 from tests.client.partition_script import END, NAME, START, Coordinator, PartitionBroker, in_thread
 from tests.golden import check
-
-Command = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)

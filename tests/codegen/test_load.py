@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.codegen.load import load_file, load_folder, load_text
+from kafkawire.codegen.load import load_folder, load_text
 from kafkawire.errors import Problem, SchemaError
 
 
@@ -98,7 +98,7 @@ def test_families_are_the_folders(tmp_path: Path) -> None:
     )
     loaded = [(raw.file, raw.family) for raw in load_folder(root)]
     assert loaded == [("A.json", "mine"), ("B.json", "mine"), ("a/b/D.json", "a/b"), ("rpc/C.json", "rpc")]
-    assert {raw.family for raw in load_folder(str(root), family="drafts")} == {"drafts"}
+    assert load_folder(str(root)) == load_folder(root)
 
 
 def test_family_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,15 +109,6 @@ def test_family_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.Mon
 def test_hidden_files_and_folders_are_left_out(tmp_path: Path) -> None:
     root = write(tmp_path, {"A.json": "{}", "._A.json": b"\xff", ".git/B.json": "no", "dir.json/C.json": "{}"})
     assert [raw.file for raw in load_folder(root)] == ["A.json", "dir.json/C.json"]
-
-
-def test_one_file(tmp_path: Path) -> None:
-    raw = load_file(write(tmp_path / "rpc", {"A.json": '{"a": 1} // one'}) / "A.json")
-    assert (raw.file, raw.family, raw.data) == ("A.json", "rpc", {"a": 1})
-    with pytest.raises(SchemaError, match=r"B\.json: there is no such file"):
-        load_file(tmp_path / "B.json")
-    with pytest.raises(SchemaError, match="rpc: is no file"):
-        load_file(tmp_path / "rpc")
 
 
 def test_problems_of_all_files_at_once(tmp_path: Path) -> None:

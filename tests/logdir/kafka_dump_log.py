@@ -126,14 +126,13 @@ def as_said(found: Iterator[rows.Row], decoder: str | None) -> list[Said]:
     """Rows in the form of `dump_log_segments`; no damage may be among them."""
     said: list[Said] = []
     magic = 2
-    crc = 0
     for row in found:
         assert not (isinstance(row, rows.Damage) and not row.harmless), row
         if isinstance(row, rows.Batch):
-            magic, crc = row.magic, row.crc
+            magic = row.magic
             said.append(_batch(row))
         elif isinstance(row, rows.Record):
-            said.append(_record(row, magic, crc, decoder))
+            said.append(_record(row, magic, decoder))
         elif isinstance(row, rows.Index):
             said.append({"offset": row.offset, "log_position": row.log_position})
         elif isinstance(row, rows.TimeIndex):
@@ -161,7 +160,7 @@ def _batch(row: rows.Batch) -> Said:
     return {"kind": "batch", **said, "control": row.control is not None, "valid": True}
 
 
-def _record(row: rows.Record, magic: int, crc: int, decoder: str | None) -> Said:
+def _record(row: rows.Record, magic: int, decoder: str | None) -> Said:
     plain = rows.to_dict(row)
     said = {name: plain[name] for name in ("offset", "timestamp_type", "timestamp")}
     said |= {name: -1 if plain[name] is None else plain[name] for name in ("key_size", "value_size")}

@@ -25,7 +25,7 @@ def test_a_folder_of_brokers(logs: Path) -> None:
     directory = logdir.open(logs)
     assert found(directory) == [(*names, broker) for broker in (1, 2) for names in BOTH]
     assert len(directory.files) == 28
-    assert [Path(file.path).name for file in directory.unnamed] == ["notes.txt"] * 2
+    assert [Path(file.path).name for file in directory.files if file.kind == "unknown"] == ["notes.txt"] * 2
     assert {file.kind for file in directory.files} == {
         *("meta-properties", "checkpoint", "lock", "log", "txnindex", "index", "snapshot", "epochs"),
         *("partition-metadata", "unknown"),

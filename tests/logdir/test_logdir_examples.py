@@ -38,7 +38,7 @@ def test_everything_decodes(cluster: tuple[LogDirectory, dict[str, Any]]) -> Non
     decoded = [row.decoded for row in found if isinstance(row, rows.Record) and isinstance(row.decoded, dict)]
     assert len(decoded) > 100
     assert [part for both in decoded for part in both.values() if part and "problem" in part] == []
-    assert {file.name for file in directory.unnamed} <= {"README.md"}
+    assert {file.name for file in directory.files if file.kind == "unknown"} <= {"README.md"}
 
 
 def test_brokers_say_who_they_are(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:

@@ -18,9 +18,9 @@ headers = st.lists(st.builds(Header, st.text("aé€😀\0", max_size=10), DATA)
 
 
 @st.composite
-def records(draw: st.DrawFn, base_offset: int, most: int = 6) -> list[Record]:
+def records(draw: st.DrawFn, base_offset: int) -> list[Record]:
     """Records at ascending offsets, some missing as after compaction."""
-    steps = draw(st.lists(st.integers(1, 300), max_size=most))
+    steps = draw(st.lists(st.integers(1, 300), max_size=6))
     offset = base_offset - 1
     out = []
     for step in steps:

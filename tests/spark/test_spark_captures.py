@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
-BODIES = ("request", "response")
 Row = dict[str, Any]
 
 
@@ -194,7 +193,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
         read(tmp_path / "none.pcap")
 
 
-def test_large_bodies_are_in_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_bodies_are_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "BATCH_BYTES", 20_000)
     found = reader(PCAP)
     sizes = [batch.nbytes for task in found.partitions() for batch in found.read(task)]

@@ -7,8 +7,8 @@ from kafkawire.transactions import Append, append_of
 from tests.audit_logs import NOON
 
 
-def control(*, transactional: bool = True, key: bytes = b"\0\0\0\1", broken: bool = False) -> Append:
-    listed = [Record(key=key, value=b"\0\0\0\0\0\5", timestamp=NOON)]
+def control(*, transactional: bool = True, broken: bool = False) -> Append:
+    listed = [Record(key=b"\0\0\0\1", value=b"\0\0\0\0\0\5", timestamp=NOON)]
     data = bytearray(build(listed, base_offset=4, producer_id=7, producer_epoch=2, control=True,
                            transactional=transactional))  # fmt: skip
     if broken:

@@ -71,8 +71,8 @@ def word(code: int) -> str:
 CODES = {word(code): code for code in codes()}
 
 
-def interpreted(code: int, data: bytes, at: int = 0) -> tuple[Any, int] | None:
-    decoder = Decoder(NOTHING, (), data, at, budget=1 << 40)
+def interpreted(code: int, data: bytes) -> tuple[Any, int] | None:
+    decoder = Decoder(NOTHING, (), data, 0, budget=1 << 40)
     try:
         return decoder.value(code, 0), decoder.position
     except DecodeError:

@@ -28,7 +28,6 @@ from tests.capture.wiretap import ACK, Talk, ethernet, pcap, tcp
 from tests.wireshark import tshark
 
 GUIDE = Path(__file__).parents[2] / "docs" / "wireshark.md"
-TREES = ("DescribeProducersResponse v0", "WriteTxnMarkersRequest v1")
 
 PING: dict[str, Any] = {
     "name": "PingRequest",
