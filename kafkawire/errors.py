@@ -11,7 +11,25 @@ class KafkaWireError(Exception):
     """Root of the package's exceptions."""
 
 
-class DecodeError(KafkaWireError, ValueError):
+class _PlacedError(KafkaWireError, ValueError):
+    """What is wrong at a place of a message."""
+
+    path: str
+    message: str
+    version: int | None
+
+    def _place(self) -> str:
+        """The message, its version and the path, as far as they are known, to stand before the rest."""
+        what = self.message + (f" v{self.version}" if self.message and self.version is not None else "")
+        place = ", ".join(part for part in (what, self.path) if part)
+        return f"{place}: " if place else ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions cross process borders (Spark workers, multiprocessing); keyword-only arguments need this.
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+class DecodeError(_PlacedError):
     """Bytes that are not what the layout says.
 
     Attributes:
@@ -43,16 +61,10 @@ class DecodeError(KafkaWireError, ValueError):
         self.version = version
 
     def __str__(self) -> str:
-        what = self.message + (f" v{self.version}" if self.message and self.version is not None else "")
-        place = ", ".join(part for part in (what, self.path) if part)
-        return f"{place + ': ' if place else ''}at byte {self.offset}: expected {self.expected}, found {self.found}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions cross process borders (Spark workers, multiprocessing); keyword-only arguments need this.
-        return _rebuild, (type(self), dict(self.__dict__))
+        return f"{self._place()}at byte {self.offset}: expected {self.expected}, found {self.found}"
 
 
-class EncodeError(KafkaWireError, ValueError):
+class EncodeError(_PlacedError):
     """A value that the layout cannot carry.
 
     Attributes:
@@ -69,12 +81,7 @@ class EncodeError(KafkaWireError, ValueError):
         self.version = version
 
     def __str__(self) -> str:
-        what = self.message + (f" v{self.version}" if self.message and self.version is not None else "")
-        place = ", ".join(part for part in (what, self.path) if part)
-        return f"{place + ': ' if place else ''}{self.reason}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), dict(self.__dict__))
+        return self._place() + self.reason
 
 
 class JsonError(EncodeError):

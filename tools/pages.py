@@ -5,7 +5,7 @@
     <!-- /soak -->
 
 A tool that writes a whole page keeps the sections that it does not write (`keep_sections`); a tool that writes one
-section puts it where it was, or at the page's end (`write_section`).
+section puts it where it was, or at the page's end (`write_section`). Both are made of `templates`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 _MARKER = re.compile(r"^<!-- (?P<end>/?)(?P<name>[a-z][a-z0-9-]*) -->$", re.MULTILINE)
+
+
+def templates(folder: Path) -> Environment:
+    """The templates of pages in a tool's folder: Markdown, of our own values."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
 
 
 def sections(page: str) -> dict[str, str]:

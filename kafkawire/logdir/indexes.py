@@ -6,8 +6,8 @@ one, or not in its place. The zeros at the end of an index, which a running brok
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import crc32c
 
@@ -20,41 +20,21 @@ _PIECE = 8192  # entries
 _ZEROS = bytes(_PIECE * 12)
 _SNAPSHOT_VERSION = 1
 
+E = TypeVar("E")
+
 
 def offset_index(source: Source) -> Iterator[OffsetEntry | Damage]:
     """`.index`: pairs of an offset, relative to the segment's, and a position in the segment, both ascending."""
     from kafkawire.logdir.layouts import OFFSET_ENTRY
 
-    before = (-1, -1)
-    astray = False
-    for position, (offset, log_position) in _used(source, OFFSET_ENTRY):
-        if offset > before[0] and log_position >= before[1]:
-            before = (offset, log_position)
-            astray = False
-        elif not astray:
-            detail = f"relative offset {offset} at {log_position} after {before[0]} at {before[1]}"
-            yield Damage(position, "not_ascending", detail, position + 8)
-            astray = True  # what follows in a run of such is not told again
-        yield OffsetEntry(position, offset, log_position)
-    yield from _torn(source, OFFSET_ENTRY.sizeof())
+    return _ascending(source, OFFSET_ENTRY, OffsetEntry, "relative offset {} at {} after {} at {}")
 
 
 def time_index(source: Source) -> Iterator[TimeEntry | Damage]:
     """`.timeindex`: pairs of a timestamp and an offset, relative to the segment's, both ascending."""
     from kafkawire.logdir.layouts import TIME_ENTRY
 
-    before = (-1, -1)
-    astray = False
-    for position, (timestamp, offset) in _used(source, TIME_ENTRY):
-        if timestamp > before[0] and offset >= before[1]:
-            before = (timestamp, offset)
-            astray = False
-        elif not astray:
-            detail = f"timestamp {timestamp} of relative offset {offset} after {before[0]} of {before[1]}"
-            yield Damage(position, "not_ascending", detail, position + 12)
-            astray = True
-        yield TimeEntry(position, timestamp, offset)
-    yield from _torn(source, TIME_ENTRY.sizeof())
+    return _ascending(source, TIME_ENTRY, TimeEntry, "timestamp {} of relative offset {} after {} of {}")
 
 
 def aborted_transactions(source: Source) -> Iterator[AbortedEntry | Damage]:
@@ -103,6 +83,21 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
         for i, fields in enumerate(entries[start : start + _PIECE].tolist(), start):
             producer = ProducerEntry(**dict(zip(kind.names or (), fields, strict=True)))
             yield SnapshotEntry(head_size + i * kind.itemsize, producer)
+
+
+def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E], not_so: str) -> Iterator[E | Damage]:
+    """Entries of two numbers, of which the first ascends and the second does not descend; `not_so` says where not."""
+    before = (-1, -1)
+    astray = False
+    for position, pair in _used(source, layout):
+        if pair[0] > before[0] and pair[1] >= before[1]:
+            before = pair
+            astray = False
+        elif not astray:
+            yield Damage(position, "not_ascending", not_so.format(*pair, *before), position + layout.sizeof())
+            astray = True  # what follows in a run of such is not told again
+        yield entry(position, *pair)
+    yield from _torn(source, layout.sizeof())
 
 
 def _pieces(source: Source, layout: Any) -> Iterator[tuple[int, memoryview, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from tools.bench.goals import judge
 from tools.bench.results import Run
 from tools.bench.tables import NOTHING, tables
+from tools.pages import templates
 
 _TEMPLATE = "performance.md.jinja"
 
@@ -30,15 +30,7 @@ def absences(run: Run) -> list[str]:
 
 def markdown(run: Run) -> str:
     """The page."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    template = environment.get_template(_TEMPLATE)
+    template = templates(Path(__file__).parent).get_template(_TEMPLATE)
     return template.render(run=run, machine=run.machine, tables=tables(run), goals=judge(run), absences=absences(run))
 
 

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
-
 from tools.conformance.run import BEFORE_4, NEWEST, Amounts, Outcome
 from tools.oracle.build import artifacts
+from tools.pages import templates
 
 _COMPARISONS = (
     "Java to ours",
@@ -21,7 +20,7 @@ _COMPARISONS = (
     "defaults",
     "mutants",
 )
-_TEMPLATE = Path(__file__).with_name("conformance.md.jinja")
+_TEMPLATE = "conformance.md.jinja"
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
@@ -63,19 +62,20 @@ def _aligned(rows: list[tuple[str, ...]]) -> str:
 
 def page(outcomes: list[Outcome], amounts: Amounts) -> str:
     """docs/conformance.md."""
-    environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
     classes: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
         classes += outcome.classes
-    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
-        table=table(outcomes),
-        outcomes=outcomes,
-        amounts=amounts,
-        classes=classes,
-        newest=NEWEST,
-        before_4=BEFORE_4,
-        differences=sum(len(outcome.failures) for outcome in outcomes),
-        failures=[(outcome.release, failure) for outcome in outcomes for failure in outcome.failures],
+    return (
+        templates(Path(__file__).parent)
+        .get_template(_TEMPLATE)
+        .render(
+            table=table(outcomes),
+            outcomes=outcomes,
+            amounts=amounts,
+            classes=classes,
+            newest=NEWEST,
+            before_4=BEFORE_4,
+            differences=sum(len(outcome.failures) for outcome in outcomes),
+            failures=[(outcome.release, failure) for outcome in outcomes for failure in outcome.failures],
+        )
     )

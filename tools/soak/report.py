@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Console
 from rich.markdown import Markdown
+
+from tools.pages import templates
 
 from .findings import Findings, Series
 from .samples import FLAT_BYTES, FLAT_PART
@@ -18,14 +19,7 @@ _PARTS = 6
 
 def markdown(found: Findings) -> str:
     """The section."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
+    environment = templates(Path(__file__).parent)
     environment.filters |= {"mib": _mib, "verdict": _verdict, "course": _course}
     return environment.get_template(_TEMPLATE).render(
         found=found, every=f"{found.every_s:g}", part=f"{100 * FLAT_PART:g}", least=FLAT_BYTES >> 20
