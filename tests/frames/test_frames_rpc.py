@@ -170,6 +170,26 @@ def test_kinds_of_input(kind: type) -> None:
     assert isinstance(decode_request(kind(frame)), Request)
 
 
+@pytest.mark.parametrize("kind", [Request, UndecodedRequest])
+def test_a_request_does_not_change(kind: type) -> None:
+    frame = framed(encode_request(DescribeProducersRequest(), version=0, correlation_id=1))
+    found = decode_request(frame if kind is Request else frame[:-1])
+    assert isinstance(found, kind)
+    with pytest.raises(AttributeError):
+        found.body = None  # type: ignore[misc]
+    assert {found: 1}[decode_request(frame if kind is Request else frame[:-1])] == 1
+
+
+@pytest.mark.parametrize("kind", [Response, UndecodedResponse])
+def test_a_response_does_not_change(kind: type) -> None:
+    frame = framed(encode_response(DescribeProducersResponse(), version=0, correlation_id=1))
+    found = decode_response(frame if kind is Response else frame[:-1], api_key=61, version=0)
+    assert isinstance(found, kind)
+    with pytest.raises(AttributeError):
+        found.body = None  # type: ignore[misc]
+    assert {found: 1}[decode_response(frame if kind is Response else frame[:-1], api_key=61, version=0)] == 1
+
+
 # What may not be sent ------------------------------------------------------------------------------------------------
 
 
