@@ -117,6 +117,17 @@ def test_an_error_behind_bytes_names_the_offset_in_the_whole_buffer(name: str) -
     assert errors == {(len(data) - 1, "", "at most 0 tagged fields", "127")}
 
 
+@pytest.mark.parametrize(
+    ("more", "said"), [(1, "1 more byte"), (2, "2 more bytes"), (9, "9 more bytes"), (300, "300 more bytes")]
+)
+def test_how_many_bytes_follow_is_said(more: int, said: str) -> None:
+    for before in (0, 3):
+        with pytest.raises(DecodeError) as caught:
+            EndTxnMarker.decode(bytes(before + 6 + more), 0, offset=before + 2)
+        assert (caught.value.found, caught.value.offset) == (said, before + 6)
+        assert caught.value.expected == "the end of the message"
+
+
 def test_views_of_wider_items_are_read_as_their_bytes() -> None:
     assert EndTxnMarker.decode(memoryview(b"\0\0\0\7").cast("i"), 0) == EndTxnMarker(coordinator_epoch=7)
 
