@@ -243,12 +243,15 @@ def test_scram(mechanism: str, honest: bool) -> None:
             peer.answer(SaslAuthenticateResponse(auth_bytes=b"v=AAAAAAAA"))
 
 
-@pytest.mark.parametrize("iterations", [1, 4095, ITERATIONS.stop, 10_000_000, 1 << 40])
-def test_iterations_that_scram_is_not_done_with(iterations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "iterations",
+    [1, 4095, ITERATIONS.stop, 10_000_000, 1 << 40, "+10000000", " 10000000 ", "10_000_000", "１０００００００"],
+)
+def test_iterations_that_scram_is_not_done_with(iterations: int | str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a password that is cheap to guess, nor a client that hashes for minutes: refused before any is done."""
     pytest.importorskip("scramp")
     peer = scram_first(iterations, monkeypatch)
-    with pytest.raises(AuthenticationError, match=f"it asks for {iterations} iterations of SCRAM-SHA-256"):
+    with pytest.raises(AuthenticationError, match="SCRAM-SHA-256"):
         peer()
 
 
@@ -263,7 +266,7 @@ class _HashedError(Exception):
     """Where hashing would begin: how often."""
 
 
-def scram_first(iterations: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
+def scram_first(iterations: int | str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
     """A broker that is about to ask for so many iterations; where they would be done is a `_HashedError`."""
 
     def hashed(_name: str, _password: bytes, _salt: bytes, count: int) -> None:
