@@ -58,6 +58,7 @@ LONG = (
     "tests/test_wheel.py",
     "tests/tools/test_bench",
     "tests/tools/test_import_",
+    "tests/tools/test_maven.py",
     "tests/wire/test_columns",
     "tests/wire/test_hostile.py",
     "tests/wire/test_native.py",
