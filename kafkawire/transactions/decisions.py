@@ -60,8 +60,8 @@ class Decisions:
         if decision is None:
             return
         known = self.found.setdefault(decision.producer_id, [])
-        if before is not None and known and known[-1].offset == before.offset:  # the Complete of the Prepare before it
-            prepared = known[-1]
+        prepared = known[-1] if known and known[-1].until is None else None
+        if before is not None and prepared is not None and prepared.offset == before.offset:  # this is its Complete
             known[-1] = msgspec.structs.replace(prepared, until=decision.until)
         else:
             known.append(decision)

@@ -1,0 +1,75 @@
+"""One partition of `__transaction_state`, read once: what ids use and have decided, and whether anything is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkawire.transactions.checks import ID_CHECKS
+from kafkawire.transactions.coordinator import Unreadable
+from kafkawire.transactions.facts import Place, Registration, Use
+from kafkawire.transactions.id_history import IdHistory
+from kafkawire.transactions.machine import TransactionMetadata
+
+PLACE = Place("logs", "__transaction_state", 0)
+
+
+def record(offset: int, name: str, state: str | None, epoch: int = 0, **more: Any) -> Registration:
+    given: dict[str, Any] = {"producer_id": 7, "timeout_ms": 1, "started": offset, "updated": offset} | more
+    value = None if state is None else TransactionMetadata(epoch=epoch, state=state, **given).record()
+    return Registration(place=PLACE, offset=offset, timestamp=1000 + offset, transactional_id=name, value=value)
+
+
+def history(*found: Registration | Unreadable) -> IdHistory:
+    out = IdHistory()
+    for one in found:
+        out.reach(one.offset)
+        out.add(one)
+    return out
+
+
+PART = frozenset({("orders", 0)})
+COMMITTED = [
+    record(0, "a", "Empty", started=-1),
+    record(1, "a", "Ongoing", started=1, partitions=PART),
+    record(2, "a", "PrepareCommit", started=1, partitions=PART),
+    record(3, "a", "CompleteCommit", started=1),
+]
+
+
+def test_a_transaction_from_its_beginning() -> None:
+    found = history(*COMMITTED)
+    assert (found.ids, found.intact, found.unreadable) == (1, True, None)
+    assert found.uses == (Use(PLACE, 7, "a", 0),)
+    assert list(found.prepared()) == []
+    assert [(one.offset, one.outcome, one.until) for one in found.decisions.found[7]] == [(2, "COMMIT", 1003)]
+    owner = found.owner(7)
+    assert owner is not None
+    assert (owner.newest.offset, owner.current) == (3, True)
+    assert {answer.check for answer in found.answers()} == set(ID_CHECKS)
+    assert not any(answer.violated for answer in found.answers())
+
+
+def test_what_is_prepared_now() -> None:
+    found = history(*COMMITTED[:3], record(3, "b", "PrepareAbort", producer_id=8), record(4, "b", None))
+    assert [one.transactional_id for one in found.prepared()] == ["a"]
+
+
+def test_an_id_that_has_expired_is_no_id_but_was_used() -> None:
+    found = history(*COMMITTED, record(4, "a", None), record(5, "a", "Empty", producer_id=9))
+    assert found.ids == 1
+    assert [(use.producer_id, use.offset) for use in found.uses] == [(7, 0), (9, 5)]
+    assert history(*COMMITTED, record(4, "a", None)).ids == 0
+
+
+def test_a_record_that_cannot_be_read_is_a_record_that_is_missing() -> None:
+    found = history(*COMMITTED, Unreadable(4, "bytes that are none"))
+    assert (found.intact, found.unreadable) == (False, Unreadable(4, "bytes that are none"))
+
+
+def test_records_that_are_gone_from_the_beginning() -> None:
+    assert not history(*COMMITTED[1:]).intact
+
+
+def test_a_rule_that_is_broken_is_told() -> None:
+    found = history(*COMMITTED[:2], record(2, "a", "CompleteCommit", started=1))
+    assert [answer.check for answer in found.answers() if answer.violated] == ["legal_transition"]
