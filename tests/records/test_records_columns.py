@@ -266,14 +266,25 @@ def test_what_is_no_batch_of_today_comes_as_it_is(engine: Any) -> None:
     assert [old, damage] == [found[1], found[3]]
 
 
-@pytest.mark.parametrize("headers", ["02 6b", "02 6b 80", "02 6b 8080808080 01", "80", "02"])
-def test_headers_that_end_in_a_varint(headers: str) -> None:
+@pytest.mark.parametrize("headers", ["02 6b", "02 6b 80", "02 6b 8080808080 01", "80", "02", "0a 6b", "01 01"])
+def test_headers_that_are_none(headers: str) -> None:
     body = bytes.fromhex("00 00 00 01 01 02" + headers)
     payload = bytes([2 * len(body)]) + body
     data = fixed(build([], last_offset=0) + payload, length=49 + len(payload), count=1)
     *_, damage = agree(data)
     assert isinstance(damage, Damage)
     assert damage.reason == "bad_records"
+
+
+@pytest.mark.parametrize("length", ["80", "808080808080", "01", "06 00", "ffffffff0f"])
+def test_lengths_of_records_that_are_none(length: str) -> None:
+    """Cut off, of too many bytes, negative, longer than what is left."""
+    payload = bytes.fromhex(length) + bytes(7 - len(bytes.fromhex(length)))
+    payload = bytes.fromhex(length) if length == "80" else payload
+    data = fixed(build([], last_offset=0) + payload, length=49 + len(payload), count=1)
+    *_, damage = agree(FIRST + data)
+    assert isinstance(damage, Damage)
+    assert (damage.reason, damage.position) == ("bad_records", len(FIRST))
 
 
 def test_pieces_are_equal_to_themselves_alone() -> None:
