@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkawire.errors import DecodeError
+from kafkawire.wire.values import octets
 
 #: Largest frame by default. Kafka's own limit on requests is 100 MiB (socket.request.max.bytes); responses have none.
 MAX_FRAME_BYTES = 256 << 20
@@ -53,7 +54,7 @@ class FrameReader:
         """
         del self._held[: self._used]
         self._used = 0
-        self._held += data
+        self._held += octets(data)
         return self._cut()
 
     def _cut(self) -> Iterator[bytes]:

@@ -18,13 +18,11 @@ from kafkawire._lookup import lookup
 from kafkawire.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kafkawire.frames.headers import API_VERSIONS, request_header_version, response_header_version
 from kafkawire.messages import RequestHeader, ResponseHeader
+from kafkawire.wire.values import octets
 
 if TYPE_CHECKING:
-    from mmap import mmap
-
     from kafkawire.wire.message import Message
-
-    Frame = bytes | bytearray | memoryview | mmap
+    from kafkawire.wire.values import Input
 
 _UNSUPPORTED_VERSION = b"\x00\x23"  # error code 35, where an ApiVersions body begins with it
 _HEADER_START = struct.Struct(">hhi")  # api key, version, correlation id: the same in every version of the header
@@ -90,11 +88,12 @@ class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
     version: int | None = None
 
 
-def decode_request(frame: Frame, *, copy: bool = True) -> Request | UndecodedRequest:
+def decode_request(frame: Input, *, copy: bool = True) -> Request | UndecodedRequest:
     """The request that a frame (without its size) holds.
 
     `copy=False` leaves record batches as memoryviews of the frame.
     """
+    frame = octets(frame)
     if len(frame) < _HEADER_START.size:
         return UndecodedRequest(bytes(frame), f"{len(frame)} bytes, too few for a request header")
     api_key, version, correlation_id = _HEADER_START.unpack_from(frame)
@@ -113,12 +112,13 @@ def decode_request(frame: Frame, *, copy: bool = True) -> Request | UndecodedReq
         return UndecodedRequest(bytes(frame), str(error), api_key, version, correlation_id, _client_id(frame), body)
 
 
-def decode_response(frame: Frame, *, api_key: int, version: int, copy: bool = True) -> Response | UndecodedResponse:
+def decode_response(frame: Input, *, api_key: int, version: int, copy: bool = True) -> Response | UndecodedResponse:
     """The response that a frame (without its size) holds; which message it is, only the request tells.
 
     A broker that does not know an ApiVersions request's version answers with a body of version 0 (KIP-511): then the
     response's `version` is 0.
     """
+    frame = octets(frame)
     if len(frame) < 4:
         return UndecodedResponse(bytes(frame), f"{len(frame)} bytes, too few for a response header")
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
@@ -180,7 +180,7 @@ def _sendable(body: Message, kind: str, version: int) -> int:
     return spec.api_key
 
 
-def _client_id(frame: Frame) -> str | None:
+def _client_id(frame: Input) -> str | None:
     """The client id, which every header but the oldest has at the same place."""
     try:
         return RequestHeader.decode_from(frame, 1)[0].client_id

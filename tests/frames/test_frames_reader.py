@@ -26,6 +26,12 @@ def test_nothing_is_pending_before_the_first_byte() -> None:
     assert (reader.position, reader.pending, reader.peek(), reader.release(), reader.position) == (0, 0, b"", b"", 0)
 
 
+def test_views_are_read_as_the_bytes_they_stand_for() -> None:
+    stream = STREAM + STREAM
+    for view in (memoryview(stream[::-1])[::-1], memoryview(stream).cast("B", (2, len(STREAM)))):
+        assert list(FrameReader().feed(view)) == FRAMES * 2
+
+
 def test_split_at_every_place() -> None:
     for cut in range(len(STREAM) + 1):
         reader = FrameReader()

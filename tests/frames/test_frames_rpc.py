@@ -190,6 +190,17 @@ def test_a_response_does_not_change(kind: type) -> None:
     assert {found: 1}[decode_response(frame if kind is Response else frame[:-1], api_key=61, version=0)] == 1
 
 
+@pytest.mark.parametrize("copy", [True, False])
+def test_views_are_read_as_the_bytes_they_stand_for(copy: bool) -> None:
+    request = framed(encode_request(DescribeProducersRequest(), version=0, correlation_id=1))
+    response = framed(encode_response(DescribeProducersResponse(), version=0, correlation_id=1))
+    for frame in (request, request[:-2], response, response[:-2], bytes(6)):
+        for view in (memoryview(frame).cast("B", (1, len(frame))), memoryview(frame[::-1])[::-1]):
+            assert decode_request(view, copy=copy) == decode_request(frame)
+            found = decode_response(view, api_key=61, version=0, copy=copy)
+            assert found == decode_response(frame, api_key=61, version=0)
+
+
 # What may not be sent ------------------------------------------------------------------------------------------------
 
 

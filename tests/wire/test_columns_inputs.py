@@ -100,6 +100,8 @@ def test_views_of_other_items_are_read_as_their_bytes() -> None:
     for buffers in (views, [None, *views], [data, *views], [views[2]]):
         batch = columns.decode(marker, buffers, 0)
         assert batch.column("coordinator_epoch").to_pylist() == [None if one is None else 7 for one in buffers]
+    for view in views:
+        assert columns.decode(marker, view, 0, offsets=[0, 4]).column("coordinator_epoch").to_pylist() == [7]
     (error,) = columns.decode(marker, [memoryview(b"?").cast("B", ())], 0).column(columns.ERROR).to_pylist()
     assert error.endswith("expected 4 bytes of int32, found 1 before the end")
 

@@ -119,7 +119,10 @@ def _copied(buffers: list[Any]) -> list[bytes | None]:
 
 
 def _with_offsets(buffer: Any, offsets: Any) -> Values:
-    data = np.frombuffer(buffer, np.uint8)
+    try:
+        data = np.frombuffer(buffer, np.uint8)
+    except BufferError:  # a view of items that are not in a row
+        data = np.frombuffer(bytes(buffer), np.uint8)
     if data.flags.writeable:
         data = data.copy()  # what is read must not change meanwhile
     places = np.asarray(offsets)
