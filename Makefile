@@ -10,8 +10,12 @@ CARGO := $(shell command -v cargo)
 DURATION ?= 30
 #: Mutants of a file that `make mutation` tries.
 SAMPLE ?= 20
-#: Tests that run side by side.
-WORKERS ?= 2
+#: Tests that run side by side. While one waits for a broker or for Spark, others work: three on two cores.
+WORKERS ?= 3
+
+#: Compiled modules are kept whatever the shell says: tests start hundreds of Python processes, each of which would
+#: compile this package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 #: The theme tells of a successor on every run.
 export NO_MKDOCS_2_WARNING := 1

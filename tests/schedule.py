@@ -44,23 +44,30 @@ FIRST = (
 
 #: Fixtures that start another program.
 PROGRAMS = {"start_cluster", "spark", "cluster", "remote", "java", "newest", "chromium"}
-#: Files, or folders of them, that build, start other programs in each test, or try very many values.
+#: Folders, files or tests (how their ids begin) that build, start other programs, or try very many values.
 LONG = (
     "tests/capture/test_capture_against_tshark.py",
+    "tests/cli/test_cli_errors.py",
+    "tests/cli/test_cli_hostile_names.py",
     "tests/cli/test_cli_process.py",
+    "tests/cli/test_cli_schema_import.py",
     "tests/codegen/test_generate.py",
     "tests/conformance/",
     "tests/docs/test_docs_site.py",
     "tests/logdir/test_logdir_against_kafka.py",
+    "tests/logdir/test_logdir_decoders.py",
+    "tests/logdir/test_logdir_verify.py::test_sanity_is_what_brokers_look_at",
     "tests/properties/",
     "tests/records/test_records_columns.py",
     "tests/references/",
     "tests/test_wheel.py",
     "tests/tools/test_bench",
     "tests/tools/test_import_",
+    "tests/transactions/test_replay_properties.py",
     "tests/tools/test_maven.py",
     "tests/wire/test_columns",
     "tests/wire/test_hostile.py",
+    "tests/wire/test_json_text.py",
     "tests/wire/test_native.py",
     "tests/wireshark/",
 )

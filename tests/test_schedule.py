@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests import schedule
-from tests.schedule import FIRST, group_of, is_slow, place_of
+from tests.schedule import FIRST, LONG, ROOT, SHARED, group_of, is_slow, place_of
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,18 @@ def test_files_that_share_a_start_share_a_worker(path: str, group: str) -> None:
 
 def test_what_takes_longest_begins_first() -> None:
     assert [place_of(group) for group in ("spark", "broker", "tests/x.py")] == [0, 1, len(FIRST)]
+
+
+def test_what_begins_first_is_there() -> None:
+    assert [group for group in FIRST if group not in SHARED and not (ROOT / group).is_file()] == []
+
+
+@pytest.mark.parametrize("start", LONG)
+def test_what_takes_long_is_there(start: str) -> None:
+    path, _, test = start.partition("::")
+    files = list(ROOT.glob(f"{path}*"))
+    assert files
+    assert not test or f"def {test}(" in files[0].read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ JOB_PATIENCE_S = 600
 #: Little memory, and a quick start instead of fast code.
 _SMALL = {
     "SPARK_DAEMON_MEMORY": "512m",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
-    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "SPARK_LOCAL_IP": "127.0.0.1",
 }
 

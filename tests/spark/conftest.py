@@ -1,5 +1,6 @@
-"""One Spark session for all tests, one standalone cluster and one Connect server; tests are skipped, with the reason,
-where Spark, a Java runtime or what Connect needs is missing."""
+"""One Spark session for all tests; a standalone cluster and a Connect server end with the module that asks for them,
+as their memory does. Tests are skipped, with the reason, where Spark, a Java runtime or what Connect needs is missing.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Two workers of a core each; see `clusters.call` for a driver."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -41,7 +42,7 @@ def cluster() -> Iterator[Cluster]:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def remote() -> Iterator[str]:
     """The URL of a Spark Connect server."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")

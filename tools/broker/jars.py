@@ -7,6 +7,7 @@ Maven and without a network.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -56,13 +57,20 @@ def java() -> str:
         raise BrokerUnavailableError(
             f"no java in {home + '/bin' if home else 'PATH'}: Kafka needs Java {MIN_JAVA} or newer"
         )
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    version = _java_version(found, os.stat(found).st_mtime_ns)
+    if version < MIN_JAVA:
+        raise BrokerUnavailableError(f"{found} is Java {version}: Kafka needs Java {MIN_JAVA} or newer")
+    return found
+
+
+@functools.cache
+def _java_version(path: str, _modified_ns: int) -> int:
+    """Asked once a process: every answer costs the start of a JVM."""
+    said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if said.returncode != 0 or version is None:
-        raise BrokerUnavailableError(f"{found} -version fails: {(said.stderr or said.stdout).strip()[-200:]}")
-    if int(version[1]) < MIN_JAVA:
-        raise BrokerUnavailableError(f"{found} is Java {version[1]}: Kafka needs Java {MIN_JAVA} or newer")
-    return found
+        raise BrokerUnavailableError(f"{path} -version fails: {(said.stderr or said.stdout).strip()[-200:]}")
+    return int(version[1])
 
 
 def broker_jars(version: str = BROKER_VERSION, *, cache: Path | None = None) -> Path:
