@@ -97,7 +97,7 @@ def test_views_of_other_items_are_read_as_their_bytes() -> None:
         memoryview(bytes(byte for one in data for byte in (one, 9)))[::2],
         memoryview(data).cast("B", (2, 2)),
     ]
-    for buffers in (views, [None, *views], [data, *views], [views[2]]):
+    for buffers in (views, [None, *views], [data, *views], [data, *views[:2], None], [views[2]]):
         batch = columns.decode(marker, buffers, 0)
         assert batch.column("coordinator_epoch").to_pylist() == [None if one is None else 7 for one in buffers]
     for view in views:
