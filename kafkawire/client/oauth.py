@@ -25,14 +25,27 @@ def get_token(source: TokenSource, timeout_s: float) -> str:
     """A token; blocks.
 
     Raises:
-        AuthenticationError, ConfigError: there is none; the text never holds the secret. OSError: of the file.
+        AuthenticationError, ConfigError: there is none; the text never holds the secret.
     """
     if source.token is not None:
         return source.token
     if source.file is not None:
-        with open(source.file, encoding="utf-8") as file:
-            return file.read().strip()
+        return _from_file(source.file)
     return _from_endpoint(source, timeout_s)
+
+
+def _from_file(path: str) -> str:
+    """Read anew for each connection: tokens expire, and who renews them writes the file."""
+    try:
+        with open(path, "rb") as file:
+            token = file.read(_MAX_ANSWER).decode().strip()
+    except OSError as error:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path} holds no token, which is text") from None
+    if not token:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path} is empty: a token belongs in it")
+    return token
 
 
 def _from_endpoint(source: TokenSource, timeout_s: float) -> str:

@@ -33,6 +33,18 @@ def test_tokens(tmp_path: Path) -> None:
     assert (decoded[0], decoded[1]["sub"], signature) == ({"alg": "none"}, "me", "")
 
 
+@pytest.mark.parametrize(
+    ("content", "said"), [(b" \n", "is empty"), (b"\xff.y.z", "holds no token"), (None, "No such file or directory")]
+)
+def test_files_without_a_token(content: bytes | None, said: str, tmp_path: Path) -> None:
+    """An error of the client's own, which `watch` survives: the file may be written again."""
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"^sasl.oauthbearer.token.endpoint.url: {path}:? {said}"):
+        get_token(source("", **{"sasl.oauthbearer.token.endpoint.url": path.as_uri()}), 1)
+
+
 def test_a_token_endpoint_has_to_be_https() -> None:
     with pytest.raises(ConfigError, match="is not https"):
         get_token(TokenSource(url="http://idp.example/token", client_id="i", client_secret="s"), 1)
