@@ -42,6 +42,8 @@ FIRST = (
     "tests/capture/test_capture_against_broker.py",
 )
 
+#: How `make test-quick` asks for the others (pytest -m).
+QUICK = "not slow"
 #: Fixtures that start another program.
 PROGRAMS = {"start_cluster", "spark", "cluster", "remote", "java", "newest", "chromium"}
 #: Folders, files or tests (how their ids begin) that build, start other programs, or try very many values.
@@ -91,6 +93,14 @@ def is_slow(item: Any) -> bool:
         or not PROGRAMS.isdisjoint(item.fixturenames)
         or any(item.get_closest_marker(name) for name in ("broker", "spark"))
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of which every test is left out are not even imported."""
+    if config.option.markexpr != QUICK:
+        return None
+    path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    return True if path.startswith(LONG) else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -57,3 +58,19 @@ def test_slow(path: str, fixtures: list[str], mark: str | None, slow: bool) -> N
 def test_another_way_to_share_out_tests_is_left_alone() -> None:
     config = SimpleNamespace(getoption=lambda name: "worksteal")
     assert schedule.pytest_xdist_make_scheduler(config, None) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted", "ignored"),
+    [
+        ("tests/wire/test_hostile.py", schedule.QUICK, True),
+        ("tests/wire/test_hostile.py", "", None),
+        ("tests/wire/test_read_write.py", schedule.QUICK, None),
+        ("tests/logdir/test_logdir_verify.py", schedule.QUICK, None),  # some of its tests are slow
+        ("tests/properties", schedule.QUICK, None),
+        ("tests/properties/test_mutations.py", schedule.QUICK, True),
+    ],
+)
+def test_files_of_slow_tests_are_not_imported(path: str, wanted: str, ignored: bool | None) -> None:
+    config: Any = SimpleNamespace(option=SimpleNamespace(markexpr=wanted))
+    assert schedule.pytest_ignore_collect(schedule.ROOT / path, config) is ignored
