@@ -18,7 +18,7 @@ pytest_plugins = ["tests.broker_fixture", "tests.schedule"]
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile(
-    "ci", max_examples=40, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
+    "ci", max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
 )
 settings.register_profile(
     "quick", max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
@@ -29,6 +29,6 @@ settings.register_profile(
     phases=(Phase.explicit, Phase.generate),
     report_multiple_bugs=False,
 )
-settings.register_profile("dev", max_examples=40, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("dev", max_examples=60, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=600, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))

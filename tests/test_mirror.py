@@ -81,7 +81,7 @@ ELSEWHERE = {
     "wire/columns/decoding.py": "wire/test_columns_inputs.py",
     "wire/columns/gather.py": "wire/test_columns.py",
     "wire/columns/lockstep.py": "wire/test_columns.py",
-    "wire/columns/objects.py": "wire/column_engines.py",
+    "wire/columns/objects.py": "wire/test_columns.py",
     "wire/columns/schema.py": "wire/test_columns_inputs.py",
     "wire/columns/walked.py": "wire/test_columns.py",
     "wire/interpreter.py": "wire/test_interpreter_errors.py",
