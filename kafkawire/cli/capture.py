@@ -14,6 +14,7 @@ from kafkawire.cli import output
 from kafkawire.cli.capture_summary import Told
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
+from kafkawire.cli.table import Columns
 
 if TYPE_CHECKING:
     from kafkawire.capture import Exchanges, Matched
@@ -141,7 +142,7 @@ def capture(
     told.end(interrupted=ended())
 
 
-def _columns() -> output.Columns:
+def _columns() -> Columns:
     """What a table shows of the kinds that have more fields than a screen has room for."""
     from kafkawire import rows
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kafkawire.cli import dump_options as given
-from kafkawire.cli import output
+from kafkawire.cli import output, table
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.progress import Advance, progress, total_size, watched
@@ -139,7 +139,7 @@ def dump(
     outcome.end()
 
 
-def _columns() -> output.Columns:
+def _columns() -> table.Columns:
     """What a table shows of the kinds that have more fields than a screen has room for."""
     from kafkawire import rows
 

@@ -10,23 +10,19 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
 import typer
 
-from kafkawire.cli.text import json_bytes, printable
+from kafkawire.cli.table import Columns, tables
+from kafkawire.cli.text import json_bytes, plain, printable
 from kafkawire.rows.base import Lines
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 class Format(StrEnum):
@@ -49,9 +45,6 @@ OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; its ending may tell the format.")
 ]
 
-#: Rows of one table: as many as a reader could want side by side, few enough to be held in memory.
-TABLE_ROWS = 500
-
 #: How a formula begins, for a spreadsheet; in the wide forms too, which some of them fold (OWASP, "CSV Injection").
 #: Blanks before it may be passed over.
 _FORMULA = r"\s*[=+\-@＝＋－＠]"
@@ -63,21 +56,12 @@ _CELL = re.compile(rf'^(?={_FORMULA})|;(?=["\s]*{_FORMULA})')
 #: JSON can say it without a `;`, and lose nothing. One that ends a string is followed by a comma or a bracket.
 _CELL_IN_JSON = re.compile(rf";(?={_FORMULA})")
 
-#: Values that a table leaves blank; a column that has no others is left out.
-_NOTHING: tuple[Any, ...] = (None, "", [], (), {})
-
-#: Width of a table that nobody looks at on a terminal: nothing is folded.
-_WIDE = 100_000
-
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Base class of the rows that only the command line has; `kafkawire.rows` has the others."""
 
 
 T = TypeVar("T")
-
-#: A class of rows -> the fields that a table shows.
-Columns = Mapping[Any, Sequence[str]]
 
 
 def print_rows(
@@ -117,7 +101,8 @@ def print_rows(
         if chosen is Format.table:
             if heading:
                 stream.write(_encoded(heading + "\n\n", terminal))
-            _table(rows, stream, terminal, columns or {})
+            for text in tables(rows, columns or {}, terminal=terminal, utf8=_utf8(terminal)):
+                stream.write(_encoded(text, terminal))
         elif chosen is Format.csv:
             names = dict.fromkeys(name for kind in kinds for name in kind.__struct_encode_fields__)
             _csv(rows, stream, terminal, [name for name in names if name not in set(unset)])
@@ -221,75 +206,8 @@ def _csv_cell(value: Any) -> object:
     """The value with nothing in it that a spreadsheet would run, whether `,` separates cells there or `;`."""
     if isinstance(value, str):
         return _CELL.sub(r"\g<0>'", printable(value))
-    plain = _plain(value)
-    return _CELL_IN_JSON.sub(r"\\u003b", plain) if isinstance(plain, str) else plain
-
-
-def _plain(value: Any) -> object:
-    """What a cell shows of a value that is no text."""
-    if value is None:
-        return ""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    return json_bytes(value).decode()
-
-
-# Tables --------------------------------------------------------------------------------------------------------------
-
-
-def _table(rows: Iterable[msgspec.Struct], stream: BinaryIO, terminal: bool, columns: Columns) -> None:
-    """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`."""
-    title = None
-    first = True
-    for (kind, file), group in groupby(rows, lambda row: (type(row), _title(row, columns))):
-        shown = columns.get(kind) or [name for name in kind.__struct_encode_fields__ if name not in ("file", "kind")]
-        while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
-            head = ("" if first else "\n") + (f"{printable(file)}\n" if file and file != title else "")
-            stream.write(_encoded(head + _table_text(piece, shown, terminal), terminal))
-            title, first = file, False
-
-
-def _title(row: msgspec.Struct, columns: Columns) -> str | None:
-    """The file that a row is of, unless a column tells it."""
-    return None if "file" in columns.get(type(row), ()) else getattr(row, "file", None)
-
-
-def _table_text(rows: list[dict[str, Any]], columns: Sequence[str], terminal: bool) -> str:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD if _utf8(terminal) else box.ASCII, pad_edge=False, show_edge=False)
-    columns = [name for name in columns if any(row.get(name) not in _NOTHING for row in rows)]
-    for name in columns:
-        numbers = all(isinstance(row.get(name), (int, float, type(None))) for row in rows)
-        table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_table_cell(row.get(name))) for name in columns))
-    return _rendered(table, terminal)
-
-
-def _rendered(table: Table, terminal: bool) -> str:
-    from rich.console import Console
-
-    text = io.StringIO()
-    console = Console(
-        file=text,
-        force_terminal=terminal,
-        width=shutil.get_terminal_size().columns if terminal else _WIDE,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    console.print(table)
-    return "".join(line.rstrip() + "\n" for line in text.getvalue().splitlines())
-
-
-def _table_cell(value: Any) -> str:
-    if value in _NOTHING:
-        return ""
-    return printable(value) if isinstance(value, str) else str(_plain(value))
+    cell = plain(value)
+    return _CELL_IN_JSON.sub(r"\\u003b", cell) if isinstance(cell, str) else cell
 
 
 def _encoded(text: str, terminal: bool) -> bytes:

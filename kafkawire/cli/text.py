@@ -12,7 +12,7 @@ import msgspec
 
 from kafkawire.printable import escaped, printable
 
-__all__ = ["counted", "json_bytes", "printable", "printable_characters"]
+__all__ = ["counted", "json_bytes", "plain", "printable", "printable_characters"]
 
 #: Runs that may hold something not printable. In JSON text a newline can only be layout: inside of strings it is `\n`.
 _SUSPECT_JSON = re.compile(r"[^\n -~]+")
@@ -21,6 +21,15 @@ _SUSPECT_JSON = re.compile(r"[^\n -~]+")
 def counted(number: int, noun: str) -> str:
     """`1 message`, `2 messages`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def plain(value: Any) -> object:
+    """What a cell of a table or of csv shows of a value that is no text."""
+    if value is None:
+        return ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return json_bytes(value).decode()
 
 
 @cache

@@ -112,34 +112,6 @@ def test_no_rows(format: Format) -> None:
     assert printed([], format) == {"table": "", "json": "[]\n", "jsonl": "", "csv": header}[format.value]
 
 
-def test_tables_of_several_kinds_and_files() -> None:
-    rows = [
-        Thing(name="a", file="one"),
-        Thing(name="b", file="one"),
-        Other(offset=5, file="one"),
-        Other(offset=6, file="two\x1b"),
-        Other(offset=7),
-    ]
-    golden.check("cli/tables.txt", printed(rows, Format.table, heading="Heading."))
-
-
-def test_table_columns_can_be_chosen() -> None:
-    text = printed([Thing(name="a", count=1)], Format.table, columns={Thing: ("count", "kind", "tags")})
-    assert text.split("\n")[0].split() == ["count", "kind"]
-
-
-def test_a_long_table_comes_in_pieces() -> None:
-    def rows() -> Any:
-        for i in range(1200):
-            taken.append(i)
-            yield Other(offset=i)
-
-    taken: list[int] = []
-    text = printed(rows(), Format.table)  # type: ignore[arg-type]
-    assert len(taken) == 1200
-    assert text.count("offset") == 3
-
-
 def test_csv_has_a_column_for_every_field_but_unset_ones() -> None:
     text = printed([Thing(name="a"), Other(offset=1)], Format.csv, unset=["body"])
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -217,15 +189,3 @@ def test_a_file_s_ending_tells_the_format(tmp_path: Path, name: str, begins: str
 def test_the_format_that_is_asked_for_wins(tmp_path: Path) -> None:
     print_rows([Other(offset=1)], [Other], output=str(tmp_path / "x.csv"), format=Format.table)
     assert set((tmp_path / "x.csv").read_text()) <= set(string.ascii_letters + string.digits + " \n─")
-
-
-def test_a_narrow_terminal_folds_and_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "30")
-    text = printed([Thing(name="abcdefghij" * 10, count=5)], Format.table, terminal=True)
-    lines = text.split("\n")
-    assert max(len(line.replace("\x1b[1m", "").replace("\x1b[0m", "")) for line in lines) <= 30
-    assert "".join(char for char in text if char in "abcdefghij").count("abcdefghij") >= 9
-
-
-def test_columns_that_say_nothing_are_left_out() -> None:
-    assert printed([Thing(name="a"), Thing(name="b")], Format.table).split("\n")[0] == "name"
