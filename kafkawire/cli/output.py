@@ -46,15 +46,16 @@ OutputOption = Annotated[
 ]
 
 #: How a formula begins, for a spreadsheet; in the wide forms too, which some of them fold (OWASP, "CSV Injection").
-#: Blanks before it may be passed over.
-_FORMULA = r"\s*[=+\-@＝＋－＠]"
+#: Blanks before it may be passed over. The patterns below do so possessively: what they skip is not tried again, and
+#: no character is skipped twice, so that they take time in proportion to the text.
+_FORMULA = r"[=+\-@＝＋－＠]"
 
 #: Before the formulas of a text. Where a comma is for decimals, `;` is between cells, and a file is cut there, whatever
 #: stands in quotes: those are seen at the beginning of a cell alone, and there they are passed over.
-_CELL = re.compile(rf'^(?={_FORMULA})|;(?=["\s]*{_FORMULA})')
+_CELL = re.compile(rf'^(?=\s*+{_FORMULA})|;(?=["\s]*+{_FORMULA})')
 
 #: JSON can say it without a `;`, and lose nothing. One that ends a string is followed by a comma or a bracket.
-_CELL_IN_JSON = re.compile(rf";(?={_FORMULA})")
+_CELL_IN_JSON = re.compile(rf";(?=\s*+{_FORMULA})")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import string
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from kafkawire.cli import output
 from kafkawire.cli.output import Format, print_rows
 from kafkawire.cli.text import printable
-from tests import golden
+from tests import doubling, golden
 from tests.cli.harmless import harmless
 
 TEXT_FORMATS = [format for format in Format if format is not Format.parquet]
@@ -156,6 +157,29 @@ def test_csv_cells_are_no_formulas_where_semicolons_separate_them(rows: list[Thi
     for row, read in zip(rows, csv.DictReader(io.StringIO(text)), strict=True):
         assert json.loads(read["tags"]) == list(row.tags)
         assert read["name"].replace("'", "") == printable(row.name).replace("'", "")
+
+
+FORMULA = r"\s*[=+\-@＝＋－＠]"
+CELL = re.compile(rf'^(?={FORMULA})|;(?=["\s]*{FORMULA})')
+CELL_IN_JSON = re.compile(rf";(?={FORMULA})")
+
+
+@given(cunning)
+def test_csv_guards_what_patterns_that_backtrack_find(text: str) -> None:
+    read = list(csv.DictReader(io.StringIO(printed([Thing(name=text, tags=(text,))], Format.csv))))
+    assert read[0]["name"] == CELL.sub(r"\g<0>'", printable(text))
+    assert read[0]["tags"] == CELL_IN_JSON.sub(r"\\u003b", msgspec.json.encode([text]).decode())
+
+
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+def test_rows_take_time_in_proportion_to_their_text(format: Format) -> None:
+    def work(text: str) -> None:
+        printed([Thing(name=text, tags=(text,))], format, terminal=True)
+
+    if format is Format.table:
+        doubling.assert_linear_in_text(work, 500, heads=[""])  # rich is slow, and looks at widths alone
+    else:
+        doubling.assert_linear_in_text(work, 1000)
 
 
 def test_honest_text_is_left_alone_in_csv() -> None:
