@@ -46,6 +46,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.transactions.ending import Marker
+from kafkawire.transactions.model import IDLE
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -92,9 +93,15 @@ class Admin:
 
         Args:
             states: names of states, Ongoing. `producer_ids`: those of the ids.
-            duration_ms: only transactions that are longer open (brokers from 3.8 on).
+            duration_ms: only transactions that are open for longer, milliseconds (brokers from 3.8 on). Brokers list
+                ids without an open transaction, too: those are left out here.
             pattern: a regular expression of RE2 that the whole id matches (brokers from 4.1 on).
+
+        Raises:
+            ConfigError: the pattern is empty. No id matches it, and brokers answer with all ids.
         """
+        if pattern == "":
+            raise ConfigError("an empty pattern matches no transactional id: leave it out to list all of them")
         deadline = self.cluster.deadline(timeout_s)
         body = ListTransactionsRequest(
             state_filters=tuple(states),
@@ -114,6 +121,7 @@ class Admin:
             return tuple(
                 TransactionListing(one.transactional_id, one.producer_id, one.transaction_state)
                 for one in answer.transaction_states
+                if duration_ms is None or one.transaction_state not in IDLE
             )
 
         known = await self.cluster.known_brokers(deadline)

@@ -120,10 +120,13 @@ def test_it_finds_what_kafkas_tool_finds_on_a_broker(txn: Any, made: Made) -> No
 
 
 def test_filters_of_list(txn: Any, made: Made) -> None:
+    """Brokers take ids without a transaction for open since 1969: Kafka's tool shows them, and we do not."""
     filters = ("--transactional-id-pattern", f"{TOPIC}-.*", "--duration-filter", 1)
     ours, theirs = rows(txn("list", *filters, "--format", "csv").text), kafka(made.address, "list", *filters)
-    assert sorted(map(str, ours)) == sorted(map(str, theirs))
-    assert len(ours) == 6  # brokers take the ids without a transaction for open since 1969
+    idle = [row for row in theirs if row["TransactionState"] in ("Empty", "CompleteCommit", "CompleteAbort")]
+    assert idle
+    assert sorted(map(str, ours)) == sorted(str(row) for row in theirs if row not in idle)
+    assert ours
 
 
 def test_refusals(txn: Any, made: Made) -> None:

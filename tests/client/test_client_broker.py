@@ -156,8 +156,11 @@ def test_filters(secure: Secure) -> None:
         begun(wire, "filter-b", 1, at=now)
         ended = begun(wire, "filter-c", 1, at=now)
         wire.end(ended, committed=True)
-    assert run(_list(secure.plain, pattern="filter-.*")) == ["filter-a", "filter-b", "filter-c"]
+        wire.init_producer("filter-d")
+    everything = ["filter-a", "filter-b", "filter-c", "filter-d"]
+    assert run(_list(secure.plain, pattern="filter-.*")) == everything
     assert run(_list(secure.plain, pattern="filter-.*", states=["Ongoing"])) == ["filter-a", "filter-b"]
+    assert run(_list(secure.plain, pattern="filter-.*", duration_ms=0)) == ["filter-a", "filter-b"]
     assert run(_list(secure.plain, pattern="filter-.*", duration_ms=HOUR_MS)) == []
     with pytest.raises(ClientError, match="no such state of a transaction: Bogus"):
         run(_list(secure.plain, states=["Bogus"]))

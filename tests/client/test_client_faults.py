@@ -11,6 +11,7 @@ from kafkawire.client import (
     ApiTimeoutError,
     BrokerError,
     ClientError,
+    ConfigError,
     NoSuchBrokerError,
     ProtocolError,
     RequestTimeoutError,
@@ -32,6 +33,7 @@ from kafkawire.messages import (
     WriteTxnMarkersRequest,
 )
 from kafkawire.messages.find_coordinator_response import Coordinator
+from kafkawire.messages.list_transactions_response import TransactionState as Listed
 from tests.client.answers import P, admin, describing, listing, marked, producers, run, script
 from tests.client.scripted import ScriptedBroker, closed_port
 
@@ -235,6 +237,37 @@ def test_filters_that_a_broker_is_too_old_for(filters: dict[str, Any], since: st
             found = await client.list_transactions(**filters)
         assert f"brokers know it from Kafka {since} on" in str(found.errors[1])
         assert broker.count(ListTransactionsRequest) == 0
+
+    run(scenario)
+
+
+def test_duration_filter_leaves_out_ids_without_an_open_transaction() -> None:
+    """Brokers list Empty ids as open since 1969, and Complete ones by the start of the transaction that has ended."""
+    states = ("Empty", "Ongoing", "PrepareCommit", "CompleteCommit", "CompleteAbort", "PrepareEpochFence", "New")
+    answer = ListTransactionsResponse(
+        transaction_states=tuple(Listed(transactional_id=one, transaction_state=one) for one in states)
+    )
+
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        broker.on[ListTransactionsRequest] = lambda _: answer
+        async with broker.running(), admin(broker.address) as client:
+            everything = (await client.list_transactions()).all()[1]
+            assert [one.state for one in everything] == list(states)
+            found = (await client.list_transactions(duration_ms=0)).all()[1]
+        assert [one.state for one in found] == ["Ongoing", "PrepareCommit", "PrepareEpochFence", "New"]
+
+    run(scenario)
+
+
+def test_rejects_an_empty_pattern() -> None:
+    """Brokers answer it with all ids, though none matches."""
+
+    async def scenario() -> None:
+        broker = ScriptedBroker()
+        async with broker.running(), admin(broker.address) as client:
+            with pytest.raises(ConfigError, match="an empty pattern matches no transactional id"):
+                await client.list_transactions(pattern="")
 
     run(scenario)
 
