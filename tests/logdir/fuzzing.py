@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from kafkawire import logdir
 from kafkawire.logdir import stats
 from kafkawire.records import Batch
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parents[1] / "examples" / "kafka-logs"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 #: Files that are mutated whole; a larger one costs more time and shows no more.
 LARGEST = 64 << 10
 #: Reading may go over a file, and over the log beside an index, so often; and what a small file costs at least.
@@ -59,7 +59,10 @@ class Mutated(NamedTuple):
 @cache
 def files_of_every_kind() -> dict[str, list[Path]]:
     """Real files, small ones, by kind: all kinds are to come up as often as the others."""
-    roots = [*EXAMPLES.iterdir(), *HERE.glob("data/kafka-*/data")]
+    roots = [
+        *EXAMPLES.iterdir(),
+        *(unpacked(name) / "data" for name in LOG_DIRECTORIES),
+    ]
     found: dict[str, list[Path]] = {}
     for file in logdir.open(*roots).files:
         if file.kind != "unknown" and 0 < file.size <= LARGEST:

@@ -17,6 +17,7 @@ from kafkawire.logdir import jsonl
 from kafkawire.logdir.jsonl import lines_of, writer_of
 from kafkawire.records import CODECS, Header, Record, build, build_marker
 from kafkawire.wire.backend import native
+from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 NAME = "00000000000000000000.log"
@@ -129,7 +130,7 @@ def test_mutated_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes,
 @pytest.mark.parametrize("options", WAYS)
 def test_wrappers_of_old_brokers(options: logdir.Options) -> None:
     """Compressed message sets, whose first offset and count are only known inside, whether checksums count or not."""
-    for path in sorted(Path(__file__).parent.glob("data/kafka-2.8.2/data/magic[01]-*")):
+    for path in sorted(unpacked("kafka-2.8.2").glob("data/magic[01]-*")):
         for file in logdir.open(path).files:
             both(file, options)
 

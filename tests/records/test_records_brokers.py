@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkawire.records import Batch, read
-
-DATA = Path(__file__).parents[1] / "logdir" / "data"
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
 
 def expected(folder: str) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = json.loads((DATA / folder / "expected.json").read_text())["records"]
+    found: dict[str, list[dict[str, Any]]] = json.loads((unpacked(folder) / "expected.json").read_text())["records"]
     return found
 
 
 def batches(folder: str, place: str) -> list[Batch]:
     found = []
-    for segment in sorted((DATA / folder / "data" / place).glob("*.log")):
+    for segment in sorted((unpacked(folder) / "data" / place).glob("*.log")):
         for item in read(segment.read_bytes()):
             assert isinstance(item, Batch), item
             found.append(item)
     return found
 
 
-PLACES = [(folder.name, place) for folder in sorted(DATA.glob("kafka-*")) for place in expected(folder.name)]
+PLACES = [(folder, place) for folder in LOG_DIRECTORIES for place in expected(folder)]
 
 
 @pytest.mark.parametrize(("folder", "place"), PLACES)

@@ -14,8 +14,9 @@ from kafkawire import logdir, report, transactions
 from kafkawire.rows import Audit
 from tests.report.audits import NOON, READ, every_kind, far_too_many, finding, hostile
 from tools import browser
+from tools.recordings.archive import unpacked
 
-ZOO = Path(__file__).parents[1] / "transactions" / "data" / "zoo"
+HANGING = unpacked("hanging-transactions")
 
 Open = Callable[[Audit], Any]
 
@@ -221,7 +222,7 @@ def test_dark_and_printed(show: Open, tmp_path: Path) -> None:
 
 def test_the_zoo_on_a_screenshot(show: Open, tmp_path: Path) -> None:
     """A real audit: as many sections as findings that somebody has to look at, each with its picture in time."""
-    audit = transactions.audit(logdir.open(str(ZOO)))
+    audit = transactions.audit(logdir.open(str(HANGING)))
     driver = show(audit)
     cards = driver.find_elements("css selector", "article.card")
     assert len(cards) == 12  # 10 that hang, one that is stuck, one ghost that holds readers back

@@ -22,9 +22,10 @@ from kafkawire.records import Batch, Header, Record, build, build_marker
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
 from kafkawire.spark.segments import FilteringSegmentReader, SegmentReader
 from kafkawire.spark.sources import Options, Task
+from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node" / "broker-1"
-OLD = Path(__file__).parents[1] / "logdir" / "data" / "kafka-2.8.2" / "data"
+OLD = unpacked("kafka-2.8.2") / "data"
 
 Rows = list[dict[str, Any]]
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.transactions import Settings
+from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-ZOO = Path(__file__).parents[1] / "transactions" / "data" / "zoo"
-TRUTH: dict[str, Any] = json.loads((ZOO / "truth.json").read_text("utf-8"))
+HANGING = unpacked("hanging-transactions")
+TRUTH: dict[str, Any] = json.loads((HANGING / "truth.json").read_text("utf-8"))
 
 
 def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(spark: SparkSession) -> None:
     from kafkawire import spark as kafkawire_spark
 
-    directory, settings = logdir.open(str(ZOO)), Settings(as_of=TRUTH["later"])
+    directory, settings = logdir.open(str(HANGING)), Settings(as_of=TRUTH["later"])
     audit = kafkawire_spark.audit(directory, settings, spark=spark)
     found = {(f.topic, f.partition, f.start_offset, f.verdict, f.reason, f.blocked) for f in audit.findings}
     expected = {

@@ -16,6 +16,7 @@ from tools.fuzz import figures, inputs, running, sanitizer, target
 from tools.fuzz.running import Outcome
 from tools.fuzz.target import Target
 from tools.fuzz.targets import TARGETS, logs
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
 ROOT = Path(__file__).parents[2]
 #: Seeds of each target that are run here: enough to show that its check can be run.
@@ -83,7 +84,7 @@ def test_parts(parts: list[bytes]) -> None:
 
 def test_sealed_batches_have_the_checksums_that_brokers_give_them() -> None:
     """Of every magic: what is right stays, what is wrong is put right."""
-    paths = sorted((ROOT / "tests" / "logdir" / "data").glob("kafka-*/data/*/*.log"))
+    paths = [path for name in LOG_DIRECTORIES for path in sorted(unpacked(name).glob("data/*/*.log"))]
     seen = set()
     for path in paths:
         data = path.read_bytes()

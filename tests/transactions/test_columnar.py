@@ -20,8 +20,8 @@ from kafkawire.transactions.coordinator import coordinator_records
 from kafkawire.transactions.facts import BROKER_WRITTEN, TRANSACTION_STATE, Gap
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
-DATA = Path(__file__).parents[1] / "logdir" / "data"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 
@@ -133,4 +133,4 @@ def test_logs_of_every_kind(tmp_path: Path, seed: int) -> None:
 
 
 def test_directories_that_brokers_wrote() -> None:
-    assert compare(str(EXAMPLES), *(str(path) for path in sorted(DATA.iterdir()) if path.is_dir()))
+    assert compare(str(EXAMPLES), *(str(unpacked(name)) for name in LOG_DIRECTORIES))

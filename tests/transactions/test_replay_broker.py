@@ -24,7 +24,8 @@ pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed"
 from tools.examples import clients
 from tools.examples.clients import Service
 from tools.examples.wire import Wire
-from tools.replay import recovery, workload
+from tools.recordings import read_committed_recovery as recovery
+from tools.recordings import read_committed_workload as workload
 
 pytestmark = pytest.mark.broker
 
@@ -39,8 +40,8 @@ BROKERS = [pytest.param("4.4.0", True, id="4.4.0"), pytest.param("3.9.1", False,
 @pytest.mark.parametrize(("release", "java"), BROKERS)
 def test_replay_is_what_brokers_compute(start_cluster: StartCluster, release: str, java: bool) -> None:
     with start_cluster(1, config=dict(workload.CONFIG), version=release) as running:
-        visit = workload.Zoo(running.bootstrap, running.log_dirs[1], java=java)
-        visit.visit()
+        load = workload.Workload(running.bootstrap, running.log_dirs[1], java=java)
+        load.run()
         clients.create_topics(running.bootstrap, dict.fromkeys(MADE_UP, 1), replicas=1, config={})
         topics = [topic for topic in workload.TOPICS if java or topic != "java"]
         directory = running.log_dirs[1]
@@ -51,7 +52,7 @@ def test_replay_is_what_brokers_compute(start_cluster: StartCluster, release: st
 
         recovery.forget(directory, [f"{topic}-0" for topic in (*topics, *MADE_UP)])
         for seed, topic in enumerate(MADE_UP):
-            recovery.write_log(directory / f"{topic}-0", recovery.made_up(seed, visit.now))
+            recovery.write_log(directory / f"{topic}-0", recovery.made_up(seed, load.now))
         running.start_node(1)
         stable, got = _stop(running, [*topics, *MADE_UP])
         _as_the_broker_wrote(directory, stable, got)

@@ -23,8 +23,9 @@ from tests.transactions.schedules import (
     schedules,
     written,
 )
+from tools.recordings.archive import unpacked
 
-DATA = Path(__file__).parent / "data"
+READ_COMMITTED = unpacked("read-committed")
 IN_TMP_PATH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
@@ -249,7 +250,7 @@ def test_mutated_files_never_raise(tmp_path: Path, name: str, seed: int) -> None
     draw = random.Random(seed)
     directory = tmp_path / name
     shutil.rmtree(directory, ignore_errors=True)
-    shutil.copytree(DATA / "stopped" / name, directory)
+    shutil.copytree(READ_COMMITTED / "stopped" / name, directory)
     for path in sorted(directory.iterdir()):
         content = bytearray(path.read_bytes())
         for _ in range(draw.randrange(4)):

@@ -15,8 +15,9 @@ from kafkawire.records import Batch
 from kafkawire.transactions import Replay, append_of
 from kafkawire.transactions.checks import CHECKS, LOG_CHECKS, VIOLATED
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
+from tools.recordings.archive import unpacked
 
-DATA = Path(__file__).parent / "data"
+DATA = unpacked("read-committed")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 CONSUMED: dict[str, Any] = json.loads((DATA / "consumed.json").read_text("utf-8"))
 DIRECTORIES = [*sorted(EXAMPLES.glob("*/broker-*")), DATA / "stopped", DATA / "recovered"]

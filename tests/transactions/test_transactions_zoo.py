@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkawire import logdir, rows, transactions
 from kafkawire.transactions import Settings
-from tools.examples import zoo
+from tools.recordings import hanging_transactions
+from tools.recordings.archive import unpacked
 
-ZOO = Path(__file__).parent / "data" / "zoo"
-TRUTH: dict[str, Any] = json.loads((ZOO / "truth.json").read_text("utf-8"))
+HANGING = unpacked("hanging-transactions")
+TRUTH: dict[str, Any] = json.loads((HANGING / "truth.json").read_text("utf-8"))
 CLOCKS = ("as_of", "later")
 
 #: What is open and not hanging breaks a rule, too, where it is open for a wrong reason.
@@ -33,7 +33,7 @@ FIELDS = (
 
 @cache
 def audit(clock: str) -> rows.Audit:
-    return transactions.audit(logdir.open(str(ZOO)), Settings(as_of=TRUTH[clock]))
+    return transactions.audit(logdir.open(str(HANGING)), Settings(as_of=TRUTH[clock]))
 
 
 def verdict_of(row: dict[str, Any], clock: str) -> tuple[str, str]:
@@ -92,14 +92,14 @@ def test_every_rule_is_answered() -> None:
 def test_nothing_is_open_where_it_only_might_look_so() -> None:
     places = {f"{finding.topic}-{finding.partition}" for finding in audit("later").findings}
     assert not places & set(TRUTH["quiet"])
-    known = {f"{topic}-{number}" for topic, count in zoo.TOPICS.items() for number in range(count)}
+    known = {f"{topic}-{number}" for topic, count in hanging_transactions.TOPICS.items() for number in range(count)}
     assert set(TRUTH["quiet"]) < known
-    assert TRUTH["quiet"] == zoo.QUIET
+    assert TRUTH["quiet"] == hanging_transactions.QUIET
 
 
 def test_the_table_is_what_its_maker_would_write() -> None:
     said = {"asked_at": TRUTH["as_of"], "open": TRUTH["open"], "offsets": TRUTH["offsets"]}
-    assert zoo.truth_of(said) == TRUTH
+    assert hanging_transactions.truth_of(said) == TRUTH
 
 
 def test_offsets_are_those_that_the_brokers_named() -> None:
@@ -111,7 +111,7 @@ def test_offsets_are_those_that_the_brokers_named() -> None:
         assert finding.log_start_offset == row["log_start_offset"]
 
 
-def test_every_reason_is_in_the_zoo() -> None:
+def test_every_reason_is_has_a_recorded_transaction() -> None:
     reasons = {verdict_of(row, clock)[1] for row in TRUTH["open"] for clock in CLOCKS}
     assert reasons == {
         "no_transactional_id", "transaction_ended", "epoch_bumped", "partition_not_in_transaction", "live", "late",
@@ -123,7 +123,7 @@ def test_what_was_left_out_makes_verdicts_unknown_never_hanging() -> None:
     """Without one partition of the coordinators' log, an id could be there: only what is known otherwise is said."""
     paths = [
         str(path)
-        for broker in sorted(ZOO.glob("broker-*"))
+        for broker in sorted(HANGING.glob("broker-*"))
         for path in sorted(broker.iterdir())
         if path.is_dir() and path.name != "__transaction_state-0"
     ]

@@ -11,7 +11,6 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 _VECTORS = ROOT / "tests" / "golden" / "vectors" / "4.4.0"
 EXAMPLES = ROOT / "examples"
-BROKERS = ROOT / "tests" / "logdir" / "data"
 #: Longest seed in bytes: a fuzzer changes little of a long one.
 LONGEST = 400
 

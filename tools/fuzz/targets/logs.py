@@ -18,6 +18,7 @@ from kafkawire.transactions.verdicts import HANGING, NOT_HANGING, UNKNOWN
 from tools.fuzz import inputs, scratch, vectors
 from tools.fuzz.target import Target
 from tools.fuzz.targets import records
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
 _SIZE, _MAGIC, _OLD_CRC, _CRC = 8, 16, 12, 17
 
@@ -63,7 +64,8 @@ def check_segment(data: bytes) -> None:
 
 def _segments() -> Iterator[bytes]:
     choice = 0
-    paths = sorted([*vectors.EXAMPLES.glob("kafka-logs/one-node/*/*/*.log"), *vectors.BROKERS.glob("*/data/*/*.log")])
+    roots = (vectors.EXAMPLES / "kafka-logs" / "one-node", *map(unpacked, LOG_DIRECTORIES))
+    paths = sorted(path for root in roots for path in root.glob("*/*/*.log"))
     for path in paths:
         topic = path.parent.name.rpartition("-")[0]
         data = path.read_bytes()[:1500]

@@ -21,6 +21,7 @@ from kafkawire.records.topics import (
 from kafkawire.wire.write import uvarint
 from tools.fuzz import inputs, vectors
 from tools.fuzz.target import Target
+from tools.recordings.archive import unpacked
 
 _MAX_BYTES = 1 << 20
 
@@ -50,7 +51,7 @@ def batches() -> Iterator[bytes]:
 
 def message_sets() -> Iterator[bytes]:
     """The first messages of segments of magic 0 and 1, which brokers of 2.8 wrote."""
-    for path in sorted(vectors.BROKERS.glob("kafka-2.8.2/data/*/*.log")):
+    for path in sorted(unpacked("kafka-2.8.2").glob("data/*/*.log")):
         data = path.read_bytes()
         if data:
             yield data[: 12 + int.from_bytes(data[8:12], "big")][:1024]

@@ -1,0 +1,134 @@
+"""librdkafka as producer of any age, and as the reader whose word is kept beside the files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from .errors import RecordingError
+
+TIMEOUT_S = 30.0
+#: What makes librdkafka write message sets of a magic itself: it takes the broker for one that knows no newer.
+OLD_BROKER = {0: "0.9.0.1", 1: "0.10.0.0"}
+
+_TIMESTAMP_TYPES = {TIMESTAMP_NOT_AVAILABLE: "NoTimestampType", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
+
+#: key, value, timestamp (epoch milliseconds)
+Item = tuple[bytes | None, bytes | None, int]
+
+
+def items(first: int, count: int, timestamp: int, *, keys: int | None = None) -> list[Item]:
+    """Records that compress, with nulls among them; with `keys`, as many keys recur, and every third record has
+    its own: compaction leaves those, and gaps between them."""
+    made: list[Item] = []
+    for number in range(first, first + count):
+        own = number if number % 3 == 0 else number % (keys or 1)
+        key = b"key-%d" % own if keys else (None if number % 5 == 3 else b"key-%d" % number)
+        value = None if number % 7 == 4 and not keys else b"value %d of many, much alike" % number
+        made.append((key, value, timestamp + 1000 * (number - first)))
+    return made
+
+
+def produce(
+    bootstrap: str, topic: str, written: Iterable[Item], *, codec: str = "none", magic: int = 2, partition: int = 0
+) -> None:
+    """Writes one batch (or message set): `magic` 0 and 1 as clients of that time did."""
+    config: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "compression.type": codec,
+        "linger.ms": 1000,  # all that is given goes into one batch: flush() does not wait
+        "log_level": 2,
+    }
+    if magic in OLD_BROKER:
+        config |= {"api.version.request": False, "broker.version.fallback": OLD_BROKER[magic]}
+    undelivered: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            undelivered.append(error)
+
+    producer = Producer(config)
+    for key, value, timestamp in written:
+        producer.produce(topic, value, key=key, partition=partition, on_delivery=delivered, timestamp=timestamp)
+    left = producer.flush(TIMEOUT_S)
+    if left or undelivered:
+        raise RecordingError(f"{topic}: {left} records are not written; {undelivered}")
+
+
+def read_all(bootstrap: str, topic: str, partition: int) -> list[dict[str, Any]]:
+    """All records of a partition, aborted and open ones too, as librdkafka reads them; markers it does not show."""
+    from confluent_kafka import TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "truth",
+            "isolation.level": "read_uncommitted",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    found: list[dict[str, Any]] = []
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        while True:
+            message = consumer.poll(TIMEOUT_S)
+            if message is None:
+                raise RecordingError(f"nothing more from {topic}-{partition} in {TIMEOUT_S:g} s")
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                return found
+            if error is not None:
+                raise RecordingError(f"{topic}-{partition}: {error}")
+            kind, timestamp = message.timestamp()
+            found.append(
+                {
+                    "offset": message.offset(),
+                    "timestamp": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+                    "timestamp_type": _TIMESTAMP_TYPES.get(kind, "CreateTime"),
+                    "key": _text(message.key()),
+                    "value": _text(message.value()),
+                }
+            )
+    finally:
+        consumer.close()
+
+
+def set_topic_config(bootstrap: str, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept until the answer is there
+    admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
+
+
+def last_magic(partition: Path) -> int:
+    """Magic of the last batch in a partition's newest segment, -1 if it has none."""
+    data = max(partition.glob("*.log")).read_bytes()
+    magic, position = -1, 0
+    while position < len(data):
+        magic = data[position + 16]
+        position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+    return magic
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RecordingError(f"{what}: not after {TIMEOUT_S:g} s")
+        time.sleep(0.05)
+
+
+def _text(data: bytes | str | Sequence[Any] | None) -> str | None:
+    return data.decode() if isinstance(data, bytes) else None

@@ -1,0 +1,193 @@
+"""What is done with the brokers, one recipe a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+from tools.broker import Cluster
+from tools.examples import clients as applications
+
+from .log_directory_clients import OLD_BROKER, items, last_magic, produce, set_topic_config, wait_for
+
+#: Small index files: the copy of a running broker has them at full size.
+SMALL: Mapping[str, object] = {
+    "log.index.size.max.bytes": 2048,
+    "log.index.interval.bytes": 256,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+}
+#: 2021-09-13T12:26:40Z: older than no retention that is set here (-1), and always the same.
+THEN = 1_631_536_000_000
+FORMATS = {0: "0.9.0", 1: "0.10.0", 2: "2.8"}
+CODECS = ("none", "gzip", "snappy", "lz4")
+
+Topics = Mapping[str, Mapping[str, str]]
+
+
+@dataclass
+class Scene:
+    """A running cluster, and the clients whose transactions are to stay open."""
+
+    running: Cluster
+    left_open: list[applications.Service] = field(default_factory=list)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.running.bootstrap
+
+    def service(self, transactional_id: str, codec: str) -> applications.Service:
+        return applications.Service(self.bootstrap, transactional_id, codec=codec)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A folder: which release with which topics ({name: properties}, one partition each), and what happens to them.
+
+    running: copied while the broker runs, otherwise after a clean stop.
+    """
+
+    name: str
+    version: str
+    topics: Topics
+    act: Callable[[Scene], None]
+    config: Mapping[str, object] = field(default_factory=dict)
+    running: bool = False
+
+
+def _old_topics() -> Topics:
+    topics = {
+        f"magic{magic}-{codec}": {"message.format.version": FORMATS[magic]} for magic in OLD_BROKER for codec in CODECS
+    }
+    topics["stamped"] = {"message.format.version": FORMATS[1], "message.timestamp.type": "LogAppendTime"}
+    topics["upgraded"] = {"message.format.version": FORMATS[0], "segment.bytes": "2000"}
+    topics["compacted"] = {
+        "message.format.version": FORMATS[1],
+        "cleanup.policy": "compact",
+        "segment.bytes": "700",
+        "min.cleanable.dirty.ratio": "0.001",
+    }
+    topics["orders"] = {}
+    return topics
+
+
+def _old_formats(scene: Scene) -> None:
+    """Message sets of magic 0 and 1 by both roads: an old client's own, and those that the broker converts to."""
+    for magic in OLD_BROKER:
+        for codec in CODECS:
+            topic = f"magic{magic}-{codec}"
+            produce(scene.bootstrap, topic, items(0, 12, THEN), codec=codec, magic=magic)
+            produce(scene.bootstrap, topic, items(12, 12, THEN), codec=codec)
+            produce(scene.bootstrap, topic, items(24, 1, THEN), codec=codec, magic=magic)
+    for codec in ("none", "gzip"):
+        produce(scene.bootstrap, "stamped", items(0, 5, THEN), codec=codec, magic=1)
+        produce(scene.bootstrap, "stamped", items(5, 5, THEN), codec=codec)
+    _upgraded(scene)
+    _compacted(scene)
+    _transactions(scene, ("none", "lz4"))
+
+
+def _upgraded(scene: Scene) -> None:
+    """One partition through three formats, its segments with a mix."""
+    partition = scene.running.log_dirs[1] / "upgraded-0"
+    numbers = count()
+
+    def written_as(magic: int) -> bool:
+        produce(scene.bootstrap, "upgraded", items(2 * next(numbers), 2, THEN), codec="gzip")
+        return last_magic(partition) == magic
+
+    for magic, version in FORMATS.items():
+        set_topic_config(scene.bootstrap, "upgraded", "message.format.version", version)
+        wait_for(partial(written_as, magic), f"messages of magic {magic}")
+        for codec in CODECS:
+            produce(scene.bootstrap, "upgraded", items(1000 * magic, 8, THEN), codec=codec)
+
+
+def _compacted(scene: Scene) -> None:
+    for first in range(0, 120, 20):
+        produce(scene.bootstrap, "compacted", items(first, 20, THEN + 1000 * first, keys=7), codec="gzip")
+    checkpoint = scene.running.log_dirs[1] / "cleaner-offset-checkpoint"
+    wait_for(lambda: checkpoint.exists() and "compacted 0 " in checkpoint.read_text(), "compaction")
+
+
+def _transactions(scene: Scene, codecs: tuple[str, ...]) -> None:
+    """Committed, aborted, interleaved, with offsets of a consumer group; one stays open."""
+    services = [scene.service(f"{codec}-service", codec) for codec in codecs]
+    for i, service in enumerate(services):
+        then = THEN + 60_000 * i
+        service.transaction({("orders", 0): range(10 * i, 10 * i + 4)}, timestamp=then)
+        service.transaction({("orders", 0): range(10 * i + 4, 10 * i + 7)}, timestamp=then + 10_000, committed=False)
+    first, second = services[:2]
+    first.begin()
+    second.begin()
+    for numbers in (range(100, 102), range(102, 104)):
+        first.send("orders", 0, numbers, timestamp=THEN + 600_000)
+        second.send("orders", 0, numbers, timestamp=THEN + 660_000)
+    second.end(committed=False)
+    first.end(committed=True)
+    reader = applications.consumer(scene.bootstrap, "readers")
+    applications.copy_exactly_once(first, reader, [("orders", 0)], ("orders", 0), bytes.upper)
+    reader.close()
+    second.begin()
+    second.send("orders", 0, range(200, 203), timestamp=int(time.time() * 1000))
+    scene.left_open.append(second)
+
+
+def _modern(scene: Scene) -> None:
+    for codec in (*CODECS, "zstd"):
+        produce(scene.bootstrap, "plain", items(0, 10, THEN), codec=codec)
+    produce(scene.bootstrap, "stamped", items(0, 10, THEN), codec="zstd")
+    _transactions(scene, ("none", "gzip", "snappy", "lz4", "zstd"))
+
+
+def _snapshots(scene: Scene) -> None:
+    """Metadata that grows until the controller writes a snapshot of it."""
+    _modern(scene)
+    metadata = scene.running.log_dirs[1] / "__cluster_metadata-0"
+    changes = count(10**12)
+
+    def taken() -> bool:
+        set_topic_config(scene.bootstrap, "plain", "retention.ms", str(next(changes)))
+        return len(list(metadata.glob("*.checkpoint"))) > 1
+
+    wait_for(taken, "a metadata snapshot")
+
+
+_MODERN_TOPICS: Topics = {
+    "plain": {},
+    "stamped": {"message.timestamp.type": "LogAppendTime"},
+    "orders": {"segment.bytes": "1500"},
+}
+
+RECIPES = (
+    Recipe("kafka-2.8.2", "2.8.2", _old_topics(), _old_formats, config={"log.cleaner.backoff.ms": 100}),
+    Recipe(
+        "kafka-3.9.1",
+        "3.9.1",
+        _MODERN_TOPICS,
+        _snapshots,
+        config={"metadata.log.max.record.bytes.between.snapshots": 4000},
+    ),
+    Recipe(
+        "kafka-4.4.0-running",
+        "4.4.0",
+        # Segments of 4.x are at least a mebibyte, unless it is told that this is a test.
+        {name: {k: v for k, v in config.items() if k != "segment.bytes"} for name, config in _MODERN_TOPICS.items()},
+        _modern,
+        running=True,
+    ),
+)
+
+
+def create_topics(scene: Scene, topics: Topics) -> None:
+    keep = {"retention.ms": "-1"}
+    applications.create_topics(
+        scene.bootstrap,
+        dict.fromkeys(topics, 1),
+        replicas=1,
+        config={name: keep | dict(config) for name, config in topics.items()},
+    )

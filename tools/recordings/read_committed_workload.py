@@ -1,0 +1,331 @@
+"""Everything that producers and coordinators do to a partition, done to a running broker, topic by topic.
+
+Timestamps of records decide where segments roll: each `step` is longer than the topics' segment.ms.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kafkawire import logdir, records
+from kafkawire.messages import ProduceRequest, ProduceResponse
+from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafkawire.records import Batch
+from tools.examples import clients
+from tools.examples.clients import Service
+from tools.examples.errors import ExamplesError
+from tools.examples.wire import TRANSIENT, Wire
+from tools.examples.wire import Producer as RawProducer
+
+SEGMENT_MS = 10_000
+STEP_MS = 20_000
+_TIMEOUT_S = 60.0
+
+#: Lets transactions hang, and the cleaner come at once.
+CONFIG: Mapping[str, object] = {
+    "transaction.partition.verification.enable": False,
+    "log.cleaner.backoff.ms": 200,
+    "log.cleaner.dedupe.buffer.size": 4_194_304,
+    "log.cleaner.io.buffer.size": 65_536,
+    "log.retention.check.interval.ms": 1000,
+    "log.segment.delete.delay.ms": 0,
+    "log.initial.task.delay.ms": 500,
+    "transaction.remove.expired.transaction.cleanup.interval.ms": 60_000,
+}
+
+_ROLLED = {"segment.ms": str(SEGMENT_MS)}
+_COMPACTED = {
+    **_ROLLED,
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "100",
+    "min.compaction.lag.ms": "0",
+}
+
+#: Topics of one partition each, and their properties.
+TOPICS: Mapping[str, Mapping[str, str]] = {
+    "mixed": _ROLLED,
+    "hanging": _ROLLED,
+    "compacted": _COMPACTED,
+    "deleted": _ROLLED,
+    "wrapped": _ROLLED,
+    "fenced": _ROLLED,
+    "java": {},
+    "copied": {},
+}
+
+
+class Workload:
+    """What clients do with one running broker whose log directory is `log_dir`."""
+
+    def __init__(self, bootstrap: str, log_dir: Path, *, java: bool = True) -> None:
+        self.bootstrap = bootstrap
+        self.log_dir = log_dir
+        self.java = java
+        self.now = int(time.time() * 1000)
+
+    def run(self) -> None:
+        """Make everything, in order."""
+        clients.create_topics(
+            self.bootstrap, dict.fromkeys(TOPICS, 1), replicas=1, config={k: dict(v) for k, v in TOPICS.items() if v}
+        )
+        with Wire(self.bootstrap) as wire:
+            self.mixed(wire)
+            self.hanging(wire)
+            self.wrapped(wire)
+            self.fenced(wire)
+            self.compacted()
+            self.deleted()
+        if self.java:
+            clients.java_transactions(self.bootstrap, "java", "zoo-java", records=120, per_second=200, duration_ms=60)
+        self.copied()
+
+    def step(self) -> int:
+        """A timestamp at which the next batch begins a new segment."""
+        self.now += STEP_MS
+        return self.now
+
+    def mixed(self, wire: Wire) -> None:
+        """Commits, aborts, empty transactions, interleaved producers, and segments that end within transactions."""
+        one, two = Service(self.bootstrap, "zoo-mixed-1"), Service(self.bootstrap, "zoo-mixed-2", codec="lz4")
+        idempotent = _producer(self.bootstrap, {"enable.idempotence": True})
+        plain = _producer(self.bootstrap, {})
+        one.transaction({("mixed", 0): range(3)}, timestamp=self.now)
+        one.transaction({("mixed", 0): range(3, 5)}, timestamp=self.now, committed=False)
+        for committed in (True, False):
+            one.begin()
+            two.begin()
+            one.send("mixed", 0, range(10, 12), timestamp=self.now)
+            two.send("mixed", 0, range(20, 23), timestamp=self.step())
+            _send(idempotent, "mixed", range(30, 32), self.now)
+            _send(plain, "mixed", range(40, 41), self.now)
+            one.send("mixed", 0, range(12, 13), timestamp=self.step())
+            two.end(committed=not committed)
+            two.transaction({("mixed", 0): range(23, 25)}, timestamp=self.step(), committed=False)
+            one.end(committed=committed)
+        empty = wire.init_producer("zoo-empty")
+        for committed in (True, False):
+            wire.add_partitions(empty, {"mixed": [0]})
+            _expect(wire.end(empty, committed=committed), 0)
+            self._wait_ended(wire, empty, "mixed")
+        _send(idempotent, "mixed", range(32, 35), self.step())
+
+    def hanging(self, wire: Wire) -> None:
+        """A transaction that nobody ends, with ended ones before and behind it."""
+        service = Service(self.bootstrap, "zoo-hanging")
+        service.transaction({("hanging", 0): range(3)}, timestamp=self.now)
+        service.transaction({("hanging", 0): range(3, 6)}, timestamp=self.now, committed=False)
+        lost = wire.init_producer("zoo-lost")
+        wire.produce("hanging", 0, [b"lost"] * 2, lost, timestamp=self.now)
+        service.transaction({("hanging", 0): range(6, 9)}, timestamp=self.step(), committed=False)
+        service.transaction({("hanging", 0): range(9, 12)}, timestamp=self.step())
+        wire.produce("hanging", 0, [b"lost again"], lost, timestamp=self.now, sequence=2)
+
+    def wrapped(self, wire: Wire) -> None:
+        """Sequence numbers over 2^31 - 1, outside of transactions and in one, and a retry that is not written."""
+        top = 2**31
+        producer = wire.init_producer(None)
+        self._raw(wire, "wrapped", producer, top - 8, 5)
+        first = self._raw(wire, "wrapped", producer, top - 3, 6)
+        _expect(self._raw(wire, "wrapped", producer, top - 3, 6), first)
+        self._raw(wire, "wrapped", producer, 3, 2)
+        in_transaction = wire.init_producer("zoo-wrapped")
+        for committed in (True, False):
+            wire.add_partitions(in_transaction, {"wrapped": [0]})
+            self._raw(wire, "wrapped", in_transaction, top - 2 if committed else 2, 4)
+            _expect(wire.end(in_transaction, committed=committed), 0)
+            self._wait_ended(wire, in_transaction, "wrapped")
+
+    def fenced(self, wire: Wire) -> None:
+        """Epochs that rise: by a new InitProducerId, which aborts what is open, and by an operator's abort."""
+        old = wire.init_producer("zoo-fenced")
+        wire.add_partitions(old, {"fenced": [0]})
+        self._raw(wire, "fenced", old, 0, 3)
+        new = wire.init_producer("zoo-fenced")
+        wire.add_partitions(new, {"fenced": [0]})
+        self._raw(wire, "fenced", new, 0, 2)
+        _expect(wire.end(new, committed=True), 0)
+        self._wait_ended(wire, new, "fenced")
+        lost = wire.init_producer("zoo-aborted")
+        self._raw(wire, "fenced", lost, 0, 2)
+        wire.write_marker("fenced", 0, lost, coordinator_epoch=7)
+        self._raw(wire, "fenced", lost, 2, 1)
+        wire.write_marker("fenced", 0, lost, coordinator_epoch=9)
+
+    def compacted(self) -> None:
+        """Keys that are written over, by producers that come again and by some that do not, cleaned twice."""
+        services = [Service(self.bootstrap, f"zoo-compacted-{i}") for i in range(3)]
+        idempotent = _producer(self.bootstrap, {"enable.idempotence": True})
+        for cleaning in range(2):
+            for i, service in enumerate(services[cleaning:]):
+                writes = {("compacted", 0): range(i, i + 3)}
+                service.transaction(writes, timestamp=self.now)
+                service.transaction(writes, timestamp=self.step(), committed=False)
+                service.transaction(writes, timestamp=self.now)
+            _send(idempotent, "compacted", range(2, 4), self.now)
+            services[2].transaction({("compacted", 0): range(2)}, timestamp=self.step())
+            self._wait_cleaned(cleaning)
+        services[2].transaction({("compacted", 0): range(8, 9)}, timestamp=self.step(), committed=False)
+
+    def deleted(self) -> None:
+        """Records deleted by request: whole segments, and the beginning of one."""
+        services = [Service(self.bootstrap, f"zoo-deleted-{i}") for i in range(2)]
+        for i, service in enumerate(services):
+            service.transaction({("deleted", 0): range(i, i + 3)}, timestamp=self.step())
+            service.transaction({("deleted", 0): range(i, i + 2)}, timestamp=self.now, committed=False)
+        services[1].transaction({("deleted", 0): range(20, 24)}, timestamp=self.step())
+        services[1].begin()
+        services[1].send("deleted", 0, range(24, 26), timestamp=self.now)
+        end = _end(self.bootstrap, "deleted")
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for answer in admin.delete_records([TopicPartition("deleted", 0, end - 3)]).values():
+            answer.result(_TIMEOUT_S)
+        services[1].send("deleted", 0, range(26, 28), timestamp=self.step())
+        services[1].end(committed=False)
+        services[1].transaction({("deleted", 0): range(28, 30)}, timestamp=self.now)
+        _until(lambda: not (self.log_dir / "deleted-0" / f"{0:020}.log").exists(), "deletion of the first segment")
+
+    def copied(self) -> None:
+        """Consume, transform, produce: offsets in the transaction."""
+        reader = clients.consumer(self.bootstrap, "zoo-copier")
+        try:
+            service = Service(self.bootstrap, "zoo-copier")
+            clients.copy_exactly_once(service, reader, [("mixed", 0)], ("copied", 0), bytes.upper)
+        finally:
+            reader.close()
+
+    def _raw(self, wire: Wire, topic: str, producer: RawProducer, sequence: int, count: int) -> int:
+        transactional = producer.transactional_id is not None
+        batch = records.build(
+            [records.Record(key=b"raw", value=b"%d" % i, timestamp=self.now) for i in range(count)],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=batch),))
+        request = ProduceRequest(
+            transactional_id=producer.transactional_id, acks=-1, timeout_ms=10_000, topic_data=(data,)
+        )
+
+        def written() -> int | None:
+            node = wire.leaders([topic])[topic, 0]
+            answer = wire.connection(node).ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
+            if answer.error_code in TRANSIENT:
+                return None
+            _expect(answer.error_code, 0)
+            return answer.base_offset
+
+        offset: int = _until(written, f"Produce to {topic}")
+        return offset
+
+    def _wait_ended(self, wire: Wire, producer: RawProducer, topic: str) -> None:
+        """EndTxn is answered before its markers are written."""
+        path = str(self.log_dir / f"{topic}-0")
+        _until(
+            lambda: _ends_with_marker(path, producer.producer_id),
+            f"the marker of {producer.transactional_id}",
+        )
+
+    def _wait_cleaned(self, cleaning: int) -> None:
+        """Until the cleaner has been over all but the active segment."""
+        checkpoint = self.log_dir / "cleaner-offset-checkpoint"
+        active = max(int(p.stem) for p in (self.log_dir / "compacted-0").glob("*.log"))
+
+        def cleaned() -> bool:
+            lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
+            return any(line.split()[0] == "compacted" and int(line.split()[2]) >= active for line in lines)
+
+        _until(cleaned, f"cleaning {cleaning}")
+        time.sleep(0.2)  # delete.retention.ms: what the next cleaning may drop
+
+
+def committed(bootstrap: str, topics: Sequence[str]) -> dict[str, list[list[Any]]]:
+    """What a read_committed consumer gets: {topic: [[offset, key, value], ...]}, as text, of partition 0 of each."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "zoo-reader",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    got: dict[str, list[list[Any]]] = {topic: [] for topic in topics}
+    try:
+        # All at once: at each partition's end a fetch waits for more.
+        reader.assign([TopicPartition(topic, 0, 0) for topic in topics])
+        for message in clients.consume(reader, [(topic, 0) for topic in topics]):
+            got[message.topic()].append([message.offset(), _text(message.key()), _text(message.value())])
+    finally:
+        reader.close()
+    return got
+
+
+def stable_offsets(bootstrap: str, topics: Sequence[str]) -> dict[str, int]:
+    """The last stable offset of partition 0 of each topic, as the broker says it (ListOffsets, read_committed)."""
+    return {topic: _end(bootstrap, topic, "read_committed") for topic in topics}
+
+
+def _producer(bootstrap: str, config: Mapping[str, Any]) -> Producer:
+    return Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 2, **config})
+
+
+def _send(producer: Producer, topic: str, numbers: range, timestamp: int) -> None:
+    for number in numbers:
+        producer.produce(topic, clients.order(number), key=str(number), partition=0, timestamp=timestamp)
+    if producer.flush(_TIMEOUT_S):
+        raise ExamplesError(f"records for {topic} are not written")
+
+
+def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int:
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "zoo-reader", "isolation.level": isolation})
+
+    def asked() -> int | None:
+        try:
+            end: int = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)[1]
+        except KafkaException as error:
+            if error.args[0].code() in TRANSIENT:
+                return None
+            raise
+        return end
+
+    try:
+        return int(_until(asked, f"the end of {topic}"))
+    finally:
+        reader.close()
+
+
+def _ends_with_marker(path: str, producer_id: int) -> bool:
+    """Whether the last batch of the producer in the log is a marker."""
+    last = None
+    for partition in logdir.open(path).partitions:
+        for item in partition:
+            if isinstance(item, Batch) and item.producer_id == producer_id:
+                last = item
+    return last is not None and last.is_control
+
+
+def _expect(found: int, expected: int) -> None:
+    if found != expected:
+        raise ExamplesError(f"{found} instead of {expected}")
+
+
+def _text(data: bytes | str | None) -> str | None:
+    return data.decode() if isinstance(data, bytes) else data
+
+
+def _until(attempt: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while (found := attempt()) is None or found is False:
+        if time.monotonic() > deadline:
+            raise ExamplesError(f"{what}: not there after {_TIMEOUT_S:g} s")
+        time.sleep(0.05)
+    return found
