@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,7 @@ from kafkawire.cli.txn_ending import (
     DRY_RUN,
     DryRunOption,
     Job,
+    NotConfirmed,
     NotDone,
     YesOption,
     ask_leave,
@@ -41,7 +42,10 @@ from kafkawire.errors import KafkaWireError
 if TYPE_CHECKING:
     from kafkawire.client.aborting import Aborted
     from kafkawire.client.calls import Call
+    from kafkawire.client.ended import Ended
     from kafkawire.transactions.ending import Named
+
+ALREADY_ABORTED = "already_aborted"
 
 
 class Abort(Row, frozen=True, kw_only=True, rename="pascal"):
@@ -49,7 +53,9 @@ class Abort(Row, frozen=True, kw_only=True, rename="pascal"):
 
     Attributes:
         coordinator_epoch: of the marker. `verdict`, `reason`: right before it was sent.
-        outcome: aborted; dry_run; not_written (the broker says so); not_verified (to be looked at).
+            None where it was aborted already.
+        outcome: aborted; already_aborted (its ABORT marker was there: nothing was sent); dry_run; not_written (the
+            broker says so); not_verified (to be looked at).
         marker_offset: of the marker. `last_stable_offset`, `high_watermark`: after it, or as they are in a dry run.
         problem: what is not as it should be. `note`: who else holds the last stable offset.
         request: the request: api, version, broker, decoded body, and its bytes in hex.
@@ -61,15 +67,15 @@ class Abort(Row, frozen=True, kw_only=True, rename="pascal"):
     producer_epoch: int
     coordinator_epoch: int
     start_offset: int | None
-    verdict: str
-    reason: str
+    verdict: str | None
+    reason: str | None
     outcome: str
     marker_offset: int | None = None
     last_stable_offset: int | None = None
     high_watermark: int | None = None
     problem: str | None = None
     note: str | None = None
-    request: Any
+    request: Any = None
 
 
 def abort(
@@ -88,7 +94,8 @@ def abort(
         int | None, typer.Option(min=0, max=32767, metavar="EPOCH", help="Of the producer in the partition.")
     ] = None,
     coordinator_epoch: Annotated[
-        int | None, typer.Option(min=-1, metavar="EPOCH", help="As find-hanging prints it; -1 where there is none.")
+        int | None,
+        typer.Option(min=-1, metavar="EPOCH", help="As find-hanging prints it; -1, no marker seen yet, is sent as 0."),
     ] = None,
     all_hanging: Annotated[
         bool, typer.Option("--all-hanging", help="All that hang there, one by one, up to the first surprise.")
@@ -108,8 +115,9 @@ def abort(
 ) -> None:
     """Abort a hanging transaction: prove that it hangs, write its ABORT marker, and see that readers move on.
 
-    What a coordinator still holds is refused, with or without --force: see force-terminate. What is written cannot be
-    taken back; there is no way to commit.
+    What a coordinator still holds is refused, with or without --force: see force-terminate. A marker cannot be taken
+    back; there is no way to commit. A transaction that is aborted already is reported with its marker's offset, exit
+    code 0; one that was committed is an error. Refused attempts are recorded, too.
 
     \b
     What would be sent, and the same for good:
@@ -133,14 +141,23 @@ def abort(
     )
 
     action = partial(with_admin, bootstrap, command_config, timeout)
-    log = None if dry_run else AuditLog(audit_log, "abort", bootstrap, command_config, force)
+    asked = {
+        "topics": topic,
+        "partition": partition,
+        "start_offset": start_offset,
+        "producer_id": producer_id,
+        "producer_epoch": producer_epoch,
+        "coordinator_epoch": coordinator_epoch,
+        "all_hanging": all_hanging,
+    }
+    log = None if dry_run else AuditLog(audit_log, "abort", bootstrap, command_config, force, asked)
     try:
         human = findings.chosen_format(format) is Format.table
         job = Job(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
         if named is None:
             _abort_all(job, format)
         else:
-            _abort_one(job, named, format)
+            _print([named], job, format)
     finally:
         if log is not None:
             log.close()
@@ -184,14 +201,6 @@ def _named(
 # One, and all --------------------------------------------------------------------------------------------------------
 
 
-def _abort_one(job: Job, named: Named, format: Format | None) -> None:
-    from kafkawire.client.aborting import look_at
-    from kafkawire.transactions.ending import choose
-
-    finding = choose(job.action(lambda admin: look_at(admin, named, job.search)).findings, named)
-    _print([finding], job, format)
-
-
 def _abort_all(job: Job, format: Format | None) -> None:
     """Ends as find-hanging does with what is left."""
     from kafkawire.transactions.ending import all_hanging
@@ -205,21 +214,23 @@ def _abort_all(job: Job, format: Format | None) -> None:
     findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))
 
 
-def _print(wanted: list[rows.Finding], job: Job, format: Format | None) -> None:
+def _print(wanted: Sequence[rows.Finding | Named], job: Job, format: Format | None) -> None:
     """Aborts one by one, printing each; raises what the first that is not as it should be ends with."""
     failed: list[KafkaWireError] = []
     ended: list[Abort] = []
 
     def done() -> Iterator[Abort]:
-        for finding in wanted:
+        for one in wanted:
             try:
-                row = _abort(finding, job)
+                row = _attempt(one, job)
             except KafkaWireError as error:
                 failed.append(error)
                 return
             yield row
             if row.problem is not None:
-                failed.append(NotDone(f"{findings.place_of(finding)}: {row.outcome}: {row.problem}"))
+                failed.append(
+                    NotDone(f"{row.topic}-{row.partition}, offset {row.start_offset}: {row.outcome}: {row.problem}")
+                )
                 return
             ended.append(row)
 
@@ -237,6 +248,57 @@ def _print(wanted: list[rows.Finding], job: Job, format: Format | None) -> None:
         raise NotDone(f"{failed[0]} (stopped there: {len(ended)} of {len(wanted)} {verb})")
     if failed:
         raise failed[0]
+
+
+def _attempt(wanted: rows.Finding | Named, job: Job) -> Abort:
+    """Aborts a transaction, or finds that it is aborted already; what is refused is recorded."""
+    from kafkawire.client.aborting import look_at
+    from kafkawire.client.ended import ABORT
+    from kafkawire.transactions.ending import NOT_OPEN, Named, Refused, choose
+
+    found = None if isinstance(wanted, Named) else wanted
+    named = (
+        wanted
+        if isinstance(wanted, Named)
+        else Named(topic=wanted.topic, partition=wanted.partition, start_offset=wanted.start_offset)
+    )
+    try:
+        if found is None:
+            found = choose(job.action(lambda admin: look_at(admin, named, job.search)).findings, named)
+        return _abort(found, job)
+    except NotConfirmed as declined:
+        _record_refusal(job, found, "not_confirmed", str(declined))
+        raise
+    except Refused as refused:
+        ended = _ended(named, job) if refused.reason == NOT_OPEN else None
+        if ended is None:
+            _record_refusal(job, found, refused.reason, str(refused))
+            raise
+        place = f"{ended.topic}-{ended.partition}"
+        if ended.marker != ABORT:
+            text = f"{refused}; already committed: COMMIT marker at offset {ended.marker_offset} of {place}"
+            _record_refusal(job, found, "already_committed", text)
+            raise Refused("already_committed", text) from None
+        text = f"already aborted: ABORT marker at offset {ended.marker_offset} of {place}"
+        _record_refusal(job, found, ALREADY_ABORTED, text)
+        return _ended_row(ended)
+
+
+def _record_refusal(job: Job, found: rows.Finding | None, reason: str, text: str) -> None:
+    if job.log is not None:
+        job.log.refuse(found, reason, text)
+
+
+def _ended(named: Named, job: Job) -> Ended | None:
+    """How a transaction ended that is not open; None where that cannot be found out."""
+    from kafkawire.client import ClientError
+    from kafkawire.client.ended import how_it_ended
+
+    try:
+        ended: Ended | None = job.action(lambda admin: how_it_ended(admin, named, job.search.timeout_s))
+    except ClientError:  # that the transaction is not open is the answer; this was to explain it
+        return None
+    return ended
 
 
 def _abort(finding: rows.Finding, job: Job) -> Abort:
@@ -283,8 +345,31 @@ def _row(finding: rows.Finding, call: Call, outcome: str, done: Aborted | None =
     )
 
 
+def _ended_row(ended: Ended) -> Abort:
+    return Abort(
+        topic=ended.topic,
+        partition=ended.partition,
+        producer_id=ended.producer_id,
+        producer_epoch=ended.producer_epoch,
+        coordinator_epoch=ended.coordinator_epoch,
+        start_offset=ended.start_offset,
+        verdict=None,
+        reason=None,
+        outcome=ALREADY_ABORTED,
+        marker_offset=ended.marker_offset,
+        last_stable_offset=ended.last_stable_offset,
+        high_watermark=ended.high_watermark,
+    )
+
+
 def _say(row: Abort) -> None:
-    if row.outcome == DRY_RUN:
+    if row.outcome == ALREADY_ABORTED:
+        say(
+            f"Already aborted: the ABORT marker of producer id {row.producer_id}, epoch {row.producer_epoch}, is at "
+            f"offset {row.marker_offset} of {row.topic}-{row.partition}. Nothing was sent. The last stable offset is "
+            f"{row.last_stable_offset} (high watermark {row.high_watermark})."
+        )
+    elif row.outcome == DRY_RUN:
         say("Dry run: nothing was sent.")
     elif row.problem is None:
         say(

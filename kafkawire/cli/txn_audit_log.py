@@ -36,9 +36,12 @@ class Entry(Row, frozen=True, kw_only=True):
     """A line.
 
     Attributes:
-        time: ISO 8601, UTC. `id`: the same before and after one request; `phase`: "before" or "after".
+        time: ISO 8601, UTC. `id`: the same before and after one request; `phase`: "before", "after", or "refused":
+            nothing was sent.
         operation: "abort" or "force-terminate". `reason`: of `--force`.
-        target: what was known of the transaction. `request`: what is sent. `result`: None before.
+        asked: the options that name the transaction.
+        target: what was known of the transaction. `request`: what is sent. `result`: None before; of what was refused,
+            the `reason` (of the verdict, not_open, already_aborted, changed, not_confirmed, ...) and the sentence.
     """
 
     time: str
@@ -51,6 +54,7 @@ class Entry(Row, frozen=True, kw_only=True):
     bootstrap_server: str
     command_config: str | None
     reason: str | None
+    asked: Any
     target: Any
     request: Any
     result: Any = None
@@ -64,7 +68,13 @@ class AuditLog:
     """
 
     def __init__(
-        self, path: str | None, operation: str, bootstrap: str, command_config: str | None, reason: str | None
+        self,
+        path: str | None,
+        operation: str,
+        bootstrap: str,
+        command_config: str | None,
+        reason: str | None,
+        asked: dict[str, Any],
     ):
         self.path = Path(path) if path is not None else default_path()
         if path is None:
@@ -74,19 +84,29 @@ class AuditLog:
         self._bootstrap = bootstrap
         self._command_config = command_config
         self._reason = reason
+        self._asked = {name: value for name, value in asked.items() if value is not None and value is not False}
         self._id = ""
         self.lines = 0
 
     def write(self, target: Any, request: Any, result: msgspec.Struct | None) -> None:
         """A line; it is on the disk when this returns. Without a result it is the line before, and gets a new id."""
-        import kafkawire
-
         if result is None:
             self._id = uuid.uuid4().hex
+        phase = "before" if result is None else "after"
+        self._append(phase, target, request, None if result is None else _without(result, target, request))
+
+    def refuse(self, target: Any, reason: str, text: str) -> None:
+        """A line of what was asked and not done; `target` is None where nothing was found."""
+        self._id = uuid.uuid4().hex
+        self._append("refused", target, None, {"reason": reason, "text": text})
+
+    def _append(self, phase: str, target: Any, request: Any, result: dict[str, Any] | None) -> None:
+        import kafkawire
+
         entry = Entry(
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             id=self._id,
-            phase="before" if result is None else "after",
+            phase=phase,
             operation=self._operation,
             user=_user(),
             host=socket.gethostname(),
@@ -94,9 +114,10 @@ class AuditLog:
             bootstrap_server=self._bootstrap,
             command_config=self._command_config,
             reason=self._reason,
+            asked=self._asked,
             target=target,
             request=request,
-            result=None if result is None else _without(result, target, request),
+            result=result,
         )
         self._file.write(json_bytes(entry) + b"\n")
         if self._file.seekable():  # not a pipe or terminal

@@ -42,6 +42,10 @@ class NotDone(KafkaWireError):
     """It was not done, or not as it should be; the text says what to look at."""
 
 
+class NotConfirmed(NotDone):
+    """The operator did not answer yes. Nothing was sent."""
+
+
 def check_consent(*, yes: bool, dry_run: bool) -> None:
     """A usage error where nobody could be asked, so that nothing waits for an answer that never comes."""
     if not (yes or dry_run or _can_ask()):
@@ -56,13 +60,13 @@ def ask_leave(question: str, *, yes: bool) -> None:
     """Asks on the terminal; standard output gets nothing of it.
 
     Raises:
-        NotDone: the answer was not yes.
+        NotConfirmed: the answer was not yes.
     """
     if yes:
         return
     typer.echo(f"{printable(question)} [y/N]: ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NotDone("not confirmed: nothing was sent")
+        raise NotConfirmed("not confirmed: nothing was sent")
 
 
 def show_call(call: Call) -> None:

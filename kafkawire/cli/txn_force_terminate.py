@@ -16,6 +16,7 @@ from kafkawire.cli.txn_ending import (
     DRY_RUN,
     DryRunOption,
     Job,
+    NotConfirmed,
     NotDone,
     YesOption,
     ask_leave,
@@ -97,22 +98,38 @@ def force_terminate(
         --transactional-id orders-service --dry-run
     """
     from kafkawire.client.terminating import NOTHING_OPEN, describe_one, left_open
+    from kafkawire.transactions.ending import Refused
 
     check_words(force, format)
     check_consent(yes=yes, dry_run=dry_run)
     search = make_search(bootstrap, command_config, max_transaction_timeout, confirm_after)
 
     action = partial(with_admin, bootstrap, command_config, timeout)
-    log = None if dry_run else AuditLog(audit_log, "force-terminate", bootstrap, command_config, force)
+    log = (
+        None
+        if dry_run
+        else AuditLog(
+            audit_log, "force-terminate", bootstrap, command_config, force, {"transactional_id": transactional_id}
+        )
+    )
     human = findings.chosen_format(format) is Format.table
     job = Job(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
+    found: TransactionDescription | None = None
     try:
         found, open_ = action(lambda admin: describe_one(admin, transactional_id, search, force=job.force))
         if human:
             _say_found(found)
         outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
+        if not open_ and log is not None:
+            log.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
+    except (Refused, NotConfirmed) as refused:
+        if log is not None:
+            reason = refused.reason if isinstance(refused, Refused) else "not_confirmed"
+            log.refuse(found, reason, str(refused))
+        raise
     finally:
         if log is not None:
+            log.tell()
             log.close()
     if human:
         _say_done(outcome, found, done)
@@ -143,10 +160,7 @@ def _end(found: TransactionDescription, job: Job) -> tuple[str, Call, Terminated
     if log is None:
         return DRY_RUN, call, None
     ask_leave(f"End the transaction of {name}, and lock its producer out?", yes=job.yes)
-    try:
-        done = job.action(lambda admin: terminate(admin, name, job.search, record=log.write, force=job.force))
-    finally:
-        log.tell()
+    done = job.action(lambda admin: terminate(admin, name, job.search, record=log.write, force=job.force))
     return done.outcome, done.call or call, done
 
 

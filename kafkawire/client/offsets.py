@@ -50,6 +50,21 @@ async def list_offsets(
     return await drive(cluster, partitions, leaders(cluster, deadline), ask, deadline)
 
 
+async def offset_at(cluster: Cluster, partition: TopicPartition, timestamp: int, deadline: Deadline) -> int | None:
+    """The first offset of a partition whose record is not older than `timestamp` (epoch milliseconds); None where none
+    is.
+
+    Raises:
+        ClientError: it could not be asked for.
+    """
+
+    async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
+        return await _ask(cluster, broker, keys, timestamp, _UNCOMMITTED, deadline)
+
+    found = (await drive(cluster, [partition], leaders(cluster, deadline), ask, deadline))[partition]
+    return found if found >= 0 else None
+
+
 async def _ask(
     cluster: Cluster, broker: int, keys: Sequence[TopicPartition], timestamp: int, isolation: int, deadline: Deadline
 ) -> dict[TopicPartition, int | ClientError]:

@@ -19,6 +19,8 @@ from kafkawire.transactions.verdicts import HANGING, UNKNOWN
 _FORCEABLE = ("young",)
 #: States in which a coordinator has decided. Whatever else is in doubt, an abort may contradict it.
 DECIDED = ("PrepareCommit", "PrepareAbort")
+#: The reason where the transaction that is meant is not open.
+NOT_OPEN = "not_open"
 _OVER = ("Empty", "CompleteCommit", "CompleteAbort")
 #: In the evidence of what is *unknown*: behind what was found, and what the coordinator says of it.
 _DOUBT = 2
@@ -89,12 +91,12 @@ def choose(findings: Iterable[Finding], named: Named) -> Finding:
         for finding in here:
             if finding.start_offset == named.start_offset:
                 return finding
-        raise Refused("not_open", f"{_none(named, here)} that began at offset {named.start_offset}{_open(here)}")
+        raise Refused(NOT_OPEN, f"{_none(named, here)} that began at offset {named.start_offset}{_open(here)}")
     for finding in here:
         if finding.producer_id == named.producer_id:
             _same_epochs(finding, named)
             return finding
-    raise Refused("not_open", f"{_none(named, here)} of producer id {named.producer_id}{_open(here)}")
+    raise Refused(NOT_OPEN, f"{_none(named, here)} of producer id {named.producer_id}{_open(here)}")
 
 
 def permit(finding: Finding, *, force: bool = False) -> None:
@@ -134,7 +136,8 @@ def unchanged(before: Finding, findings: Collection[Finding]) -> Finding:
     """The same transaction, in a reading right before its marker is sent.
 
     Raises:
-        Refused: it is not as it was judged (changed). That it is proven to hang by now is no such change.
+        Refused: it is not open any more (not_open), or not as it was judged (changed). That it is proven to hang by
+            now is not counted as a change.
     """
     same = ("start_offset", "producer_epoch", "coordinator_epoch", "last_timestamp")
     judged = ("verdict", "reason")
@@ -147,7 +150,7 @@ def unchanged(before: Finding, findings: Collection[Finding]) -> Finding:
             if was != is_:
                 raise Refused("changed", f"{_place(before)}: nothing was sent: {what} was {was}, and is {is_} now")
         return now
-    raise Refused("changed", f"{_place(before)}: nothing was sent: it is not open any more")
+    raise Refused(NOT_OPEN, f"{_place(before)}: nothing was sent: it is not open any more")
 
 
 def all_hanging(findings: Iterable[Finding]) -> list[Finding]:

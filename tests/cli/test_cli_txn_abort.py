@@ -26,6 +26,7 @@ from kafkawire.messages import (
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
 )
+from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
 from tests.cli.terminal import COMMAND
@@ -423,6 +424,113 @@ def test_proposed_commands_reach_the_cluster_as_this_one_did(
     assert (done.code, sent(partition)) == (0, 1)
 
 
+# By a second operator -------------------------------------------------------------------------------------------------
+
+BY_PRODUCER = ("--partition", 0, "--producer-id", 7, "--producer-epoch", 3, "--coordinator-epoch", 5)
+
+
+def marker(epoch: int = 3) -> Any:
+    return WritableTxnMarker(producer_id=7, producer_epoch=epoch, coordinator_epoch=5)
+
+
+@pytest.mark.parametrize("by", [("--partition", 0, "--start-offset", START), BY_PRODUCER], ids=["offset", "producer"])
+def test_the_second_operator_learns_that_it_was_done(run: Run, partition: PartitionBroker, by: Any) -> None:
+    assert abort(run, partition, *by, "--yes", one=False).code == 0
+    again = abort(run, partition, *by, "--yes", one=False)
+    assert (again.code, sent(partition)) == (0, 1)
+    row = json.loads(again.text)
+    assert (row["Outcome"], row["MarkerOffset"], row["LastStableOffset"]) == ("already_aborted", END, END + 1)
+    assert (row["ProducerId"], row["ProducerEpoch"], row["CoordinatorEpoch"]) == (7, 3, 5)
+    assert row["Request"] is None
+    dry = abort(run, partition, *by, "--dry-run", one=False)
+    assert (dry.code, json.loads(dry.text)["Outcome"]) == (0, "already_aborted")
+
+
+def test_what_was_committed_meanwhile_is_an_error(run: Run, partition: PartitionBroker) -> None:
+    partition.log.append_marker(marker(), "COMMIT")
+    result = abort(run, partition, "--yes")
+    assert (result.code, result.text, sent(partition)) == (1, "", 0)
+    assert f"already committed: COMMIT marker at offset {END} of orders-0" in result.err
+
+
+def test_of_all_that_hang_one_was_aborted_by_another_operator_meanwhile(run: Run, three: PartitionBroker) -> None:
+    write = three.write_markers
+
+    def and_another(request: WriteTxnMarkersRequest) -> Any:
+        if three.logs[1].start == START:
+            three.logs[1].append_marker(marker())
+        return write(request)
+
+    three.on[WriteTxnMarkersRequest] = and_another
+    result = abort(run, three, "--all-hanging", "--yes", one=False)
+    assert (result.code, sent(three)) == (0, 2)
+    found = [json.loads(line) for line in result.text.splitlines()]
+    assert [row["Outcome"] for row in found] == ["aborted", "already_aborted", "aborted"]
+
+
+def test_a_log_that_cannot_be_read_leaves_the_refusal_as_it_is(run: Run, partition: PartitionBroker) -> None:
+    partition.log.append_marker(marker())
+    partition.log.fetch_code = 29
+    result = abort(run, partition, "--yes")
+    assert (result.code, result.text) == (1, "")
+    assert "orders-0: no transaction is open there that began at offset 40" in result.err
+
+
+# Refused attempts are on record ---------------------------------------------------------------------------------------
+
+
+def test_refused_attempts_are_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
+    """Who, when, what was asked, and why it was refused."""
+    partition.log.timestamp = 2**53
+    result = abort(run, partition, "--yes")
+    assert result.code == 1
+    path = state_home / "kafkawire" / "txn-audit.jsonl"
+    assert result.err.startswith(f"note: recorded in {path}\n")
+    partition.log.append_marker(marker())
+    abort(run, partition, "--yes")
+    abort(run, partition, "--partition", 0, "--start-offset", 41, "--yes", "--force", "why", one=False)
+    young, done, other = lines(path)
+    assert [line["phase"] for line in (young, done, other)] == ["refused"] * 3
+    assert len({line["id"] for line in (young, done, other)}) == 3
+    assert (young["operation"], young["request"]) == ("abort", None)
+    assert young["asked"] == {"topics": ["orders"], "partition": 0, "start_offset": START}
+    assert (young["target"]["reason"], young["result"]["reason"]) == ("young", "young")
+    assert "--force REASON" in young["result"]["text"]
+    assert all(young[who] for who in ("time", "user", "host", "version"))
+    assert (done["target"], done["result"]["reason"]) == (None, "already_aborted")
+    assert f"ABORT marker at offset {END}" in done["result"]["text"]
+    assert (other["reason"], other["asked"]["start_offset"]) == ("why", 41)
+
+
+def test_dry_runs_that_are_refused_are_not_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
+    partition.log.timestamp = 2**53
+    assert abort(run, partition, "--dry-run").code == 1
+    assert not state_home.exists()
+
+
+def test_what_is_not_confirmed_is_recorded(
+    partition: PartitionBroker, coordinator: Coordinator, terminal: Any, state_home: Path
+) -> None:
+    for broker, command in ((partition, abort), (coordinator, terminate)):
+        terminal("n\n")
+        assert command(lambda *arguments: main([str(one) for one in arguments]), broker) == 1
+    aborting, ending = lines(state_home / "kafkawire" / "txn-audit.jsonl")
+    assert (aborting["result"]["reason"], aborting["target"]["producer_id"]) == ("not_confirmed", 7)
+    assert (ending["result"]["reason"], ending["asked"]) == ("not_confirmed", {"transactional_id": NAME})
+    assert ending["target"]["state"] == "Ongoing"
+
+
+def test_a_refused_force_terminate_is_recorded(run: Run, coordinator: Coordinator, state_home: Path) -> None:
+    coordinator.states = ["PrepareCommit"]
+    assert terminate(run, coordinator, "--yes").code == 1
+    coordinator.states = ["Empty"]
+    assert terminate(run, coordinator, "--yes").code == 3  # in the partition, it hangs
+    stuck, over = lines(state_home / "kafkawire" / "txn-audit.jsonl")
+    assert (stuck["phase"], stuck["operation"]) == ("refused", "force-terminate")
+    assert (stuck["asked"], stuck["result"]["reason"]) == ({"transactional_id": NAME}, "stuck_prepare")
+    assert (over["phase"], over["result"]["reason"]) == ("refused", "nothing_open")
+
+
 # Read by people -------------------------------------------------------------------------------------------------------
 
 
@@ -431,8 +539,9 @@ def test_what_abort_prints(run: Run, partition: PartitionBroker) -> None:
     dry = abort(run, partition, "--dry-run", "--format", "table", "--max-transaction-timeout", 15)
     done = abort(run, partition, "--yes", "--format", "table")
     again = abort(run, partition, "--yes", "--format", "table")
-    assert (dry.code, done.code, again.code) == (0, 0, 1)
-    check("txn/abort.txt", _steady(f"{dry.text}----\n{done.text}----\n{again.text}{again.err}", partition))
+    assert (dry.code, done.code, again.code) == (0, 0, 0)
+    assert again.err.startswith("note: recorded in ")
+    check("txn/abort.txt", _steady(f"{dry.text}----\n{done.text}----\n{again.text}", partition))
 
 
 def test_what_force_terminate_prints(run: Run, coordinator: Coordinator) -> None:

@@ -75,6 +75,7 @@ class Log:
             base_offset=START,
         )
         self._batches = [(START, batch)]
+        self._times = {START: 1000}
 
     def producers(self) -> tuple[ProducerState, ...]:
         mine = ProducerState(
@@ -92,9 +93,11 @@ class Log:
         opens = [one for one in (self.start, self.beside) if one >= 0]
         return self.stable if self.stable is not None else min(opens, default=self.end)
 
-    def append_marker(self, marker: Any) -> None:
+    def append_marker(self, marker: Any, name: str = "ABORT") -> None:
+        self.timestamp = 2000
+        self._times[self.end] = 2000
         data = build_marker(
-            "ABORT",
+            name,
             offset=self.end,
             timestamp=2000,
             producer_id=marker.producer_id,
@@ -104,6 +107,10 @@ class Log:
         self._batches.append((self.end, data))
         self.end += 1
         self.start = -1
+
+    def at(self, timestamp: int) -> int:
+        """The first offset of what is not older, -1 where nothing is."""
+        return min((offset for offset, time in self._times.items() if time >= timestamp), default=-1)
 
     def read(self, offset: int) -> bytes:
         return b"".join(data for base, data in self._batches if base >= offset)
@@ -156,6 +163,8 @@ class PartitionBroker(ScriptedBroker):
             log = self.logs[asked.partition_index]
             if asked.timestamp == -2:
                 return 0
+            if asked.timestamp >= 0:
+                return log.at(asked.timestamp)
             return log.last_stable if request.isolation_level else log.end
 
         return ListOffsetsResponse(
