@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from kafkawire.cli import output
+from kafkawire.cli.text import printable
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Search
@@ -75,6 +76,8 @@ def with_admin(
     async def run() -> T:
         with _ended_by_signals():
             async with Admin.connect(bootstrap, properties) as admin:
+                for sentence in admin.cluster.config.unapplied:
+                    typer.echo(f"warning: {printable(f'{command_config}: {sentence}')}", err=True)
                 return await action(admin)
 
     return asyncio.run(run())

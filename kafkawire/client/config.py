@@ -1,7 +1,8 @@
 """`Config`: how a cluster is reached, from Java-style client properties (`--command-config`).
 
 What this client does not do is an error that says what to do instead: never is a property that protects (TLS, a login)
-passed over in silence. Properties of other clients (producers, consumers) have no meaning here and are left alone.
+passed over in silence. Properties of other clients (producers, consumers) have no meaning here and are left alone;
+names that no Java client knows are in `Config.unapplied`, or an error (`property_names`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import msgspec
 
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.properties import Jaas, parse_jaas, parse_properties
+from kafkawire.client.property_names import check
 from kafkawire.client.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials
 from kafkawire.client.tls import Tls
 
@@ -56,6 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         api_timeout_s: for a whole call, with all its retries.
         backoff_s, max_backoff_s: before the first retry, doubled at each further one, up to the second.
         max_in_flight: requests on one connection whose answers are awaited.
+        unapplied: what was given and has no effect although it may have been meant to, a sentence each.
     """
 
     bootstrap: tuple[tuple[str, int], ...]
@@ -69,6 +72,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     backoff_s: float = 0.1
     max_backoff_s: float = 1.0
     max_in_flight: int = 5
+    unapplied: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, bootstrap: str, properties: Mapping[str, str] | None = None) -> Config:
@@ -78,6 +82,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             ConfigError: something is wrong or not done here.
         """
         given = {key: value.strip() for key, value in (properties or {}).items()}
+        unapplied = check(given)
         protocol = given.get("security.protocol", "PLAINTEXT").upper()
         if protocol not in PROTOCOLS:
             raise ConfigError(f"security.protocol: {protocol!r} is none of {', '.join(PROTOCOLS)}")
@@ -93,6 +98,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             api_timeout_s=_milliseconds(given, "default.api.timeout.ms", 60_000),
             backoff_s=_milliseconds(given, "retry.backoff.ms", 100),
             max_backoff_s=_milliseconds(given, "retry.backoff.max.ms", 1000),
+            unapplied=unapplied,
         )
 
 

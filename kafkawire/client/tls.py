@@ -15,6 +15,8 @@ from kafkawire.client.errors import ConfigError
 from kafkawire.errors import MissingExtraError
 
 _PEM = b"-----BEGIN "
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_OLD_VERSIONS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 
@@ -25,12 +27,14 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
         authorities: PEM of the certificates that are trusted; None for those of the system.
         certificate: PEM of our certificate chain and key, for brokers that want one. `key_password`: of that key.
         check_hostname: whether the broker's certificate has to name the host that we connect to.
+        versions: lowest and highest version of TLS; None for those of Python's ssl module.
     """
 
     authorities: str | None = None
     certificate: bytes | None = None
     key_password: str | None = None
     check_hostname: bool = True
+    versions: tuple[ssl.TLSVersion, ssl.TLSVersion] | None = None
 
     def __repr__(self) -> str:
         return f"Tls(check_hostname={self.check_hostname})"
@@ -50,6 +54,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
             certificate=certificate,
             key_password=key_password,
             check_hostname=algorithm == "https",
+            versions=_versions(given.get("ssl.enabled.protocols", "")),
         )
         tls.context()  # what is wrong with certificates is said before anything is sent
         return tls
@@ -63,9 +68,22 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
         # Python 3.13 is stricter than Java: it wants key usages and key identifiers that keytool does not write.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         context.check_hostname = self.check_hostname
+        if self.versions is not None:
+            context.minimum_version, context.maximum_version = self.versions
         if self.certificate is not None:
             _load_chain(context, self.certificate, self.key_password)
         return context
+
+
+def _versions(enabled: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion] | None:
+    """Lowest and highest of `ssl.enabled.protocols`. What is older than TLSv1.2 is left out."""
+    names = [name.strip() for name in enabled.split(",") if name.strip()]
+    strange = [name for name in names if name not in _VERSIONS and name not in _OLD_VERSIONS]
+    usable = [_VERSIONS[name] for name in names if name in _VERSIONS]
+    if strange or (names and not usable):
+        wrong = (strange or names)[0]
+        raise ConfigError(f"ssl.enabled.protocols: {wrong!r} is none of {', '.join(_VERSIONS)}")
+    return (min(usable), max(usable)) if usable else None
 
 
 def _pem_text(text: str | None) -> str | None:

@@ -23,7 +23,7 @@ def run(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
         result = Result(code, captured.out, captured.err.decode("utf-8"))
         assert "Traceback" not in result.err
         if code == 0:
-            assert all(line.startswith("note: ") for line in result.err.splitlines())
+            assert all(line.startswith(("note: ", "warning: ")) for line in result.err.splitlines())
         return result
 
     return runner

@@ -19,7 +19,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.find_coordinator_response import Coordinator
 from tests.cli.runner import Run
-from tests.client.answers import describing, producers
+from tests.client.answers import describing, listing, producers
 from tests.client.partition_script import in_thread
 from tests.client.scripted import RESET, ScriptedBroker, reset
 
@@ -123,3 +123,21 @@ def test_brokers_that_fail(run: Run, config: Path, failing: tuple[ScriptedBroker
         assert "the principal needs " in line
     else:
         assert broker.address in line
+
+
+def test_commands_report_on_standard_error_and_refuse_before_they_connect(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    broker = ScriptedBroker()
+    broker.on[ListTransactionsRequest] = lambda _: listing("a")
+    with in_thread(broker):
+        given = ("txn", "list", "--bootstrap-server", broker.address, "--command-config", file)
+        file.write_text("reqest.timeout.ms=1\n")
+        result = run(*given)
+        sentence = f"warning: {file}: reqest.timeout.ms: no such client property; request.timeout.ms?\n"
+        assert (result.code, result.err) == (0, sentence)
+        connected = broker.connections
+        file.write_text("security.protocl=SSL\n")
+        result = run(*given)
+        assert (result.code, result.text) == (1, "")
+        assert result.err == "error: security.protocl: no such client property; security.protocol?\n"
+        assert broker.connections == connected

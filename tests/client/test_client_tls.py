@@ -88,3 +88,18 @@ def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
         Config.of("a:1", properties(ssl_truststore_certificates="é"))
     with pytest.raises(ConfigError, match=r"ssl\.truststore: no certificates"):
         Config.of("a:1", properties(ssl_truststore_certificates="junk"))
+
+
+def test_enabled_versions_of_tls_are_applied() -> None:
+    def versions(enabled: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
+        tls = Config.of("a:1", properties(ssl_enabled_protocols=enabled)).tls
+        assert tls is not None
+        return tls.context().minimum_version, tls.context().maximum_version
+
+    lower, upper = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+    assert versions("TLSv1.3") == (upper, upper)
+    assert versions("TLSv1.1, TLSv1.2") == (lower, lower)
+    assert versions("TLSv1.2,TLSv1.3") == (lower, upper)
+    for enabled in ("TLSv1.1", "TLSv1.2,TLS1.3"):
+        with pytest.raises(ConfigError, match=r"ssl\.enabled\.protocols: .* is none of TLSv1\.2, TLSv1\.3"):
+            versions(enabled)

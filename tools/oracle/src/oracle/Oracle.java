@@ -75,6 +75,7 @@ public final class Oracle {
         switch (op) {
             case "list" -> list(out);
             case "headers" -> Headers.write(out);
+            case "configs" -> configs(question.get("class").asText(), out);
             case "batches.write", "batches.control", "batches.read", "compress", "decompress" ->
                 Batches.answer(op, question, out);
             case "transactions.states", "transactions.partition", "transactions.step" ->
@@ -106,6 +107,15 @@ public final class Oracle {
                 }
             }
         }
+    }
+
+    private void configs(String name, JsonGenerator out) throws IOException, ReflectiveOperationException {
+        Object names = Class.forName("org.apache.kafka.clients." + name).getMethod("configNames").invoke(null);
+        out.writeArrayFieldStart("names");
+        for (Object one : new java.util.TreeSet<>((java.util.Set<?>) names)) {
+            out.writeString((String) one);
+        }
+        out.writeEndArray();
     }
 
     private Object make(Message message, int version, JsonNode question) throws ReflectiveOperationException {
