@@ -38,8 +38,8 @@ test: $(VENV)/.dev
 # What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.
 test-quick: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n $(WORKERS) -q -m "not slow"
-	@echo "left out (tests/schedule.py): what starts a broker, Spark, Java, tshark, a browser or a build, and what tries"
-	@echo "very many values; other properties got few examples. make test runs everything."
+	@echo "left out: tests marked slow, and those that start a broker, Spark, Java, tshark or a browser; other properties"
+	@echo "got few examples. make test runs everything."
 
 # The rooms that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev

@@ -13,7 +13,7 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 #: Fixtures of a real Kafka cluster; what runs where.
-pytest_plugins = ["tests.broker_fixture", "tests.schedule"]
+pytest_plugins = ["tests.broker_fixture", "tests.distribution"]
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

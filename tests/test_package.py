@@ -113,6 +113,7 @@ def test_a_message_brings_its_own_module_and_no_heavy_library() -> None:
     assert not [name for name in loaded if name.startswith("kafkawire.codegen")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "room", ["errors", "frames", "records", "messages", "drafts", "capture", "logdir", "transactions"]
 )

@@ -18,6 +18,8 @@ import pytest
 from tools.wheels import building
 from tools.wheels.__main__ import SMOKE
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import sys, kafkawire
 from pathlib import Path

@@ -17,6 +17,8 @@ import pytest
 
 from kafkawire import capture
 
+pytestmark = pytest.mark.slow
+
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 BROKER_PORT = "9092"
 #: Where in a packet with its header in the file the addresses are: Ethernet, IPv4.

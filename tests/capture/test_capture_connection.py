@@ -291,6 +291,7 @@ def test_a_file_that_is_no_capture() -> None:
     assert list(capture.read(BytesIO(pcap([])))) == []
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_mutated_captures(data: st.DataObject) -> None:
     """Bytes changed at any layer: never another exception, and exchanges before the damage are as they were."""
@@ -315,6 +316,7 @@ def test_any_segments(segments: list[tuple[int, int, int, bytes]]) -> None:
     exchanges(packets)
 
 
+@pytest.mark.slow
 def test_a_crafted_capture_of_many_connections_costs_as_much_for_each() -> None:
     def calls(connections: int) -> int:
         """Calls of functions, in Python and in C, that reading takes: work, whatever the machine is doing."""

@@ -34,6 +34,7 @@ def read(data: bytes) -> tuple[list[Packet], list[Unread]]:
     return packets, unread
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_one_byte_costs_a_packet_or_two(name: str) -> None:
     few = PACKETS[:12]

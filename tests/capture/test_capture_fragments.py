@@ -47,6 +47,7 @@ def assembled(packets: list[bytes], fragments: Fragments) -> list[Segment]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [4, 6])
 @given(
     data=st.binary(min_size=20, max_size=200),

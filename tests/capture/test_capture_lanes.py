@@ -172,6 +172,7 @@ def faults(packets: list[bytes], numbers: random.Random) -> Iterator[bytes]:
     yield from held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_faults_are_understood_as_without_lanes(seed: int) -> None:
     numbers = random.Random(seed)

@@ -41,6 +41,7 @@ def calls(connections: int, rounds: int) -> tuple[int, int]:
     return seen, found
 
 
+@pytest.mark.slow
 def test_ten_times_the_connections_cost_ten_times_as_much() -> None:
     few, _ = calls(250, 1)
     many, exchanges = calls(2_500, 1)

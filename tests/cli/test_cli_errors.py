@@ -16,6 +16,8 @@ import pytest
 from tests import golden
 from tests.cli.runner import Run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LOGS = "one-node"
 NOWHERE = "--bootstrap-server 127.0.0.1:1"

@@ -48,6 +48,8 @@ from tests.cli.terminal import many_on_a_terminal
 from tests.client.partition_script import in_thread
 from tests.client.scripted import ScriptedBroker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:

@@ -27,6 +27,8 @@ if sys.platform == "win32":
 import fcntl
 import termios
 
+pytestmark = pytest.mark.slow
+
 WAIT_S = 60.0
 
 

@@ -171,6 +171,7 @@ def test_csv_guards_what_patterns_that_backtrack_find(text: str) -> None:
     assert read[0]["tags"] == CELL_IN_JSON.sub(r"\\u003b", msgspec.json.encode([text]).decode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", TEXT_FORMATS)
 def test_rows_take_time_in_proportion_to_their_text(format: Format) -> None:
     def work(text: str) -> None:

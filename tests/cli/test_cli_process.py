@@ -20,6 +20,8 @@ import pytest
 from tests.cli.harmless import harmless
 from tests.cli.terminal import COMMAND, on_a_terminal
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = {"transactionalIds": ["\x1b]0;owned\x07\x1b[2J", "\u202e", "é", "\udcff"]}
 #: None of these may be imported by a command that does not need it.
 HEAVY = {"construct", "jinja2", "numpy", "pandas", "pyarrow", "pyspark", "rich"}

@@ -78,6 +78,7 @@ def messages(release: str) -> list[Message]:
     return resolve([RawSchema(name, family, one) for name, (family, one) in found.messages.items()], drafts=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"), [("2.4.1", "3.6.2"), ("3.6.2", "3.9.1"), ("3.9.1", "4.4.0"), ("4.3.1", "4.4.0")]
 )

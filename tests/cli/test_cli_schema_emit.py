@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.runner import Run
 
 
+@pytest.mark.slow
 def test_a_plugin_of_kafkas_messages(run: Run, tmp_path: Path) -> None:
     plugin = tmp_path / "kafkawire.lua"
     done = run("schema", "emit", "wireshark", "-o", str(plugin))

@@ -19,6 +19,8 @@ from tests.cli.runner import Run
 from tools.import_schemas import __main__ as importer
 from tools.import_schemas import jars
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = Path(kafkawire.__file__).parent / "schemas"
 
 ROUND_TRIP = """

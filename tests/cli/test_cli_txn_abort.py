@@ -559,6 +559,7 @@ def _steady(text: str, broker: PartitionBroker) -> str:
     return re.sub(r"batch is [\dh d]+ old", "batch is LONG old", text.replace(broker.address, "HOST:PORT"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda one: one.name)
 def test_who_is_ended_after_sending_says_so(partition: PartitionBroker, tmp_path: Path, one: signal.Signals) -> None:
     """Between the marker and its answer: nobody knows what came of it, and that is on record."""

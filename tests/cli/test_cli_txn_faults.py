@@ -23,6 +23,8 @@ from tests.client.answers import describing, listing, producers
 from tests.client.partition_script import in_thread
 from tests.client.scripted import RESET, ScriptedBroker, reset
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = {
     "list": ("list",),
     "describe": ("describe", "--transactional-id", "a"),

@@ -32,6 +32,8 @@ from kafkawire.transactions.model import partition_of_id
 from tests.client.answers import admin, describing, listing, producers, run, script
 from tests.client.scripted import ScriptedBroker, closed_port
 
+pytestmark = pytest.mark.slow
+
 STATE = "__transaction_state"
 SEARCH = Search(topics=("orders",), confirm_after_s=0.01, session_s=0.02)
 HANGING = ("hanging", "no_transactional_id")

@@ -54,6 +54,8 @@ from kafkawire.wire.message import Message
 from tests.client.answers import P, admin, describing, listing, marked, producers, run, script
 from tests.client.scripted import RESET, ScriptedBroker, reset, served
 
+pytestmark = pytest.mark.slow
+
 #: Of every call here: less than what a test may take (`answers.HANG_S`), more than a request.
 SOON_S = 1.0
 

@@ -37,6 +37,8 @@ from kafkawire.messages.list_transactions_response import TransactionState as Li
 from tests.client.answers import P, admin, describing, listing, marked, producers, run, script
 from tests.client.scripted import ScriptedBroker, closed_port
 
+pytestmark = pytest.mark.slow
+
 # In the cluster -----------------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,7 @@ def test_properties_with_a_mistake() -> None:
         parse_properties("a=1\nb=\\u12", "f")
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1), st.text(), max_size=5))
 def test_properties_come_back(given_: dict[str, str]) -> None:
     """Written as `java.util.Properties.store` writes them."""

@@ -18,6 +18,8 @@ from kafkawire.messages import (
 from tests.client.answers import admin, listing, run
 from tests.client.scripted import ScriptedBroker, closed_port, served, silence
 
+pytestmark = pytest.mark.slow
+
 
 def test_nothing_listens() -> None:
     async def scenario() -> None:

@@ -31,6 +31,8 @@ from tests.client.answers import admin, describing, listing, producers, run, scr
 from tests.client.scripted import ScriptedBroker, served, silence
 from tests.client.test_client_confirm import STATE, broker, ended, offsets
 
+pytestmark = pytest.mark.slow
+
 SEARCH = Search(topics=("orders",), confirm_after_s=0.01, session_s=0.02)
 HANGING = {"hanging no_transactional_id": 1}
 MANY = 1800  # partitions: more than one request for each broker

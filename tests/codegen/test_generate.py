@@ -17,6 +17,8 @@ from kafkawire.codegen.render import render_module
 from kafkawire.errors import ForeignFileError, SchemaError
 from tests import golden
 
+pytestmark = pytest.mark.slow
+
 FIXED = {
     "name": "PingRequest",
     "type": "request",

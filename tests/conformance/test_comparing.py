@@ -13,6 +13,8 @@ from kafkawire.messages.describe_producers_response import PartitionResponse, Pr
 from kafkawire.wire.values import TaggedField
 from tools.conformance.comparing import difference, java_text, lossless
 
+pytestmark = pytest.mark.slow
+
 OURS = DescribeProducersResponse(
     throttle_time_ms=1,
     topics=(

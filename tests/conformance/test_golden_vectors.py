@@ -16,6 +16,8 @@ from kafkawire.messages import REGISTRY
 from tools.conformance.comparing import difference
 from tools.conformance.json_form import as_kafka, today
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "vectors"
 NEWEST = "4.4.0"
 

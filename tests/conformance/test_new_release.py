@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import kafkawire
 from kafkawire.cli import main
 from tests.conformance.test_oracle import start
@@ -12,6 +14,8 @@ from tools.broker.jars import cache_dir
 from tools.conformance import differential
 from tools.conformance.pairing import Pair
 from tools.import_schemas import jars
+
+pytestmark = pytest.mark.slow
 
 RELEASE, ARTIFACT = "4.2.0", "kafka-group-coordinator"
 

@@ -15,6 +15,8 @@ from tools.conformance import converting, differential, headers, json_input, mut
 from tools.conformance.pairing import Pair, pairs
 from tools.oracle import Oracle, OracleUnavailableError
 
+pytestmark = pytest.mark.slow
+
 
 def start(release: str) -> Oracle:
     try:

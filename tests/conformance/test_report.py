@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tools.conformance.report import page, table
 from tools.conformance.run import Amounts, Outcome
+
+pytestmark = pytest.mark.slow
 
 GOOD = Outcome(
     "4.4.0",

@@ -10,6 +10,8 @@ import pytest
 from tests.cli.runner import Run
 from tests.docs.guide import ELSEWHERE, PAGES, ROOT, Block, blocks, commands, parse, sessions
 
+pytestmark = pytest.mark.slow
+
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 CONSOLES = [block for block in BLOCKS if block.language == "console" and "needs" not in block.notes]
 COMMANDS = [(block, args) for block in BLOCKS if block.language != "python" for args in commands(block.text)]

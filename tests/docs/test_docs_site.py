@@ -12,6 +12,8 @@ import pytest
 
 from tests.docs.guide import ROOT
 
+pytestmark = pytest.mark.slow
+
 #: A browser fetches these by itself; where an `a` or a canonical link leads is for the reader to decide.
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|link[^>]*rel="?(?:stylesheet|preload|preconnect|icon)[^>]*?)

@@ -12,6 +12,8 @@ from kafkawire import logdir
 from tests.logdir.kafka_dump_log import DECODERS, Said, as_said, dump_log_segments
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 DIRECTORIES = [*sorted(EXAMPLES.iterdir()), *(unpacked(name) / "data" for name in LOG_DIRECTORIES)]
 KINDS = ("log", "kraft-snapshot", "index", "timeindex", "txnindex", "snapshot")

@@ -29,6 +29,8 @@ from kafkawire.wire.message import Message
 from kafkawire.wire.write import uvarint
 from tests.logdir.kafka_dump_log import DECODERS, as_said, dump_log_segments
 
+pytestmark = pytest.mark.slow
+
 NAME = "00000000000000000000.log"
 #: What the tool (of an older release than the newest schemas) says of a record that it cannot decode.
 REFUSED = re.compile(r"Unknown record type -?\d+ at offset|Error at (offset )?\d+, skipping\.")

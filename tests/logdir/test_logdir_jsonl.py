@@ -58,6 +58,7 @@ def test_every_field_of_the_rows_is_known(tmp_path: Path) -> None:
         assert writer_of(segment(tmp_path, b""), options, json_bytes, printable_characters) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
 def test_examples(options: logdir.Options) -> None:
     total = 0
@@ -146,6 +147,7 @@ def mutated_examples() -> Iterator[tuple[str, bytes]]:
         yield path.parent.name, bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
 def test_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
     for name, data in mutated_examples():

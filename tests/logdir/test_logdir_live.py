@@ -65,6 +65,7 @@ def test_a_log_that_grows_while_it_is_read(partition: Path) -> None:
     assert [type(row) for row in read] == [rows.Batch] * 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex"])
 def test_an_index_that_is_truncated_while_it_is_read(partition: Path, kind: str) -> None:
     path = partition / f"{NAME}.{kind}"
@@ -113,6 +114,7 @@ def test_a_pipe_is_no_file(partition: Path) -> None:
                 list(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 @pytest.mark.parametrize("options", [Options(), Options(deep=True, payloads=True)])
 def test_memory_is_flat(partition: Path, codec: str, options: Options) -> None:

@@ -58,6 +58,7 @@ def both(file: Any, options: logdir.Options) -> tuple[list[dict[str, Any]], int]
     return found, many
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
 def test_examples(options: logdir.Options) -> None:
     total = 0
@@ -82,6 +83,7 @@ def test_mutated_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes,
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
 def test_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
     for name, data in mutated_examples():

@@ -161,6 +161,7 @@ SANITY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "change", "passes"), SANITY)
 def test_sanity_is_what_brokers_look_at(segment: Path, kind: str, change: object, passes: bool) -> None:
     offset_index(segment, GOOD)

@@ -16,6 +16,8 @@ from strategies import for_all, messages
 import kafkawire
 from kafkawire.wire.message import Message
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = [
     *(n.to_bytes(4, "big", signed=True) for n in (-(1 << 31), -2, -1, 0x10000, (1 << 31) - 1)),
     *(n.to_bytes(2, "big", signed=True) for n in (-32768, -2, -1, 32767)),

@@ -13,6 +13,8 @@ from strategies import carried, for_all, messages, same
 import kafkawire
 from kafkawire.wire.message import Message
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", kafkawire.messages.__all__)
 def test_every_version_round_trips(name: str) -> None:

@@ -21,6 +21,8 @@ from kafkawire.messages import (
 )
 from kafkawire.wire.message import Message
 
+pytestmark = pytest.mark.slow
+
 
 def at_default(value: Any, *names: str) -> bool:
     return all(getattr(value, name) == getattr(type(value)(), name) for name in names)

@@ -16,6 +16,8 @@ from record_strategies import builds
 from kafkawire.errors import RecordError
 from kafkawire.records import CODECS, Batch, Damage, Header, Memory, Record, build, build_marker, columns, read, record
 
+pytestmark = pytest.mark.slow
+
 FIELDS = ("position", "base_offset", "size", "partition_leader_epoch", "crc", "attributes", "last_offset_delta")
 FIELDS += ("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count")
 

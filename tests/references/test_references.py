@@ -30,6 +30,8 @@ from kafkawire import messages as released
 from kafkawire.drafts import kip_360, kip_664_adopted, kip_664_draft
 from kafkawire.wire.message import Message, Struct
 
+pytestmark = pytest.mark.slow
+
 CASES: list[tuple[type[Message], int, Kind]] = [
     (released.DescribeProducersRequest, 0, DESCRIBE_PRODUCERS_REQUEST),
     (released.DescribeProducersResponse, 0, DESCRIBE_PRODUCERS_RESPONSE),

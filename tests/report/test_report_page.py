@@ -7,6 +7,8 @@ from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
 
+import pytest
+
 from kafkawire import report
 from kafkawire.report.page import MOST_CARDS
 from kafkawire.report.tables import MOST_ROWS
@@ -122,6 +124,7 @@ def test_a_command_that_cannot_be_shown_as_it_is_is_not_offered() -> None:
 # Size ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ten_thousand_findings_make_a_page_of_bounded_size() -> None:
     few, many = (report.render(far_too_many(number)) for number in (1000, 10_000))
     assert len(many) < 1.02 * len(few) < 3_000_000

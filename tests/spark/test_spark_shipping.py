@@ -46,6 +46,7 @@ def test_the_archive_is_the_package_without_its_engine() -> None:
     assert shipping._archive() is shipping._archive()
 
 
+@pytest.mark.slow
 def test_a_worker_that_has_only_the_archive_can_work(tmp_path: Path) -> None:
     (tmp_path / "Parcel.json").write_text(
         """{"type": "data", "name": "Parcel", "validVersions": "0", "flexibleVersions": "none", "fields": []}"""

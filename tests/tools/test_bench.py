@@ -16,6 +16,8 @@ from tools.bench.results import Result
 from tools.bench.rounds import BenchError, measure
 from tools.bench.startup import startup
 
+pytestmark = pytest.mark.slow
+
 #: Cases on a hundredth of the records and rows.
 SCALE = 100
 #: The other cases differ from these in bytes alone.

@@ -5,9 +5,13 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
+import pytest
+
 from kafkawire import capture
 from tests.wireshark import tshark
 from tools.bench.dissectors import HEADERS, KEY, OWN, PLUGIN, dissectors, repeated
+
+pytestmark = pytest.mark.slow
 
 SOURCE = Path(tshark.PCAP).read_bytes()
 

@@ -15,6 +15,8 @@ from tools.bench.report import absences, markdown, show
 from tools.bench.results import Absence, Count, Machine, Memory, Peak, Result, Run, Timing
 from tools.pages import write_section
 
+pytestmark = pytest.mark.slow
+
 N, P = "kafkawire native", "kafkawire python"
 
 

@@ -9,6 +9,8 @@ from tools.bench.transactions import FAST, JVM, KEY, OURS, STOCK, find_hanging
 from tools.broker import Cluster
 from tools.broker.errors import BrokerUnavailableError
 
+pytestmark = pytest.mark.slow
+
 
 def test_all_take_part(broker: Cluster) -> None:
     """`find_hanging` compares what each finds with what was made to hang."""

@@ -20,6 +20,8 @@ from tools.broker import BrokerStartError, BrokerUnavailableError, Cluster, clus
 from tools.broker.cluster import free_ports
 from tools.broker.node import HOST, Node
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

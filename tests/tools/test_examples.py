@@ -28,6 +28,8 @@ from tools.examples import logs, sniff, truth
 from tools.examples.errors import ExamplesError
 from tools.examples.wire import Wire
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 EXPECTED: dict[str, Any] = json.loads((EXAMPLES / "expected.json").read_text())

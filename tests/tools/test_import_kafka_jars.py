@@ -16,6 +16,8 @@ from kafkawire.codegen.versions import Versions
 from tools.import_schemas import __main__ as command
 from tools.import_schemas import about, jars
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = [jars.Artifact("kafka-clients", "rpc")]
 OLDER = ("2.4.1", "2.7.2", "3.4.1", "4.3.1")
 """Releases that, with 3.9.1, hold every earlier name."""

@@ -10,6 +10,8 @@ from kafkawire.codegen.tables import TABLES
 from tools.import_schemas import __main__ as command
 from tools.import_schemas import about, enums, jars
 
+pytestmark = pytest.mark.slow
+
 # about
 
 

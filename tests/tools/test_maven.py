@@ -9,6 +9,8 @@ import pytest
 
 from tools import maven
 
+pytestmark = pytest.mark.slow
+
 PROJECT = (
     "Failed to execute goal on project broker: Could not resolve dependencies for project kafkawire:broker:pom:1: "
 )

@@ -39,6 +39,7 @@ def test_same_files_give_same_archive_whatever_their_times(folder: Path, tmp_pat
     assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "b.tar.xz").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(p.name.removesuffix(archive.SUFFIX) for p in archive.ARCHIVES.glob("*.tar.xz")))
 def test_committed_archive_is_packed_as_pack_does(name: str, tmp_path: Path) -> None:
     folder = archive.unpacked(name)

@@ -41,6 +41,8 @@ from tools.soak.sent import Sent
 from tools.soak.waiting import until
 from tools.soak.watching import Place, Watching
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 HUNG = Hang(Place("soak", 0, 77), offset=4, records=1)
 

@@ -25,6 +25,8 @@ from tests.transactions.schedules import (
 )
 from tools.recordings.archive import unpacked
 
+pytestmark = pytest.mark.slow
+
 READ_COMMITTED = unpacked("read-committed")
 IN_TMP_PATH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

@@ -31,6 +31,8 @@ from kafkawire.wire.columns.schema import SPARK
 from kafkawire.wire.layout import INT64, UUID
 from kafkawire.wire.message import Message
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = [
     (name, version) for name in kafkawire.messages.__all__ for version in kafkawire.lookup(name).spec.valid_versions
 ]

@@ -31,6 +31,8 @@ from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.wire.columns import decode_structs
 from kafkawire.wire.message import Message
 
+pytestmark = pytest.mark.slow
+
 #: Compact and plain lengths of 2^31 - 1 and the like, at the begin of a body and behind a few fields.
 CLAIMS = [
     bytes.fromhex(text)

@@ -38,6 +38,8 @@ from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
 from tests import golden
 
+pytestmark = pytest.mark.slow
+
 VALUES = [
     TransactionLogValue(producer_id=i, transaction_partitions=(PartitionsSchema("t", (i,)),) * (i % 3))
     for i in range(10)

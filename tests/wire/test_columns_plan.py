@@ -17,6 +17,8 @@ from kafkawire.wire.columns.schema import Shape, shape_of
 from kafkawire.wire.layout import ARRAY, BYTES, COMPACT, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.write import uvarint
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_least_bytes_of_a_lists_element() -> None:
     structs = (Layout(1, False, 0, ()), Layout(2, False, 5, (Op(INT32, 0), Op(STRING | COMPACT, 1))))

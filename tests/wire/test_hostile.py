@@ -28,6 +28,8 @@ from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.spec import Field
 
+pytestmark = pytest.mark.slow
+
 SLACK = 16 * 1024
 
 

@@ -19,7 +19,10 @@ from kafkawire.wire.json_form import to_json
 from kafkawire.wire.json_text import text_writer
 from kafkawire.wire.message import Message
 
-pytestmark = pytest.mark.skipif(not NATIVE or kafkawire.backend == "python", reason="the native engine is not in use")
+pytestmark = [
+    pytest.mark.skipif(not NATIVE or kafkawire.backend == "python", reason="the native engine is not in use"),
+    pytest.mark.slow,
+]
 
 #: How a value's bytes are changed: not at all, a byte replaced, cut, or lengthened.
 _CHANGES = st.tuples(st.sampled_from(["no", "no", "byte", "cut", "more"]), st.integers(0, 1 << 20), st.integers(0, 255))

@@ -41,7 +41,7 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, NodeEndpoi
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.values import MAX_STRING, TaggedField
 
-pytestmark = pytest.mark.skipif(not NATIVE, reason="the native engine is not installed")
+pytestmark = [pytest.mark.skipif(not NATIVE, reason="the native engine is not installed"), pytest.mark.slow]
 
 MESSAGES = [DescribeProducersResponse, FetchResponse, MetadataResponse, ProduceRequest, TransactionLogValue]
 

@@ -12,7 +12,7 @@ from kafkawire import capture
 from kafkawire.capture.bodies import body_json
 from tests.wireshark import talks, tshark
 
-pytestmark = tshark.needs_tshark
+pytestmark = [tshark.needs_tshark, pytest.mark.slow]
 
 #: `make dissector-test` looks at every version; by default only some are.
 FULL = bool(os.environ.get("DISSECTOR_FULL"))

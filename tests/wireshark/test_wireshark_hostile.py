@@ -11,7 +11,7 @@ from kafkawire.messages import MetadataRequest
 from tests.capture.wiretap import Talk, ethernet, pcap
 from tests.wireshark import mutants, talks, tshark
 
-pytestmark = tshark.needs_tshark
+pytestmark = [tshark.needs_tshark, pytest.mark.slow]
 
 MUTANTS = 40 if os.environ.get("DISSECTOR_FULL") else 4
 

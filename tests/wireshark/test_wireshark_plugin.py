@@ -27,6 +27,8 @@ from tests import golden
 from tests.capture.wiretap import ACK, Talk, ethernet, pcap, tcp
 from tests.wireshark import tshark
 
+pytestmark = pytest.mark.slow
+
 GUIDE = Path(__file__).parents[2] / "docs" / "wireshark.md"
 
 PING: dict[str, Any] = {

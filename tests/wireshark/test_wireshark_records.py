@@ -35,7 +35,7 @@ from kafkawire.wire.message import Message
 from tests.capture.wiretap import Talk, ethernet, pcap
 from tests.wireshark import mutants, tshark
 
-pytestmark = tshark.needs_tshark
+pytestmark = [tshark.needs_tshark, pytest.mark.slow]
 
 #: Some that compress well, some that do not, and more than one block of LZ4 and of xerial's snappy.
 VALUES = [b"an umbrella, " * 3000, Random(1).randbytes(70_000), b"", b"a", bytes(66_000)]

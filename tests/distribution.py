@@ -1,0 +1,83 @@
+"""Which tests share a worker of pytest-xdist, and which begin first (a pytest plugin: tests/conftest.py names it).
+
+The tests of a file stay on one worker. So do the tests of all files that share what takes seconds to start. These begin
+first, then files with a test that is marked `slow`: no worker is left alone with them at the end.
+
+`slow` stands on the tests themselves (`pytestmark`, or a decorator). A test whose fixture starts another program is slow
+without that mark. `make test-quick` leaves slow tests out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: What is started once a worker -> the files that use it, as prefixes of their paths.
+SHARED = {
+    "spark": ("tests/spark/", "tests/cli/test_cli_audit.py"),
+    "broker": (
+        "tests/cli/test_cli_txn.py",
+        "tests/cli/test_cli_txn_stock.py",
+        "tests/cli/test_cli_txn_watch.py",
+        "tests/client/test_client_ending_broker.py",
+        "tests/tools/test_bench_transactions.py",
+        "tests/transactions/test_machine_broker.py",
+    ),
+    "secure broker": (
+        "tests/client/test_client_broker.py",
+        "tests/client/test_client_hanging.py",
+        "tests/client/test_client_principals.py",
+    ),
+}
+
+#: Fixtures that start another program.
+PROGRAMS = frozenset({"start_cluster", "spark", "cluster", "remote", "java", "newest", "chromium"})
+
+
+def group_of(path: str) -> str:
+    """What the tests of a file share, or else the path of the file itself, which is relative to the checkout."""
+    return next((name for name, prefixes in SHARED.items() if path.startswith(prefixes)), path)
+
+
+def _is_slow(item: Any) -> bool:
+    return not PROGRAMS.isdisjoint(item.fixturenames) or any(
+        item.get_closest_marker(name) for name in ("slow", "broker", "spark")
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    slow_files = set()
+    for item in items:
+        if _is_slow(item):
+            item.add_marker("slow")
+            slow_files.add(item.path)
+    if hasattr(config, "workerinput"):
+        shared = list(SHARED)
+        places = {path: group_of(path) for path in {item.nodeid.partition("::")[0] for item in items}}
+
+        def place(item: Any) -> int:
+            group = places[item.nodeid.partition("::")[0]]
+            if group in SHARED:
+                return shared.index(group)
+            return len(shared) + (item.path not in slow_files)
+
+        items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "load":
+        return None  # another way was asked for
+    from xdist.scheduler.loadscope import LoadScopeScheduling
+
+    class GroupScheduling(LoadScopeScheduling):
+        """A group a worker, in the order of the collection."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid.partition("::")[0])
+
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)
