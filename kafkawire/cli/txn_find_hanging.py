@@ -76,7 +76,7 @@ def find_hanging(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="GROUP", help="Where this consumer group has offsets."),
+        typer.Option("--group", metavar="GROUP", help="Where this group has offsets or members get partitions."),
     ] = None,
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
@@ -141,6 +141,8 @@ def _print_table(audit: rows.Audit, harmless: int) -> None:
     others = f"; {counted(harmless, 'transaction')} more live or too young (--all shows them)" if harmless else ""
     partitions, brokers = counted(audit.read.partitions, "partition"), counted(len(audit.read.brokers), "broker")
     say(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
+    if audit.read.scope:
+        say(audit.read.scope)
     explain(audit.findings)
 
 

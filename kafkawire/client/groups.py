@@ -1,14 +1,17 @@
-"""What blocks a consumer group: the partitions where it has offsets, and the one that its offsets are kept in."""
+"""What blocks a group: the partitions that its members are assigned, those where it has committed offsets, and the one
+that its offsets are kept in. A group that is blocked from its first offset on has committed none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.client.assignments import SHARE, Assignment, group_assignment
 from kafkawire.client.deadline import Deadline
 from kafkawire.client.driver import drive
 from kafkawire.client.errors import UNSTABLE_OFFSET_COMMIT, BrokerError, ClientError
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
     from kafkawire.client.cluster import Cluster
 
+T = TypeVar("T")
+
 CONSUMER_OFFSETS = "__consumer_offsets"
 _STABLE, _LAST_OF_ONE_GROUP = 7, 7  # versions: "require stable" came, and from 8 on there are many groups
 
@@ -35,14 +40,16 @@ class GroupOffsets(msgspec.Struct, frozen=True):
         committed: by partition.
         unstable: partitions whose offset is in a transaction that is open (KIP-447): fetching it fails, and a consumer
             of the group cannot start there.
+        refused: partitions whose offset the coordinator does not give, for another reason.
     """
 
     committed: dict[TopicPartition, int]
     unstable: tuple[TopicPartition, ...]
+    refused: tuple[TopicPartition, ...] = ()
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        return sorted({*self.committed, *self.unstable})
+        return sorted({*self.committed, *self.unstable, *self.refused})
 
 
 async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> GroupOffsets:
@@ -58,15 +65,17 @@ async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Gro
         if answer.error_code:
             right = missing_right("OffsetFetch", answer.error_code, group)
             return {group: BrokerError(answer.error_code, f"offsets of group {group}", right=right)}
-        committed, unstable = {}, []
+        committed, unstable, refused = {}, [], []
         for topic in answer.topics:
             for one in topic.partitions:
                 place = TopicPartition(topic.name, one.partition_index)
                 if one.error_code == UNSTABLE_OFFSET_COMMIT:
                     unstable.append(place)
-                elif not one.error_code and one.committed_offset >= 0:
+                elif one.error_code:
+                    refused.append(place)
+                elif one.committed_offset >= 0:
                     committed[place] = one.committed_offset
-        return {group: GroupOffsets(committed, tuple(unstable))}
+        return {group: GroupOffsets(committed, tuple(unstable), tuple(refused))}
 
     return (await drive(cluster, [group], group_coordinators(cluster, deadline), ask, deadline))[group]
 
@@ -74,32 +83,105 @@ async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Gro
 async def find_blocking(
     admin: Admin, group: str, search: Search, progress: Callable[[int, int], None] | None = None
 ) -> rows.Audit:
-    """`find_hanging` where a group has offsets; each finding says what the group waits for."""
+    """`find_hanging` where a group has committed offsets and where its members are assigned partitions; each finding
+    says what the group waits for. What of both could not be had is in the answer's `read.gaps`.
+
+    Raises:
+        ClientError: nothing is known of the group, or nothing could be read.
+    """
     cluster = admin.cluster
     deadline = cluster.deadline(search.timeout_s)
-    offsets = await group_offsets(cluster, group, deadline)
-    if not offsets.partitions:
-        raise ClientError(f"group {group} has no committed offsets")
-    metadata = await cluster.metadata([CONSUMER_OFFSETS], deadline=deadline)
-    places = list(offsets.partitions)
-    own = None
-    if metadata.partitions:
-        own = TopicPartition(CONSUMER_OFFSETS, partition_of_id(group, len(metadata.partitions)))
-        places.append(own)
-    found = await find_hanging(admin, replace(search, places=tuple(places)), progress)
-    problem = metadata.errors.get(CONSUMER_OFFSETS)
-    if problem is not None:
-        gaps = (*found.read.gaps, f"where the group's own offsets are kept: {problem}")
-        found = replace(found, read=replace(found.read, gaps=gaps, complete=False))
-    findings = tuple(
-        replace(finding, evidence=(*finding.evidence, *_waits(group, finding, offsets, own)))
-        for finding in found.findings
+    offsets, assignment = await asyncio.gather(
+        _had(group_offsets(cluster, group, deadline)), _had(group_assignment(cluster, group, deadline))
     )
-    return replace(found, findings=findings)
+    if isinstance(offsets, ClientError) and (assignment is None or isinstance(assignment, ClientError)):
+        raise offsets
+    if assignment is None and not (isinstance(offsets, GroupOffsets) and offsets.partitions):
+        raise ClientError(f"group {group} does not exist: it has no members and no committed offsets")
+    gaps = _not_had(group, offsets, assignment)
+    waiting = Waiting(
+        group=group,
+        offsets=offsets if isinstance(offsets, GroupOffsets) else GroupOffsets({}, ()),
+        assignment=assignment if isinstance(assignment, Assignment) else None,
+    )
+    own = None
+    if waiting.keeps_offsets:
+        metadata = await cluster.metadata([CONSUMER_OFFSETS], deadline=deadline)
+        if metadata.partitions:
+            own = TopicPartition(CONSUMER_OFFSETS, partition_of_id(group, len(metadata.partitions)))
+        gaps += [f"where the group's own offsets are kept: {problem}" for problem in metadata.errors.values()]
+    places = waiting.partitions | ({own} if own else set())
+    found = await find_hanging(admin, replace(search, places=tuple(sorted(places))), progress)
+    read = replace(
+        found.read,
+        scope=_scope(waiting, own),
+        gaps=(*gaps, *found.read.gaps),
+        complete=found.read.complete and not gaps,
+    )
+    findings = tuple(
+        replace(finding, evidence=(*finding.evidence, *_waits(waiting, finding, own))) for finding in found.findings
+    )
+    return replace(found, read=read, findings=findings)
 
 
-def _waits(group: str, finding: rows.Finding, offsets: GroupOffsets, own: TopicPartition | None) -> list[str]:
+class Waiting(msgspec.Struct, frozen=True):
+    """What may hold up a group: where it has committed offsets, and what its members are assigned, as far as known."""
+
+    group: str
+    offsets: GroupOffsets
+    assignment: Assignment | None
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        return frozenset() if self.assignment is None else self.assignment.partitions
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        return {*self.offsets.partitions, *self.assigned}
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether its offsets are in `__consumer_offsets`: those of share groups are elsewhere."""
+        return self.assignment is None or self.assignment.kind != SHARE
+
+
+async def _had(asked: Awaitable[T]) -> T | ClientError:
+    try:
+        return await asked
+    except ClientError as error:
+        return error
+
+
+def _not_had(group: str, offsets: GroupOffsets | ClientError, assignment: Assignment | ClientError | None) -> list[str]:
+    """Why there may be more partitions than those that are looked at, in sentences."""
+    gaps = []
+    if isinstance(offsets, ClientError):
+        gaps.append(f"what group {group!r} has committed could not be read: {offsets}")
+    if isinstance(assignment, ClientError):
+        gaps.append(f"what the members of group {group!r} are assigned could not be read: {assignment}")
+    elif assignment is None:
+        gaps.append(f"group {group!r}: its coordinator knows its offsets, and no members")
+    elif assignment.doubt is not None:
+        gaps.append(assignment.doubt)
+    return gaps
+
+
+def _scope(waiting: Waiting, own: TopicPartition | None) -> str:
+    """What was looked at, as a sentence."""
+    assignment, committed = waiting.assignment, waiting.offsets.partitions
+    parts = [f"{count(len(committed), 'partition')} with committed offsets"]
+    if assignment is not None:
+        kind = f"{assignment.kind} group, {assignment.state}"
+        members = f"its {count(assignment.members, 'member')} ({kind})"
+        parts.insert(0, f"{count(len(assignment.partitions), 'partition')} assigned to {members}")
+    if own is not None:
+        parts.append(f"{own}, where its offsets are kept")
+    return f"Of group {waiting.group!r} these were looked at: {'; '.join(parts)}."
+
+
+def _waits(waiting: Waiting, finding: rows.Finding, own: TopicPartition | None) -> list[str]:
     place = TopicPartition(finding.topic, finding.partition)
+    group, offsets = waiting.group, waiting.offsets
     if place == own:
         if not offsets.unstable:
             return [f"Group {group!r} keeps its offsets here; none of them is in an open transaction."]
@@ -109,10 +191,16 @@ def _waits(group: str, finding: rows.Finding, offsets: GroupOffsets, own: TopicP
             "their transaction has ended."
         ]
     stable, high, committed = finding.last_stable_offset, finding.high_watermark, offsets.committed.get(place)
-    if not finding.blocked or stable is None or high is None or committed is None:
+    if not finding.blocked or stable is None or high is None:
         return []
     behind = count(high - stable, "offset")
     who = f"Group {group!r}, if it reads committed,"
+    if committed is None:
+        if place not in waiting.assigned:
+            return []
+        return [
+            f"{who} gets no further than offset {stable}, {behind} below the high watermark; it has no offset here."
+        ]
     if committed >= stable:
         return [f"{who} waits at offset {stable}, {behind} below the high watermark."]
     return [f"{who} gets from {committed} to offset {stable} and then waits, {behind} below the high watermark."]

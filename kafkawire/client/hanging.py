@@ -177,7 +177,7 @@ class _Finder:
         if search.broker_id is not None and search.broker_id not in metadata.brokers:
             known = ", ".join(map(str, sorted(metadata.brokers)))
             raise NoSuchBrokerError(f"the cluster has no broker {search.broker_id} now; its brokers are {known}")
-        if topics is not None and len(metadata.errors) == len(set(topics)):
+        if topics and len(metadata.errors) == len(set(topics)):
             raise next(iter(metadata.errors.values()))
         self._gaps += [Gap(f"topic {topic}", str(error)) for topic, error in metadata.errors.items()]
         if topics is None:

@@ -71,21 +71,26 @@ def control_of(record: Record | None) -> Control:
         return Control(EMPTY)
     schema, marker = _messages()
     try:
-        number = _read(schema, record.key).type
+        number = read_prefixed(schema, record.key).type
     except DecodeError as error:
         return Control(MALFORMED, problem=str(error))
     name = CONTROL_TYPES.get(number, f"UNKNOWN_{number}")
     if number not in (ABORT, COMMIT):
         return Control(name, number)
     try:
-        return Control(name, number, _read(marker, record.value).coordinator_epoch)
+        return Control(name, number, read_prefixed(marker, record.value).coordinator_epoch)
     except DecodeError as error:
         return Control(name, number, problem=str(error))
 
 
-def _read(message: type[M], data: bytes | None) -> M:
-    """Read by the int16 version in front. A newer version is read as the newest that is known and may be longer, as in
-    Kafka's `EndTransactionMarker.deserializeValue` and `ControlRecordType.parseTypeId`."""
+def read_prefixed(message: type[M], data: bytes | None) -> M:
+    """The message in bytes with an int16 version in front. A newer version is read as the newest that is known and may
+    be longer, as in Kafka's `EndTransactionMarker.deserializeValue`, `ControlRecordType.parseTypeId` and
+    `ConsumerProtocol.deserializeAssignment`.
+
+    Raises:
+        DecodeError: there is no version, or the bytes are not such a message.
+    """
     if data is None or len(data) < 2:
         found = "null" if data is None else f"{len(data)} bytes"
         raise DecodeError(expected="an int16 version", found=found, offset=0, message=message.spec.name)

@@ -107,6 +107,7 @@ class Coverage(Row, frozen=True, kw_only=True):
         partitions, segments, batches, bytes: how much was read.
         transaction_state: partitions of `__transaction_state` that were read; `transaction_state_missing` those that
             were not there, as far as their number is known.
+        scope: which partitions were chosen, in a sentence; None for all, or for those of topics that were given.
         clock: where `as_of` comes from.
         complete: whether a transactional id could not have been hidden from the audit.
         gaps: what was missing, in sentences.
@@ -129,6 +130,7 @@ class Coverage(Row, frozen=True, kw_only=True):
     gaps: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
+    scope: str | None = None
 
 
 class Audit(Row, frozen=True, kw_only=True):

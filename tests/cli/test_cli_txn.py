@@ -207,7 +207,9 @@ def test_what_blocks_a_group(txn: Any, made: Made) -> None:
     assert (own["reason"], own["transactional_id"]) == ("live", "group-offsets")
     assert f"fetching them fails for {TOPIC}-2 (UNSTABLE_OFFSET_COMMIT)" in own["evidence"][-1]
 
-    assert "group nobody has no committed offsets" in txn("find-hanging", "--group", "nobody").err
+    result = txn("find-hanging", "--group", "nobody")
+    assert (result.code, result.text) == (1, "")
+    assert "group nobody does not exist: it has no members and no committed offsets" in result.err
     assert txn("find-hanging", "--group", group, "--topic", TOPIC).code == 2
 
 
