@@ -103,17 +103,17 @@ class Partition:
         found = (file for file in self.files if file.kind == kind and file.state == self.state)
         return tuple(sorted(found, key=lambda file: (file.offset or 0, file.path)))
 
-    @property
+    @cached_property
     def segments(self) -> tuple[LogFile, ...]:
         """The `.log` files in use, by their first offset."""
         return self._in_use("log")
 
-    @property
+    @cached_property
     def txn_indexes(self) -> tuple[LogFile, ...]:
         """The `.txnindex` files in use, by their segment's first offset."""
         return self._in_use("txnindex")
 
-    @property
+    @cached_property
     def snapshots(self) -> tuple[LogFile, ...]:
         """The `.snapshot` files in use, by the offset before which their state holds."""
         return self._in_use("snapshot")

@@ -6,8 +6,9 @@ joined (`by_cluster`, and `joined` for their answers).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +22,8 @@ from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.metadata import handed_out, newest_of
 from kafkawire.transactions.settings import Resolved, Settings, resolve
 from kafkawire.transactions.wording import when
+
+T = TypeVar("T")
 
 
 class Cluster(msgspec.Struct, frozen=True, dict=True):
@@ -154,24 +157,38 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
     ids = sorted(set(facts.clusters.values()))
     if len(ids) <= 1:
         return [(ids[0] if ids else None, facts)]
+    partitions = _grouped(facts, facts.partitions, lambda one: one.place.copy)
+    opens = _grouped(facts, facts.opens, lambda one: one.place.copy)
+    answers = _grouped(facts, facts.answers, lambda one: one.place.copy)
+    metadata = _grouped(facts, facts.metadata.items(), lambda one: one[0])
+    histories = _grouped(facts, facts.histories.items(), lambda one: one[0].copy)
+    endings = _grouped(facts, facts.endings, lambda one: one.place.copy)
+    producers = _grouped(facts, facts.producers, lambda one: one.place.copy)
+    clusters = _grouped(facts, facts.clusters.items(), lambda one: one[0])
     groups: list[tuple[str | None, Facts]] = []
-    copies = {partition.place.copy for partition in facts.partitions}
     for cluster in (*ids, None):
-        own = {copy for copy in copies if facts.clusters.get(copy) == cluster}
-        if not own:
+        if cluster not in partitions:
             continue
         part = replace(
             facts,
-            partitions=[partition for partition in facts.partitions if partition.place.copy in own],
-            opens=[open_ for open_ in facts.opens if open_.place.copy in own],
-            answers=[placed for placed in facts.answers if placed.place.copy in own],
-            metadata={copy: said for copy, said in facts.metadata.items() if copy in own},
-            histories={place: history for place, history in facts.histories.items() if place.copy in own},
-            endings=[endings for endings in facts.endings if endings.place.copy in own],
-            producers=[producers for producers in facts.producers if producers.place.copy in own],
-            clusters={copy: known for copy, known in facts.clusters.items() if copy in own},
+            partitions=partitions[cluster],
+            opens=opens.get(cluster, []),
+            answers=answers.get(cluster, []),
+            metadata=dict(metadata.get(cluster, [])),
+            histories=dict(histories.get(cluster, [])),
+            endings=endings.get(cluster, []),
+            producers=producers.get(cluster, []),
+            clusters=dict(clusters.get(cluster, [])),
         )
         groups.append((cluster, replace(part, damage=(), gaps=()) if groups else part))
+    return groups
+
+
+def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> dict[str | None, list[T]]:
+    """By the cluster of the log directory that they were read from; None: it does not say its cluster."""
+    groups: dict[str | None, list[T]] = {}
+    for value in values:
+        groups.setdefault(facts.clusters.get(copy_of(value)), []).append(value)
     return groups
 
 

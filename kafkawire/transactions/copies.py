@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
@@ -12,7 +14,7 @@ from kafkawire.transactions.verdicts import EXPIRED, Case
 from kafkawire.transactions.wording import count, numbers, when
 
 
-class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True):
+class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """How much of `__transaction_state` was read.
 
     Attributes:
@@ -27,7 +29,7 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True):
     leader_epochs: dict[int, int] = {}
     newest: int | None = None
 
-    @property
+    @cached_property
     def missing(self) -> list[int]:
         return sorted(set(range(self.partitions)) - set(self.read))
 

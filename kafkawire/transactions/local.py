@@ -5,6 +5,7 @@ Memory grows with the producers, transactional ids and ended transactions, not w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from kafkawire.transactions.facts import Facts, Metadata
 from kafkawire.transactions.metadata import handed_out, read_metadata
 from kafkawire.transactions.reading import replicas
 from kafkawire.transactions.replicas import Replica, ReplicaFacts, replica_facts
-from kafkawire.transactions.settings import DEFAULT, Settings, resolve
+from kafkawire.transactions.settings import DEFAULT, Resolved, Settings, resolve
 
 
 def audit(
@@ -52,18 +53,23 @@ def to_read(
         clusters: the cluster's id, by log directory.
     """
     single = len(set(clusters.values())) <= 1
+    by_cluster: dict[str | None, list[Metadata]] = defaultdict(list)
+    for copy, said in metadata.items():
+        by_cluster[None if single else clusters.get(copy)].append(said)
+    told: dict[str | None, tuple[Resolved, int | None]] = {}
     found = []
     for partition in partitions:
-        own = clusters.get(partition.broker.root)
-        known = [said for copy, said in metadata.items() if single or clusters.get(copy) == own]
-        told = resolve(settings, known)
-        of_ids = told.transactional_id_expiration
+        own = None if single else clusters.get(partition.broker.root)
+        if own not in told:
+            told[own] = resolve(settings, by_cluster[own]), handed_out(by_cluster[own])
+        resolved, next_producer_id = told[own]
+        of_ids = resolved.transactional_id_expiration
         found.append(
             Replica(
                 partition,
-                producer_expiration_ms=told.producer_id_expiration.value,
+                producer_expiration_ms=resolved.producer_id_expiration.value,
                 id_expiration_ms=None if of_ids.source == DEFAULT else of_ids.value,
-                handed_out=handed_out(known),
+                handed_out=next_producer_id,
             )
         )
     return found

@@ -71,7 +71,7 @@ class Replay:
             `unreplicated`, and hold the last stable offset back. None: nothing is undone.
 
     Attributes:
-        producers: by producer id. `ongoing`: first offset of each open transaction -> its producer id, ascending.
+        producers: by producer id. `ongoing`: producer id of each open transaction -> its first offset, ascending.
         unreplicated: first offset -> marker's offset of ended transactions whose marker may be undone.
     """
 
@@ -83,8 +83,9 @@ class Replay:
         self._marker_time: int | None = None
         for entry in sorted(entries, key=lambda entry: entry.current_txn_first_offset):
             self.producers[entry.producer_id] = Producer.of(entry)
+            self.ongoing.pop(entry.producer_id, None)
             if entry.current_txn_first_offset >= 0:
-                self.ongoing[entry.current_txn_first_offset] = entry.producer_id
+                self.ongoing[entry.producer_id] = entry.current_txn_first_offset
 
     def add(self, append: Append) -> Ended | None:
         """Take the next batch. Returns the transaction that it ends."""
@@ -120,16 +121,16 @@ class Replay:
         producer.written_after = self._marker_time
         if producer.first_offset < 0:
             producer.first_offset = append.base_offset
-            self.ongoing[append.base_offset] = append.producer_id
+            self.ongoing[append.producer_id] = append.base_offset
 
     def _ended(self, append: Append, outcome: str, first_offset: int, data_epoch: int) -> Ended:
         ongoing, producer_id, marker = self.ongoing, append.producer_id, append.base_offset
         stable = marker + 1
-        for offset, other in ongoing.items():
+        for other, offset in ongoing.items():
             if other != producer_id:
                 stable = offset
                 break
-        ongoing.pop(first_offset, None)
+        ongoing.pop(producer_id, None)
         if self.high_watermark is not None and marker >= self.high_watermark:
             self.unreplicated[first_offset] = marker
         marker_epoch, timestamp = append.producer_epoch, append.timestamp
@@ -154,12 +155,12 @@ class Replay:
 
     def open(self) -> Iterator[Producer]:
         """The producers with a transaction that is open after the last batch."""
-        return (producer for producer in self.producers.values() if producer.first_offset >= 0)
+        return (self.producers[producer_id] for producer_id in self.ongoing)
 
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the earliest transaction that is open, or whose marker may be undone."""
-        undecided = next(iter(self.ongoing), None)
+        undecided = next(iter(self.ongoing.values()), None)
         unreplicated = min(self.unreplicated, default=None)
         if undecided is None or unreplicated is None:
             return unreplicated if undecided is None else undecided

@@ -76,23 +76,38 @@ class SnapshotCheck:
         before = self.tally.violated
         known = intact_from <= self._known_from
         said = {entry.producer_id: entry for entry in entries}
-        for producer_id, producer in replay.producers.items():
-            if known or producer.last_data_offset >= intact_from:
-                self._judge(file, said.get(producer_id), producer, known)
-            else:
-                self.tally.lack(_HOLE)
-        unseen = [entry for producer_id, entry in said.items() if producer_id not in replay.producers]
-        if not known:
-            self.tally.lack(_HOLE, len(unseen))
+        if known:
+            self._compare_all(file, said, replay)
         else:
-            for entry in unseen:
-                what = "holds the producer, and the log has no batch of it"
-                self.tally.breach(file.offset or 0, entry.producer_id, what, file.path)
+            for producer_id, producer in replay.producers.items():
+                if producer.last_data_offset >= intact_from:
+                    self._judge(file, said.get(producer_id), producer, known=False)
+                else:
+                    self.tally.lack(_HOLE)
+            self.tally.lack(_HOLE, len(said.keys() - replay.producers.keys()))
         if not known or self.tally.violated > before:
             self._replay = Replay(entries)
             self._known_from = file.offset or 0
 
-    def _judge(self, file: LogFile, said: ProducerEntry | None, producer: Producer, known: bool) -> None:
+    def _compare_all(self, file: LogFile, said: dict[int, ProducerEntry], replay: Replay) -> None:
+        """Compare a file whose every producer the replay knows. Brokers forget idle producers, the replay does not: so
+        that the work grows with the file, those that it lacks are counted, and only the open ones are looked at."""
+        unseen = []
+        for entry in said.values():
+            producer = replay.producers.get(entry.producer_id)
+            if producer is None:
+                unseen.append(entry)
+            else:
+                self._judge(file, entry, producer, known=True)
+        lacking = [producer for producer in replay.open() if producer.producer_id not in said]
+        for producer in lacking:
+            self._judge(file, None, producer, known=True)
+        self.tally.lack(_FORGOTTEN, len(replay.producers) - (len(said) - len(unseen)) - len(lacking))
+        for entry in unseen:
+            what = "holds the producer, and the log has no batch of it"
+            self.tally.breach(file.offset or 0, entry.producer_id, what, file.path)
+
+    def _judge(self, file: LogFile, said: ProducerEntry | None, producer: Producer, *, known: bool) -> None:
         if said is None:
             if producer.first_offset >= 0:
                 what = f"lacks the producer, whose transaction from offset {producer.first_offset} on is open"

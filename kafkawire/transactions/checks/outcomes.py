@@ -8,10 +8,12 @@ epoch; among these the times decide. A pure function over the transactions of on
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +34,9 @@ _FIELDS = 6
 
 #: Clocks of brokers may differ by so much, milliseconds.
 CLOCK_SKEW_MS = 5000
+
+#: Decisions whose times are compared with a marker's one by one.
+_MOST_LOOKED_AT = 100
 
 _UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
 _SEVERAL = "several transactions of that epoch ended about that time, one so and one so"
@@ -130,72 +135,141 @@ def judge(
         decisions: of that producer id, in the order in which they were decided.
         decided_until: up to this time (epoch milliseconds) no decision is missing; None: some may be.
     """
-    by_epoch: dict[int, list[int]] = defaultdict(list)
-    for number, decision in enumerate(decisions):
-        for epoch in range(decision.lowest_epoch, decision.highest_epoch + 1):
-            by_epoch[epoch].append(number)
+    endings = sorted(endings)
+    decided = _Decided(decisions, {(ending.place.topic, ending.place.partition) for ending in endings})
     orphans: dict[tuple[int, int], list[Ending]] = defaultdict(list)
-    for place, of_place in groupby(sorted(endings), key=lambda ending: ending.place):
-        past: dict[int, int] = {}  # of each epoch, how many decisions no later marker can be of
+    for place, of_place in groupby(endings, key=lambda ending: ending.place):
+        past: dict[int, int] = {}  # of each epoch, how many candidates no later marker can be of
         for ending in of_place:
-            of_epoch = by_epoch.get(ending.data_epoch, [])
-            low = past.get(ending.data_epoch, 0)
-            while low < len(of_epoch) and _is_over(decisions[of_epoch[low]], ending):
-                low += 1
-            possible = _possible(decisions, of_epoch, low, ending)
-            if not possible:
-                unlisted = any(not _lists(decisions[number], place) for number in of_epoch)
-                if unlisted and ending.outcome == "ABORT":
-                    _lack(ending, tallies, _NOT_LISTED)
-                else:
-                    orphans[ending.data_epoch, ending.marker_epoch].append(ending)
-            elif _compare(ending, [decisions[of_epoch[at]] for at in possible], tallies) and len(possible) == 1:
-                low = possible[0] + 1  # a transaction ends once in a partition
-            past[ending.data_epoch] = low
+            candidates = decided.candidates(ending.data_epoch, place)
+            window = candidates.window(ending, past.get(ending.data_epoch, 0))
+            past[ending.data_epoch] = window.start
+            if window:
+                if _compare(ending, candidates, window, tallies) and len(window) == 1:
+                    past[ending.data_epoch] = window.stop  # a transaction ends once in a partition
+            elif ending.outcome == "ABORT" and len(candidates.decisions) < decided.of_epoch[ending.data_epoch]:
+                _lack(ending, tallies, _NOT_LISTED)
+            else:
+                orphans[ending.data_epoch, ending.marker_epoch].append(ending)
     for group in orphans.values():
         _undecided(group, tallies, decided_until)
 
 
-def _possible(decisions: Sequence[Decision], of_epoch: list[int], low: int, ending: Ending) -> list[int]:
-    """Places in `of_epoch` of the decisions that the marker can be of."""
-    found = []
-    for at in range(low, len(of_epoch)):
-        decision = decisions[of_epoch[at]]
-        if not raises_epoch(decision.version) and ending.timestamp < decision.since - CLOCK_SKEW_MS:
-            break  # so are those after it
-        if _lists(decision, ending.place):
-            found.append(at)
-    return found
+class _Decided:
+    """The decisions of one producer id, by epoch and partition.
+
+    Attributes:
+        of_epoch: how many there are about data of an epoch.
+    """
+
+    def __init__(self, decisions: Sequence[Decision], asked: Set[tuple[str, int]]) -> None:
+        self.of_epoch: Counter[int] = Counter()
+        self._decisions = decisions
+        self._listing: dict[tuple[int, tuple[str, int]], list[int]] = defaultdict(list)
+        self._listing_none: dict[int, list[int]] = defaultdict(list)  # these may be in any partition
+        self._candidates: dict[tuple[int, tuple[str, int] | None], _Candidates] = {}
+        for number, decision in enumerate(decisions):
+            for epoch in range(decision.lowest_epoch, decision.highest_epoch + 1):
+                self.of_epoch[epoch] += 1
+                if decision.partitions is None:
+                    self._listing_none[epoch].append(number)
+                else:
+                    for partition in decision.partitions & asked:
+                        self._listing[epoch, partition].append(number)
+
+    def candidates(self, epoch: int, place: Place) -> _Candidates:
+        """The decisions about data of an epoch in a partition."""
+        partition = place.topic, place.partition
+        listing = self._listing.get((epoch, partition), [])
+        key = epoch, partition if listing else None
+        if key not in self._candidates:
+            numbers = sorted([*listing, *self._listing_none.get(epoch, [])])
+            self._candidates[key] = _Candidates([self._decisions[number] for number in numbers])
+        return self._candidates[key]
+
+
+class _Candidates:
+    """The decisions about data of one epoch in one partition, in order: which of them a marker can be of.
+
+    Each question costs a bisection, not a walk: an id that ends many transactions a second has hundreds within the
+    difference of clocks. Times ascend in the log of a coordinator, but for a clock that was set back; `_earliest` and
+    `_since` are therefore the least from a decision on, `_until` is the greatest up to it.
+    """
+
+    def __init__(self, decisions: list[Decision]) -> None:
+        self.decisions = decisions
+        earliest: list[float] = []  # the earliest time of a marker
+        for decision in decisions:
+            if raises_epoch(decision.version):  # no other transaction has its epoch: times need not be asked
+                earliest.append(earliest[-1] if earliest else -math.inf)
+            else:
+                earliest.append(decision.since - CLOCK_SKEW_MS)
+        self._earliest = _least_from_each_on(earliest)
+        self._since = _least_from_each_on(decision.since for decision in decisions)
+        self._until = list(accumulate((_until(decision) for decision in decisions), max))
+        self._commits = list(accumulate((decision.outcome == "COMMIT" for decision in decisions), initial=0))
+        self._by_marker_epoch: dict[int, list[int]] = defaultdict(list)
+        for at, decision in enumerate(decisions):
+            self._by_marker_epoch[decision.marker_epoch].append(at)
+
+    def window(self, ending: Ending, start: int) -> range:
+        """Which decisions the marker can be of, of those from `start` on; it begins behind those that are over."""
+        while start < len(self.decisions) and _is_over(self.decisions[start], ending):
+            start += 1
+        return range(start, max(start, bisect_right(self._earliest, ending.timestamp)))
+
+    def agreeing(self, ending: Ending, window: range) -> int:
+        """How many decided what the marker says."""
+        commits = self._commits[window.stop] - self._commits[window.start]
+        return commits if ending.outcome == "COMMIT" else len(window) - commits
+
+    def during(self, ending: Ending, window: range) -> range | None:
+        """The one decision between whose Prepare and Complete the marker was written, if clocks do not differ; None
+        where there are none or several, or where times that go back leave too many to look at."""
+        start = max(window.start, bisect_left(self._until, ending.timestamp))
+        stop = min(window.stop, bisect_right(self._since, ending.timestamp))
+        if stop - start > _MOST_LOOKED_AT:
+            return None
+        found = [at for at in range(start, stop) if _is_during(self.decisions[at], ending)]
+        return range(found[0], found[0] + 1) if len(found) == 1 else None
+
+    def names_marker_epoch(self, epoch: int, window: range) -> bool:
+        """Whether the markers of one of them carry that epoch."""
+        found = self._by_marker_epoch.get(epoch, [])
+        at = bisect_left(found, window.start)
+        return at < len(found) and found[at] < window.stop
+
+
+def _least_from_each_on(times: Iterable[float]) -> list[float]:
+    return list(accumulate(reversed(list(times)), min))[::-1]
+
+
+def _until(decision: Decision) -> float:
+    return math.inf if decision.until is None else decision.until
 
 
 def _is_over(decision: Decision, ending: Ending) -> bool:
     """Whether all markers of the transaction were written before this one. From version 2 on no other transaction has
     its epoch, so that times need not be asked."""
-    if raises_epoch(decision.version) or decision.until is None:
-        return False
-    return decision.until + CLOCK_SKEW_MS < ending.timestamp
-
-
-def _lists(decision: Decision, place: Place) -> bool:
-    return decision.partitions is None or (place.topic, place.partition) in decision.partitions
+    return not raises_epoch(decision.version) and _until(decision) + CLOCK_SKEW_MS < ending.timestamp
 
 
 def _is_during(decision: Decision, ending: Ending) -> bool:
     """Whether the marker was written between Prepare and Complete, if clocks do not differ."""
-    return decision.since <= ending.timestamp and (decision.until is None or ending.timestamp <= decision.until)
+    return decision.since <= ending.timestamp <= _until(decision)
 
 
-def _compare(ending: Ending, decisions: list[Decision], tallies: Tallies) -> bool:
+def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Tallies) -> bool:
     """Returns whether it could be compared."""
     outcome, epoch = tallies.outcome[ending.place], tallies.epoch[ending.place]
-    agreeing = [decision for decision in decisions if decision.outcome == ending.outcome]
-    if agreeing and len(agreeing) < len(decisions):
-        exact = [decision for decision in decisions if _is_during(decision, ending)]
-        if len(exact) == 1 and exact[0].outcome == ending.outcome:
-            return _compare(ending, exact, tallies)
+    agreeing = candidates.agreeing(ending, window)
+    if 0 < agreeing < len(window):
+        exact = candidates.during(ending, window)
+        if exact is not None and candidates.agreeing(ending, exact):
+            return _compare(ending, candidates, exact, tallies)
         _lack(ending, tallies, _SEVERAL)
         return False
-    decision = decisions[0]
+    decision = candidates.decisions[window.start]
     by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch
     if agreeing:
         outcome.held += 1
@@ -208,7 +282,7 @@ def _compare(ending: Ending, decisions: list[Decision], tallies: Tallies) -> boo
             f"{decision.outcome} ({decision.place}, offset {decision.offset})"
         )
         outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
-    if by_hand or any(ending.marker_epoch == other.marker_epoch for other in decisions):
+    if by_hand or candidates.names_marker_epoch(ending.marker_epoch, window):
         epoch.held += 1
     elif ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards says so
         what = (
@@ -223,7 +297,9 @@ def _undecided(group: list[Ending], tallies: Tallies, decided_until: int | None)
     """Markers of one pair of epochs, and no decision. Where the marker raised the epoch they are of one transaction:
     they can be compared with each other."""
     first = group[0]
-    outcomes = {ending.outcome for ending in group}
+    committed = next((ending for ending in group if ending.outcome == "COMMIT"), None)
+    aborted = any(ending.outcome == "ABORT" for ending in group)
+    several = any(ending.place != first.place for ending in group)
     for ending in group:
         tallies.epoch[ending.place].lack(_UNKNOWN)
         tally = tallies.outcome[ending.place]
@@ -232,17 +308,16 @@ def _undecided(group: list[Ending], tallies: Tallies, decided_until: int | None)
             tally.breach(ending.offset, ending.producer_id, what)
         elif first.marker_epoch <= first.data_epoch:
             tally.lack(_UNKNOWN)
-        elif len(outcomes) > 1:
+        elif committed is not None and aborted:
             if ending.outcome == "ABORT":
-                other = next(other for other in group if other.outcome == "COMMIT")
                 what = (
-                    f"ABORT of a transaction of epoch {ending.data_epoch} that was committed in {other.place} "
-                    f"(offset {other.offset})"
+                    f"ABORT of a transaction of epoch {ending.data_epoch} that was committed in {committed.place} "
+                    f"(offset {committed.offset})"
                 )
                 tally.breach(ending.offset, ending.producer_id, what)
             else:
                 tally.lack("the same transaction was aborted elsewhere")
-        elif len({ending.place for ending in group}) > 1:
+        elif several:
             tally.held += 1
         else:
             tally.lack(_UNKNOWN)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkawire import logdir, transactions
 from kafkawire.records import Batch, read
 from kafkawire.rows import Audit
 from kafkawire.transactions.checks import Answer
-from kafkawire.transactions.checks.outcomes import Ending, Tallies, judge
+from kafkawire.transactions.checks.outcomes import CLOCK_SKEW_MS, Ending, Tallies, judge
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.facts import Place
 from tests.injected.cases import CASES
@@ -150,3 +154,115 @@ def test_an_epoch_that_goes_back_is_told_by_another_rule() -> None:
     judge([ended("COMMIT", 1500, marker_epoch=2)], [decided("COMMIT", 1000, 2000, version=2)], tallies)
     assert tallies.outcome[PLACE].answer().held == 1
     assert tallies.epoch[PLACE].answer() == Answer(check="marker_epoch")
+
+
+# Against a walk over all decisions ------------------------------------------------------------------------------------
+
+
+def possible(ending: Ending, decisions: list[Decision], start: int) -> range:
+    """Of the decisions about data of the ending's epoch in its partition, those that its marker can be of."""
+    while start < len(decisions) and is_over(decisions[start], ending):
+        start += 1
+    stop = start
+    while stop < len(decisions) and not is_ahead(decisions[stop], ending):
+        stop += 1
+    return range(start, stop)
+
+
+def is_over(decision: Decision, ending: Ending) -> bool:
+    over = decision.until is not None and decision.until + CLOCK_SKEW_MS < ending.timestamp
+    return over and decision.version < 2
+
+
+def is_ahead(decision: Decision, ending: Ending) -> bool:
+    return decision.version < 2 and ending.timestamp < decision.since - CLOCK_SKEW_MS
+
+
+def walked(endings: list[Ending], decisions: list[Decision]) -> dict[str, list[int]]:
+    """How many markers hold, break and do not decide each of the two rules, as `judge` should count them."""
+    found = {"one_outcome": [0, 0, 0], "marker_epoch": [0, 0, 0]}
+    past: dict[tuple[Place, int], int] = {}
+    orphans = False
+    for ending in sorted(endings):
+        key = ending.place, ending.data_epoch
+        of_epoch = [one for one in decisions if one.lowest_epoch <= ending.data_epoch <= one.highest_epoch]
+        place = ending.place.topic, ending.place.partition
+        listing = [one for one in of_epoch if one.partitions is None or place in one.partitions]
+        window = possible(ending, listing, past.get(key, 0))
+        past[key] = window.start
+        candidates = listing[window.start : window.stop]
+        if not candidates:
+            orphans = orphans or ending.outcome != "ABORT" or len(listing) == len(of_epoch)
+            judged = (2, 2)
+        else:
+            judged = compared(ending, candidates)
+            if judged != (2, 2) and len(candidates) == 1:
+                past[key] = window.stop
+        for rule, which in zip(found.values(), judged, strict=True):
+            if which is not None:
+                rule[which] += 1
+    assume(not orphans)  # these are compared with each other
+    return found
+
+
+def compared(ending: Ending, candidates: list[Decision]) -> tuple[int | None, int | None]:
+    """Which count goes up for each rule: 0 holds, 1 is broken, 2 cannot be decided; None: none."""
+    agreeing = [one for one in candidates if one.outcome == ending.outcome]
+    if agreeing and len(agreeing) < len(candidates):
+        exact = [one for one in candidates if one.since <= ending.timestamp <= (one.until or math.inf)]
+        return compared(ending, exact) if len(exact) == 1 and exact[0] in agreeing else (2, 2)
+    by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch
+    if not agreeing and by_hand and candidates[0].partitions is None:
+        return 2, 2
+    named = any(one.marker_epoch == ending.marker_epoch for one in candidates)
+    epoch = 0 if by_hand or named else 1 if ending.marker_epoch >= ending.data_epoch else None
+    return int(not agreeing), epoch
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[Decision], list[Ending]]:
+    """Transactions of one producer id in two partitions, close to each other, and markers at about their times."""
+    now = 1_000_000
+    decisions, endings = [], []
+    for number in range(draw(st.integers(1, 12))):
+        now += draw(st.sampled_from([0, 1, 50, 3000, 20_000]))
+        until = now + draw(st.sampled_from([0, 1, 50]))
+        version = draw(st.sampled_from([0, 0, 0, 2]))
+        listed = draw(st.sampled_from([frozenset({0}), frozenset({1}), frozenset({0, 1}), None]))
+        decision = replace(
+            decided(draw(st.sampled_from(["COMMIT", "ABORT"])), now, until, version),
+            partitions=None if listed is None else frozenset(("orders", one) for one in listed),
+            until=None if draw(st.integers(0, 9)) == 0 else until,
+        )
+        decisions.append(decision)
+        for partition in draw(st.sets(st.sampled_from([0, 1]))):
+            endings.append(
+                Ending(
+                    Place("logs", "orders", partition),
+                    number,
+                    7,
+                    3,
+                    draw(st.sampled_from([2, 3, 4, decision.marker_epoch])),
+                    draw(st.sampled_from(["COMMIT", "ABORT", decision.outcome, decision.outcome])),
+                    now + draw(st.sampled_from([-6000, -100, 0, 0, 30, 6000])),
+                )
+            )
+        now = until
+    return decisions, endings
+
+
+@given(histories())
+def test_markers_are_judged_as_by_a_walk_over_all_decisions(history: tuple[list[Decision], list[Ending]]) -> None:
+    decisions, endings = history
+    expected = walked(endings, decisions)
+    tallies = Tallies()
+    judge(endings, decisions, tallies)
+    found = {rule: [0, 0, 0] for rule in expected}
+    for _, tally in tallies.all():
+        counts = found[tally.check]
+        found[tally.check] = [
+            counts[0] + tally.held,
+            counts[1] + tally.violated,
+            counts[2] + tally.not_checkable,
+        ]
+    assert found == expected
