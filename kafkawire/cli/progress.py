@@ -46,19 +46,6 @@ def progress(total: int, *, shown: bool) -> Iterator[Advance]:
         yield lambda done: bar.update(task, advance=done)
 
 
-@contextmanager
-def partitions_progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Gives a function that is told how many partitions more were read, and of how many; None without a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-
-    with _bar(TextColumn("partitions"), BarColumn(), MofNCompleteColumn()) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, advance=done, total=total)
-
-
 def _bar(*columns: Any) -> Any:
     """A bar that is gone when it ends."""
     from rich.console import Console

@@ -13,7 +13,6 @@ from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.findings import say
 from kafkawire.cli.output import Format
-from kafkawire.cli.progress import partitions_progress
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
     DRY_RUN,
@@ -37,6 +36,7 @@ from kafkawire.cli.txn_options import (
     make_search,
     with_admin,
 )
+from kafkawire.cli.waiting import Counting
 from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
@@ -205,8 +205,8 @@ def _abort_all(job: Job, format: Format | None) -> None:
     """Ends as find-hanging does with what is left."""
     from kafkawire.transactions.ending import all_hanging
 
-    with partitions_progress() as told:
-        audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, told))
+    counting = Counting()
+    audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, counting.advance), counting)
     hanging = all_hanging(audit.findings)
     if job.human and not hanging:
         say("No transaction hangs.")

@@ -16,7 +16,7 @@ from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
     from kafkawire.cli.txn_audit_log import AuditLog
-    from kafkawire.client import Admin, Search
+    from kafkawire.client import Search
     from kafkawire.client.calls import Call
 
 DRY_RUN = "dry_run"
@@ -30,7 +30,7 @@ DryRunOption = Annotated[
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """How a transaction is ended."""
 
-    action: Callable[[Callable[[Admin], Any]], Any]  # runs something with a client
+    action: Callable[..., Any]  # runs something with a client: `with_admin`
     search: Search
     force: bool
     yes: bool

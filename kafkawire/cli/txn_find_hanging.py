@@ -11,7 +11,6 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
-from kafkawire.cli.progress import partitions_progress
 from kafkawire.cli.txn_options import (
     MINUTE_MS,
     BootstrapOption,
@@ -24,6 +23,7 @@ from kafkawire.cli.txn_options import (
     make_search,
     with_admin,
 )
+from kafkawire.cli.waiting import Counting
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
@@ -113,13 +113,14 @@ def find_hanging(
         broker_id=broker_id,
     )
 
-    async def ask(admin: Admin) -> rows.Audit:
-        with partitions_progress() as told:
-            if group is not None:
-                return await find_blocking(admin, group, search, told)
-            return await admin.find_hanging_transactions(search, told)
+    counting = Counting()
 
-    found = with_admin(bootstrap, command_config, timeout, ask)
+    async def ask(admin: Admin) -> rows.Audit:
+        if group is not None:
+            return await find_blocking(admin, group, search, counting.advance)
+        return await admin.find_hanging_transactions(search, counting.advance)
+
+    found = with_admin(bootstrap, command_config, timeout, ask, counting)
     shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
     chosen = chosen_format(format)
     if chosen is Format.table:

@@ -12,6 +12,7 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.text import printable
+from kafkawire.cli.waiting import Counting, reported
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Search
@@ -55,14 +56,29 @@ ConfirmOption = Annotated[
 ]
 
 
+_warned: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """A warning on standard error, once a process: a command may connect several times."""
+    if text not in _warned:
+        _warned.add(text)
+        typer.echo(f"warning: {printable(text)}", err=True)
+
+
 class Row(output.Row, frozen=True, kw_only=True, rename="pascal"):
     """A row whose columns are named as kafka-transactions.sh names them."""
 
 
 def with_admin(
-    bootstrap: str, command_config: str | None, timeout: float | None, action: Callable[[Admin], Awaitable[T]]
+    bootstrap: str,
+    command_config: str | None,
+    timeout: float | None,
+    action: Callable[[Admin], Awaitable[T]],
+    counting: Counting | None = None,
 ) -> T:
-    """What `action` gives, with a client of the cluster that is closed afterwards.
+    """What `action` gives, with a client of the cluster that is closed afterwards. What it waits for is reported on
+    standard error, and `counting` on a terminal.
 
     SIGTERM, and SIGHUP of a terminal that is gone, end it as Ctrl-C does: `action` is cancelled and can still say what
     became of it.
@@ -77,8 +93,9 @@ def with_admin(
         with _ended_by_signals():
             async with Admin.connect(bootstrap, properties) as admin:
                 for sentence in admin.cluster.config.unapplied:
-                    typer.echo(f"warning: {printable(f'{command_config}: {sentence}')}", err=True)
-                return await action(admin)
+                    warn_once(f"{command_config}: {sentence}")
+                async with reported(admin.cluster.waits, counting):
+                    return await action(admin)
 
     return asyncio.run(run())
 

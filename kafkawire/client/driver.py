@@ -24,6 +24,7 @@ from kafkawire.client.results import Results
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster
+    from kafkawire.client.waiting import Wait
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -50,8 +51,10 @@ async def drive(
     """
     order = list(dict.fromkeys(keys))
     open_ = list(order)
+    began = _Began(cluster, deadline)
     values: dict[K, V] = {}
     errors: dict[K, ClientError] = {}
+    lost: set[K] = set()
     patience: dict[K, _Patience] = {}
     waits = backoffs(cluster.config)
     while open_:
@@ -71,20 +74,25 @@ async def drive(
         retry: list[K] = []
         for key in open_:
             answer = answers.get(key, _silent(key))
+            lost.discard(key)
             if not isinstance(answer, ClientError):
                 values[key] = answer
                 continue
             errors[key] = answer
-            tries = patience.setdefault(key, _Patience(cluster, deadline))
+            if _is_lost(answer):
+                lost.add(key)
+            tries = patience.setdefault(key, _Patience(began, key))
             if tries.worth(answer) and (again or key in unsent):
                 retry.append(key)
         open_ = retry
-        if open_ and not await deadline.sleep(next(waits)):
+        if open_ and not await began.sleep(next(waits), open_, errors):
             for key in open_:
                 errors[key] = ApiTimeoutError(f"{errors[key]} (after {deadline.seconds:.3g} s)")
             break
         for key in open_:
             del errors[key]
+    for key in order:
+        cluster.remember(key, lost=key in lost)
     return Results({k: values[k] for k in order if k in values}, {k: errors[k] for k in order if k in errors})
 
 
@@ -106,15 +114,20 @@ async def every(
 
     async def one(broker_id: int) -> V | ClientError:
         waits = backoffs(cluster.config)
-        patience = _Patience(cluster, deadline)
+        began = _Began(cluster, deadline)
+        patience = _Patience(began, broker_id)
         while True:
             try:
-                return await ask(broker_id)
+                answer = await ask(broker_id)
             except ClientError as error:
+                cluster.remember(broker_id, lost=_is_lost(error))
                 if not patience.worth(error):
                     return error
-                if not await deadline.sleep(next(waits)):
+                if not await began.sleep(next(waits), [broker_id], {broker_id: error}):
                     return ApiTimeoutError(f"{error} (after {deadline.seconds:.3g} s)")
+            else:
+                cluster.remember(broker_id, lost=False)
+                return answer
 
     order = list(dict.fromkeys(brokers))
     found = dict(zip(order, await asyncio.gather(*map(one, order)), strict=True))
@@ -124,26 +137,59 @@ async def every(
     )
 
 
-class _Patience:
-    """For how long it is worth asking again: errors that pass do so until the deadline, but a broker that cannot be
-    reached, or a partition without leader, is given up sooner, and what no broker has heard of after a few tries."""
+class _Began:
+    """A call that has begun: what it may take, and what it waits for between two attempts."""
 
     def __init__(self, cluster: Cluster, deadline: Deadline) -> None:
-        self._cluster = cluster
-        self._deadline = deadline
-        self._lost: Deadline | None = None
+        self.cluster = cluster
+        self.deadline = deadline
+        #: Until then brokers that cannot be reached may come back, and partitions get a leader.
+        self.lost = self.within()
+        self._wait: Wait | None = None
+
+    def within(self) -> Deadline:
+        return self.deadline.within(self.cluster.config.connect_timeout_s)
+
+    async def sleep(self, seconds: float, keys: Sequence[K], errors: Mapping[K, ClientError]) -> bool:
+        """As `Deadline.sleep`, before `keys` are asked for again."""
+        first = errors[keys[0]]
+        more = f" (and {len(keys) - 1} more)" if len(keys) > 1 else ""
+        limit = self.lost if _is_lost(first) else self.deadline
+        subject = f"{type(keys[0]).__name__} {keys[0]}"
+        with self.cluster.waits.on(subject, f"{first}{more}", limit.seconds, since=self._wait) as self._wait:
+            return await self.deadline.sleep(seconds)
+
+
+class _Patience:
+    """For how long it is worth asking again: errors that pass do so until the deadline, but a broker that cannot be
+    reached, or a partition without leader, is given up sooner, and what no broker has heard of after a few tries.
+
+    What was given up once, by an earlier call, is asked for once: whether it is back shows at once."""
+
+    def __init__(self, began: _Began, key: Hashable) -> None:
+        self._began = began
+        self._lost: Deadline | None = began.lost
+        self._losses = 0
+        self._least = 1 if began.cluster.given_up(key) else 2
         self._unknown = 0
 
     def worth(self, error: ClientError) -> bool:
         if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
             self._unknown += 1
             return self._unknown < _UNKNOWN_TRIES
-        if isinstance(error, ConnectError) or (isinstance(error, BrokerError) and error.code == LEADER_NOT_AVAILABLE):
-            self._lost = self._lost or self._deadline.within(self._cluster.config.connect_timeout_s)
+        if _is_lost(error):
+            self._losses += 1
+            self._lost = self._lost or self._began.within()
+            waited = self._least == 1 or self._lost.over
             # Where nobody has ever answered, the addresses are wrong.
-            return error.retriable and bool(self._cluster.brokers) and not self._lost.over
+            return error.retriable and bool(self._began.cluster.brokers) and (self._losses < self._least or not waited)
         self._lost = None
         return error.retriable
+
+
+def _is_lost(error: ClientError) -> bool:
+    """Whether a broker cannot be reached, or a partition has no leader."""
+    return isinstance(error, ConnectError) or (isinstance(error, BrokerError) and error.code == LEADER_NOT_AVAILABLE)
 
 
 def batched(items: Iterable[K], size: int) -> list[list[K]]:

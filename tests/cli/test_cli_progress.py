@@ -49,15 +49,3 @@ class File:
 def test_files_that_cannot_be_looked_at_count_nothing() -> None:
     assert progress.total_size([File(5), File(None), File(7)]) == 12
     assert progress.total_size([]) == 0
-
-
-def test_partitions_are_counted_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress.partitions_progress() as advance:
-        assert advance is None
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    with progress.partitions_progress() as advance:
-        assert advance is not None
-        advance(1, 3)
-        advance(2, 3)
-    assert "3/3" in sys.stderr.getvalue()  # type: ignore[attr-defined]

@@ -1,0 +1,123 @@
+"""What a command waits for, on standard error: on a terminal a line drawn again, elsewhere one for each wait.
+
+Nothing is printed of what takes no longer than a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TextIO
+
+import typer
+
+from kafkawire.cli.text import counted, printable
+
+if TYPE_CHECKING:
+    from kafkawire.client.waiting import Wait, Waits
+
+#: A wait that lasts as long is reported.
+AFTER_S = 1.5
+_TICK_S = 0.5
+#: Waits that are remembered as reported.
+_MOST = 10_000
+
+
+class Counting:
+    """How many partitions were read, and of how many."""
+
+    def __init__(self) -> None:
+        self.done = self.total = 0
+
+    def advance(self, done: int, total: int) -> None:
+        """`done` more were read."""
+        self.done, self.total = self.done + done, total
+
+
+class Reporter:
+    """Reports waits on a stream, by default standard error."""
+
+    def __init__(self, waits: Waits, counting: Counting | None = None, stream: TextIO | None = None) -> None:
+        self._waits = waits
+        self._counting = counting or Counting()
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = False
+        self._told: dict[str, None] = {}
+        waits.ended = self._ended
+
+    def look(self) -> None:
+        """Reports what lasts too long by now."""
+        long = self._long()
+        if self._terminal:
+            self._draw(long)
+            return
+        for wait in long:
+            if wait.subject not in self._told:
+                self._told[wait.subject] = None
+                typer.echo(f"note: {note_of(wait)}", self._stream)
+        while len(self._told) > _MOST:
+            del self._told[next(iter(self._told))]
+
+    def clear(self) -> None:
+        """Removes the line from a terminal."""
+        if self._shown:
+            self._shown = False
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def _long(self) -> list[Wait]:
+        return [wait for wait in self._waits.now if wait.lasted_s >= AFTER_S]
+
+    def _ended(self, wait: Wait) -> None:
+        if wait.lasted_s < AFTER_S:  # as fast as ever: when it takes long again, that is reported again
+            self._told.pop(wait.subject, None)
+        if self._shown and not self._long():
+            self.clear()
+
+    def _draw(self, long: list[Wait]) -> None:
+        parts = []
+        if self._counting.done < self._counting.total:
+            parts.append(f"{self._counting.done:,} of {counted(self._counting.total, 'partition')}")
+        if long:
+            more = f" (and {len(long) - 1} more)" if len(long) > 1 else ""
+            parts.append(
+                f"waiting {long[0].lasted_s:.0f} s of {long[0].limit_s:.3g} s: {printable(long[0].text)}{more}"
+            )
+        if not parts:
+            self.clear()
+            return
+        width = max(20, shutil.get_terminal_size().columns - 1)
+        self._stream.write("\r\x1b[K" + "; ".join(parts)[:width])
+        self._stream.flush()
+        self._shown = True
+
+
+def note_of(wait: Wait) -> str:
+    """A wait as a sentence for a log: since when, until when at most, and for what."""
+    from kafkawire.transactions.wording import when
+
+    return f"waiting since {when(wait.began_ms)}, for {wait.limit_s:.3g} s at most: {printable(wait.text)}"
+
+
+@asynccontextmanager
+async def reported(waits: Waits, counting: Counting | None = None) -> AsyncIterator[None]:
+    """Reports what the body waits for."""
+    reporter = Reporter(waits, counting)
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            reporter.look()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        waits.ended = None
+        ticking.cancel()
+        reporter.clear()
