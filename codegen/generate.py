@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,10 +53,13 @@ def differences(files: dict[str, str], output: Path) -> Iterator[Difference]:
         yield Difference(path, "left over")
 
 
-def write(files: dict[str, str], output: Path) -> list[Difference]:
+def write(
+    files: dict[str, str], output: Path, *, save: Callable[[Path, bytes], object] = Path.write_bytes
+) -> list[Difference]:
     """Makes the folder what the files are; touches only what differs, and says what that was.
 
-    A generated file that no schema gives any more is removed; files without the generator's mark stay.
+    A generated file that no schema gives any more is removed; files without the generator's mark stay. `save` writes a
+    file.
 
     Raises:
         ForeignFileError: a file without the mark is in the way; then nothing is written.
@@ -70,7 +73,7 @@ def write(files: dict[str, str], output: Path) -> list[Difference]:
         if change.what == "left over":
             change.path.unlink()
         else:
-            change.path.write_bytes(files[change.path.name].encode())
+            save(change.path, files[change.path.name].encode())
     return changed
 
 

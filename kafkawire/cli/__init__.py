@@ -6,7 +6,7 @@ listed in `COMMANDS`, in the order of the help. The module is imported when its 
 
 Commands raise. `main` is where errors become one line on standard error and an exit code: 0 done and clear, 1 error,
 2 usage, 3 found, 4 incomplete or damaged (commands raise `typer.Exit` with those two), 130 Ctrl-C, 141 broken
-pipe; of the commands that wait for a cluster, 143 SIGTERM and 129 SIGHUP.
+pipe; of the commands that wait for a cluster or write a file, 143 SIGTERM and 129 SIGHUP.
 A traceback is only shown with KAFKAWIRE_DEBUG=1.
 """
 
@@ -25,6 +25,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from kafkawire.cli.interrupt import Terminated
 from kafkawire.cli.text import printable
 from kafkawire.cli.usage import usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
@@ -129,7 +130,8 @@ def _run(args: list[str]) -> int:
 def _flush() -> int:
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
+        error.filename = "standard output"
         # What is left in the buffer cannot be written; the interpreter would try, and complain, once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
@@ -142,6 +144,8 @@ def _guard(action: Callable[[], int]) -> int:
         return action()
     except BrokenPipeError:
         return 141
+    except Terminated as ending:
+        return ending.code
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except UsageError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
+from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, total_size
 
 if TYPE_CHECKING:
@@ -120,6 +122,7 @@ def audit(
 
     if master is not None and engine is not Engine.spark:
         raise typer.BadParameter("--master goes with --engine spark: it says where the job runs")
+    check_log_output(report, paths, "--report")
     directory = logdir.open(*paths)
     if not any(partition.segments for partition in directory.partitions):
         raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
@@ -130,12 +133,13 @@ def audit(
         transactional_id_expiration_ms=_milliseconds(transactional_id_expiration),
         transaction_state_partitions=txn_partitions,
     )
-    if engine is Engine.spark:
-        result = _spark(directory, settings, tuple(paths), master)
-    else:
-        result = _local(directory, settings, tuple(paths))
-    if report is not None:
-        _write_report(result, report)
+    with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
+        if engine is Engine.spark:
+            result = _spark(directory, settings, tuple(paths), master)
+        else:
+            result = _local(directory, settings, tuple(paths))
+        if page is not None:
+            page.write(_html(result))
     if report != "-":
         chosen = chosen_format(format)
         if chosen is Format.table:
@@ -249,12 +253,7 @@ def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
     )
 
 
-def _write_report(audit: rows.Audit, path: str) -> None:
+def _html(audit: rows.Audit) -> bytes:
     from kafkawire import report
 
-    html = report.render(audit).encode()
-    if path == "-":
-        sys.stdout.buffer.write(html)
-    else:
-        with open(path, "wb") as file:
-            file.write(html)
+    return report.render(audit).encode()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from kafkawire.cli import capture_options as given
-from kafkawire.cli import output
+from kafkawire.cli import output, output_file
 from kafkawire.cli.capture_summary import Told
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
@@ -77,6 +77,7 @@ def capture(
         raise typer.BadParameter("--stats and --timeline exclude each other")
     if follow and (stats or len(files) > 1):
         raise typer.BadParameter("--follow never comes to an end: it goes with one file, and without --stats")
+    output_file.check_output(to, files)
     body = (body or records) and not stats and timeline is None
     selection = given.selection(
         apis=api,
@@ -90,7 +91,7 @@ def capture(
         ports=port,
         time=time,
     )
-    frames = None if frames_out is None else FrameFiles(frames_out, show_secrets=show_secrets)
+    frames = None if frames_out is None else FrameFiles(frames_out, files, show_secrets=show_secrets)
     told = Told()
     text = output.takes_lines(format, to)
 
@@ -125,7 +126,7 @@ def capture(
             yield matched
 
     kind: type[Row] = rows.ExchangeStatistics if stats else rows.Step if timeline is not None else rows.Exchange
-    live = follow or "-" in files
+    live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
     with (
         ending_input(wanted=live) as ended,
         progress(_total(files), shown=watched(to) and not follow) as advance,

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from kafkawire.cli.output_file import check_output, open_output
 
 if TYPE_CHECKING:
     from kafkawire.capture import Matched
 
 
-_WITHHELD = "This frame may hold secrets: --show-secrets writes it.\n"
+_WITHHELD = b"This frame may hold secrets: --show-secrets writes it.\n"
 
 
 class FrameFiles:
     """Writes frames as `000001-Produce-v12.req.bin` and `.resp.bin`, numbered as the rows are, without their size.
 
     For a frame that may hold secrets there is a file `.withheld` that says so, unless these are to be shown.
+    `captures` are the files that are read: none of them is replaced.
     """
 
-    def __init__(self, folder: str, *, show_secrets: bool) -> None:
+    def __init__(self, folder: str, captures: Sequence[str], *, show_secrets: bool) -> None:
+        self._captures = captures
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._show_secrets = show_secrets
@@ -38,6 +43,12 @@ class FrameFiles:
             if frame is None:
                 continue
             if not self._show_secrets and frame_may_hold_secrets(row.api, kind):
-                (self._folder / f"{name}.{ending}.withheld").write_text(_WITHHELD)
+                self._save(f"{name}.{ending}.withheld", _WITHHELD)
             else:
-                (self._folder / f"{name}.{ending}.bin").write_bytes(frame)
+                self._save(f"{name}.{ending}.bin", frame)
+
+    def _save(self, name: str, content: bytes) -> None:
+        path = str(self._folder / name)
+        check_output(path, self._captures, "--frames-out")
+        with open_output(path) as file:
+            file.write(content)

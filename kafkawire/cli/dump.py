@@ -11,6 +11,7 @@ from kafkawire.cli import dump_options as given
 from kafkawire.cli import output, table
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.text import json_bytes, printable_characters
@@ -115,6 +116,7 @@ def dump(
         ),
     )
     chosen = given.all_paths(paths, files)
+    check_log_output(to, chosen)
     directory = logdir.open(*chosen)
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")

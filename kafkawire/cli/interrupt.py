@@ -44,3 +44,37 @@ def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)
         signal.signal(signal.SIGINT, before)
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal that asks the process to end came. `code`: what the command ends with, 128 and the signal's number."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal.Signals(signal_number).name)
+        self.code = 128 + signal_number
+
+
+@contextmanager
+def terminating() -> Iterator[None]:
+    """Makes SIGTERM and SIGHUP raise `Terminated` in the body, so that it can clean up.
+
+    A handler that is set already stays, and so does a signal that is ignored (nohup). Only a program's main thread can
+    take signals: elsewhere nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: object) -> None:
+        raise Terminated(number)
+
+    names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+    found = [one for one in (getattr(signal, name, None) for name in names) if one is not None]
+    taken = [one for one in found if signal.getsignal(one) is signal.SIG_DFL]
+    for one in taken:
+        signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one in taken:
+            signal.signal(one, signal.SIG_DFL)

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
 
+from kafkawire.cli.output_file import Sink, open_output
 from kafkawire.cli.table import Columns, tables
 from kafkawire.cli.text import json_bytes, plain, printable
 from kafkawire.rows.base import Lines
@@ -86,7 +87,8 @@ def print_rows(
             is its title.
         unset: fields that no row has this time (`UNSET`), and for which csv has no column.
         heading: lines above the first table, already harmless.
-        live: rows come as something happens: each is written at once, and a terminal gets jsonl too.
+        live: rows come as something happens: each is written at once, into the file itself, and a terminal gets jsonl
+            too. Parquet is complete at the end only.
     """
     if takes_columns(format, output):
         from kafkawire.cli.parquet import write_parquet
@@ -95,7 +97,7 @@ def print_rows(
             raise typer.BadParameter("parquet is written into a file: give one with -o FILE", param_hint="--format")
         write_parquet(rows, kinds, output, unset)
         return
-    with _stream(output) as (stream, terminal):
+    with _stream(output, live=live) as (stream, terminal):
         chosen = format or (Format.table if terminal and not live else _ending(output))
         if live:
             rows = _flushed(rows, stream)
@@ -113,7 +115,7 @@ def print_rows(
             _jsonl(rows, stream, terminal)
 
 
-def _flushed(rows: Iterable[T], stream: BinaryIO) -> Iterator[T]:
+def _flushed(rows: Iterable[T], stream: Sink) -> Iterator[T]:
     """The rows, each written out before the next is asked for."""
     for row in rows:
         yield row
@@ -142,13 +144,11 @@ def print_json(value: Any, *, compact: bool = False) -> None:
 
 
 @contextmanager
-def _stream(output: str | None) -> Iterator[tuple[BinaryIO, bool]]:
+def _stream(output: str | None, *, live: bool = False) -> Iterator[tuple[Sink, bool]]:
     """The stream to write to, and whether it is a terminal."""
-    if output is None or output == "-":
-        yield sys.stdout.buffer, sys.stdout.isatty()
-    else:
-        with open(output, "wb") as file:
-            yield file, False
+    terminal = output in (None, "-") and sys.stdout.isatty()
+    with open_output(output, live=live) as stream:
+        yield stream, terminal
 
 
 def _ending(output: str | None) -> Format:
@@ -165,13 +165,13 @@ def _utf8(terminal: bool) -> bool:
 # JSON ----------------------------------------------------------------------------------------------------------------
 
 
-def _jsonl(rows: Iterable[Any], stream: BinaryIO, terminal: bool) -> None:
+def _jsonl(rows: Iterable[Any], stream: Sink, terminal: bool) -> None:
     ascii_only = not _utf8(terminal)
     for row in rows:
         stream.write(row.data if isinstance(row, Lines) else json_bytes(row, ascii_only=ascii_only) + b"\n")
 
 
-def _json(rows: Iterable[Any], stream: BinaryIO, terminal: bool) -> None:
+def _json(rows: Iterable[Any], stream: Sink, terminal: bool) -> None:
     ascii_only = not _utf8(terminal)
     before = b"[\n"
     for row in rows:
@@ -183,7 +183,7 @@ def _json(rows: Iterable[Any], stream: BinaryIO, terminal: bool) -> None:
 # CSV -----------------------------------------------------------------------------------------------------------------
 
 
-def _csv(rows: Iterable[msgspec.Struct], stream: BinaryIO, terminal: bool, columns: list[str]) -> None:
+def _csv(rows: Iterable[msgspec.Struct], stream: Sink, terminal: bool, columns: list[str]) -> None:
     line = io.StringIO(newline="")
     writer = csv.writer(line, lineterminator="\n")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kafkawire.cli.output_file import open_output
 from kafkawire.cli.text import json_bytes
 from kafkawire.errors import MissingExtraError
 from kafkawire.rows.base import Columns
@@ -43,7 +44,7 @@ def write_parquet(
     schema = _with_dictionaries(arrow.schema(kinds, unset))
     # Texts that do not repeat would be hashed for nothing.
     hashed = [field.name for field in schema if not pa.types.is_string(field.type)]
-    with open(path, "wb") as file, pq.ParquetWriter(file, schema, use_dictionary=hashed) as writer:
+    with open_output(path) as file, pq.ParquetWriter(file, schema, use_dictionary=hashed) as writer:
         for group in _groups(_tables(rows, schema)):
             writer.write_table(group)
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkawire.cli import arguments, help_without_command, layouts, output, schema_diff, schema_emit, schema_import
+from kafkawire.cli import (
+    arguments,
+    help_without_command,
+    layouts,
+    output,
+    output_file,
+    schema_diff,
+    schema_emit,
+    schema_import,
+)
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.text import counted, printable
 
@@ -125,6 +134,7 @@ def show(
       kafkawire schema show WriteTxnMarkersRequest
       kafkawire schema show WriteTxnMarkersRequest --version 1
     """
+    output_file.check_output(to, [schemas])
     message = arguments.message_class(name, schemas)
     if version is None:
         rows = layouts.all_fields(message)
@@ -179,8 +189,7 @@ def export(
         raise InputError(f"{folder / edited[0]} is there and differs ({len(edited)} in all): --force overwrites")
     for source, text in texts.items():
         path = folder / source
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text)
+        output_file.save(path, text, [str(arguments.shipped_schemas(namespace))])
         typer.echo(printable(str(path)))
 
 
@@ -207,7 +216,7 @@ def generate(
 
     messages, files = _package(schemas, package_doc, drafts)
     done = {"missing": "created", "differs": "changed", "left over": "removed"}
-    changes = generate.write(files, folder)
+    changes = generate.write(files, folder, save=output_file.save)
     for change in changes:
         typer.echo(f"{done.get(change.what, change.what):8} {printable(str(change.path))}")
     typer.echo(f"{counted(len(messages), 'message')}, {len(changes)} of {len(files)} files changed")

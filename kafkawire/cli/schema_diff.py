@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkawire.cli import arguments, output
+from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import FOUND
 
@@ -53,6 +53,7 @@ def diff(
     from kafkawire.codegen.diff import compare
     from kafkawire.codegen.importing.decisions import new_name
 
+    output_file.check_output(to, [old, new])
     changes = list(compare(_messages(old), _messages(new), new_name))
     rows = (
         ChangeRow(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import arguments
+from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.text import counted, printable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def emit(
         typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's."),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; without it, it is printed.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; without it, it is printed.")
     ] = None,
 ) -> None:
     """Make something else than codecs of the schemas: a plugin that shows every message of theirs in Wireshark.
@@ -44,13 +44,13 @@ def emit(
     """
     from kafkawire.codegen.wireshark import render_wireshark
 
+    check_output(to, [None if schemas is None else str(schemas)])
     messages = with_kafkas_own(schemas)
     text = render_wireshark(messages, words())
-    if to is None:
-        sys.stdout.write(text)
-        return
-    to.write_text(text, "utf-8")
-    typer.echo(f"{printable(str(to))}: {counted(len(messages), 'message')}")
+    with open_output(to) as file:
+        file.write(text.encode())
+    if to not in (None, "-"):
+        typer.echo(f"{printable(to)}: {counted(len(messages), 'message')}")
 
 
 def with_kafkas_own(schemas: Path | None) -> list[Message]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.output_file import check_output, save
 from kafkawire.cli.text import counted, printable
 
 
@@ -52,6 +53,8 @@ def import_schemas(
     texts = {
         folder / family / f"{name}.json": render.message(schema) for name, (family, schema) in built.messages.items()
     }
+    for path in texts:
+        check_output(str(path), map(str, inputs))
     changed = _write(texts, force)
     for path, what in changed.items():
         typer.echo(f"{what:8} {printable(str(path))}")
@@ -77,6 +80,5 @@ def _write(texts: dict[Path, str], force: bool) -> dict[Path, str]:
     if edited and not force:
         raise InputError(f"{edited[0]} is there and differs ({len(edited)} in all): --force overwrites")
     for path in changed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(texts[path].encode())
+        save(path, texts[path].encode())
     return changed

@@ -20,6 +20,7 @@ import msgspec
 import typer
 
 from kafkawire.cli.output import Row
+from kafkawire.cli.output_file import check_output
 from kafkawire.cli.text import json_bytes, printable
 
 AuditLogOption = Annotated[
@@ -77,6 +78,7 @@ class AuditLog:
         asked: dict[str, Any],
     ):
         self.path = Path(path) if path is not None else default_path()
+        check_output(str(self.path), [command_config], "--audit-log", appended=True)
         if path is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file: IO[bytes] = open(self.path, "ab", buffering=0, opener=_private)  # noqa: SIM115

@@ -8,6 +8,7 @@ import typer
 
 from kafkawire.cli import output, txn_producers
 from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.output_file import check_output
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def describe(
         raise typer.BadParameter("give --transactional-id or --topic, and not both")
     if partition and not topic:
         raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
+    check_output(to, [command_config])
     if topic:
         txn_producers.print_producers(
             bootstrap,

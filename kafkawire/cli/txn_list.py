@@ -8,6 +8,7 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.output_file import check_output
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, with_admin
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def list_transactions(
       kafkawire txn list --bootstrap-server 127.0.0.1:9092 --state Ongoing
       kafkawire txn list --bootstrap-server 127.0.0.1:9092 --duration-filter 900000
     """
+
+    check_output(to, [command_config])
 
     async def ask(admin: Admin) -> Results[int, tuple[TransactionListing, ...]]:
         return await admin.list_transactions(

@@ -10,6 +10,7 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.output_file import check_output
 from kafkawire.cli.txn_options import MINUTE_MS, BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def print_producers(
     to: str | None,
 ) -> None:
     """Prints what is wanted, and ends as the command does."""
+    check_output(to, [command_config])
     outcome = Outcome()
 
     async def ask(admin: Admin) -> list[Asked]:

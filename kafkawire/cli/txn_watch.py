@@ -11,6 +11,7 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.output import Format
+from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.text import printable
 from kafkawire.cli.txn_options import (
     BootstrapOption,
@@ -79,6 +80,8 @@ def watch(
 
     if once and listen is not None:
         raise typer.BadParameter("--once serves nothing: give --listen or --once", param_hint="--listen")
+    if textfile is not None:
+        check_output(textfile, [command_config], "--textfile")
     address = None if listen is None else parse_address(listen)
     search = make_search(
         bootstrap,
@@ -142,7 +145,7 @@ def _metrics(
 
     exporter = Exporter(lambda: watching.state, clock_ms, max_timeout_ms=max_timeout_ms, stale_ms=stale_ms)
     registry = exporter.registry()
-    from prometheus_client import start_http_server, write_to_textfile
+    from prometheus_client import generate_latest, start_http_server
 
     if address is not None:
         try:
@@ -154,4 +157,10 @@ def _metrics(
         stack.callback(server.shutdown)
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         typer.echo(f"note: metrics are at http://{printable(host)}:{server.server_port}/metrics", err=True)
-    return (lambda: None) if textfile is None else lambda: write_to_textfile(textfile, registry)
+
+    def write() -> None:
+        if textfile is not None:
+            with open_output(textfile) as file:
+                file.write(generate_latest(registry))
+
+    return write

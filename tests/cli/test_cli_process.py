@@ -72,7 +72,7 @@ def test_head() -> None:
 def test_a_full_disk() -> None:
     with open("/dev/full", "wb") as full:
         result = subprocess.run([*COMMAND, "schema", "list"], stdout=full, stderr=subprocess.PIPE, timeout=60)
-    assert (result.returncode, result.stderr) == (1, b"error: [Errno 28] No space left on device\n")
+    assert (result.returncode, result.stderr) == (1, b"error: standard output: No space left on device\n")
 
 
 def test_ctrl_c() -> None:
