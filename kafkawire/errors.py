@@ -164,6 +164,15 @@ class ForeignFileError(KafkaWireError):
         return f"{self.files[0]} was not generated ({len(self.files)} such in all): nothing is overwritten"
 
 
+def ended_at(ended: int, size: int) -> str:
+    """What is said of a file that became shorter while it was read.
+
+    Args:
+        ended: where it ended, in bytes. size: how many bytes it had when it was opened.
+    """
+    return f"ended at {ended}, was {size} when opened"
+
+
 class RecordError(DecodeError):
     """A record batch, index entry or log file that is damaged at the given offset."""
 

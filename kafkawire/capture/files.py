@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from kafkawire.errors import CaptureError, MissingExtraError
+from kafkawire.errors import CaptureError, MissingExtraError, ended_at
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _POLL_S = 0.2
@@ -22,6 +22,35 @@ class Readable(Protocol):
 
 class BrokenOff(CaptureError):
     """Nothing more comes out of a compressed file."""
+
+
+class Whole:
+    """A file of which at least `size` bytes are there: that it ends before is a `BrokenOff`, behind what there is."""
+
+    def __init__(self, file: Readable, size: int) -> None:
+        self._file = file
+        self._size = size
+        self._position = 0
+        read1: Callable[[int], bytes] | None = getattr(file, "read1", None)
+        if read1 is not None:
+            self._read1 = read1
+            self.read1 = self._ready
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(size)
+        self._position += len(data)
+        if not data and size and self._position < self._size:
+            raise BrokenOff(
+                expected=f"a file of {self._size} bytes",
+                found=f"one that {ended_at(self._position, self._size)}",
+                offset=self._position,
+            )
+        return data
+
+    def _ready(self, size: int, /) -> bytes:
+        data = self._read1(size)
+        self._position += len(data)
+        return data
 
 
 #: Bytes that are asked for at once where nothing is waited for.
@@ -103,6 +132,8 @@ class _Decompressed:
     def read(self, size: int, /) -> bytes:
         try:
             data = self._file.read(size)
+        except BrokenOff as error:  # the file ended
+            raise BrokenOff(expected=error.expected, found=error.found, offset=self._position) from None
         except (EOFError, zlib.error, ValueError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the file itself

@@ -9,7 +9,7 @@ from typing import Any
 from kafkawire.capture import memory
 from kafkawire.capture.connection import KAFKA, Connection
 from kafkawire.capture.damage import Unread
-from kafkawire.capture.files import Following, Readable
+from kafkawire.capture.files import Following, Readable, Whole
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.matched import Matched, Options
 from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, transport
@@ -239,6 +239,7 @@ def read(
     keep: bool = False,
     selection: Selection = Selection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
+    size: int | None = None,
 ) -> Exchanges:
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, whatever the port.
 
@@ -256,6 +257,8 @@ def read(
         owns: tells of the two ends of a connection, (address, port) each, the smaller first, whether its exchanges are
             asked for. Of the others only the packets are looked at, so that several readers of one file, of which each
             owns a share of the ends, give what one would; numbers of connections are the same for all.
+        size: how many bytes `file` had when it was opened, where that is known: that it ends before is a row with a
+            `problem`. Of a path the size is known.
 
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
@@ -265,20 +268,22 @@ def read(
 
     goes_on = follow if callable(follow) else lambda: True
 
-    def waited_for(source: Readable) -> Readable:
-        return Following(source, goes_on) if follow else source
+    def waited_for(source: Readable, size: int | None) -> Readable:
+        if follow:
+            return Following(source, goes_on)
+        return source if size is None else Whole(source, size)
 
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
 
         def packets(unread: Callable[[Unread], None]) -> Iterator[Packet | Run]:
             with open(path, "rb", buffering=1 << 20) as opened:
-                yield from read_runs(waited_for(opened), unread, lanes)
+                yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, lanes)
 
         return Exchanges(packets, path, options, selection, lanes, owns)
     name = getattr(file, "name", None)
     return Exchanges(
-        lambda unread: read_runs(waited_for(file), unread, lanes),
+        lambda unread: read_runs(waited_for(file, size), unread, lanes),
         name if isinstance(name, str) and name[:1] != "<" else "-",
         options,
         selection,

@@ -116,6 +116,7 @@ def capture(
                     live=file == "-",
                     keep=timeline is not None or frames is not None,
                     selection=selection,
+                    size=opened.size,
                 )
                 yield from _matched(found, file, told)
 
@@ -210,9 +211,10 @@ def _matched(exchanges: Exchanges, file: str, told: Told) -> Iterator[Matched]:
 
 
 class _Watched:
-    """A file whose reading is told to a progress bar. `name`: as it was given."""
+    """A file whose reading is told to a progress bar. `name`: as it was given; `size`: its bytes, now."""
 
     def __init__(self, file: BinaryIO, name: str, advance: Advance) -> None:
+        self.size = os.fstat(file.fileno()).st_size if name != "-" else None
         self._file: Any = file  # `BinaryIO` does not tell of `read1`
         self._advance = advance
         self._untold = 0

@@ -141,11 +141,8 @@ class Partition:
         if not self.snapshots:
             return None
         file = self.snapshots[-1]
-        try:
-            data = file.read_bytes()
-        except RecordError as error:
-            return file, [Damage(0, "too_large", str(error))]
-        return file, list(producer_snapshot(data))
+        data = file.content()
+        return file, [data] if isinstance(data, Damage) else list(producer_snapshot(data))
 
     def __iter__(self) -> Iterator[Batch | Damage]:
         for segment in self.segments:

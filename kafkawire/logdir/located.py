@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kafkawire.errors import RecordError
 from kafkawire.logdir.source import FileSource, Opened, open_file
 from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
 
@@ -102,16 +101,30 @@ class Located(msgspec.Struct, frozen=True):
         """Least offset that the batches of a segment can have: the one in its name."""
         return self.offset if self.kind == "log" and self.offset is not None else 0
 
+    def content(self) -> bytes | Damage:
+        """All bytes of a small file; or the damage, where it is larger than any that Kafka writes under its name, or
+        became shorter while it was read.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with self.source(0) as source:
+            if source.size > MAX_BYTES:
+                return Damage(0, "too_large", f"{source.size} bytes; at most {MAX_BYTES} are read")
+            data = bytes(source.at(0, source.size))
+            return data if len(data) == source.size else Damage.of_shortened(0, len(data), source.size)
+
     def read_bytes(self) -> bytes:
         """All bytes of a small file.
 
         Raises:
-            RecordError: the file is larger than any that Kafka writes under such a name.
+            OSError: the file cannot be read.
+            RecordError: `content` is damage.
         """
-        with self.source(0) as source:
-            if source.size > MAX_BYTES:
-                raise RecordError(expected=f"at most {MAX_BYTES} bytes", found=str(source.size), offset=0)
-            return bytes(source.at(0, source.size))
+        found = self.content()
+        if isinstance(found, Damage):
+            raise found.error()
+        return found
 
 
 def ascending(found: Iterable[Batch | Damage], following: int) -> Iterator[Batch | Damage]:

@@ -130,7 +130,8 @@ def _index_rows(file: Located, options: Options) -> Iterator[rows.Row]:
         return
     with file.source() as source:
         if source.size > _MAX_INDEX:
-            yield _too_large(file, f"{source.size} bytes; an index has {_MAX_INDEX} at most")
+            detail = f"{source.size} bytes; an index has {_MAX_INDEX} at most"
+            yield rows.Damage.of(Damage(0, "too_large", detail), **file.place)
             return
         with CHECKS[file.kind](file) as check:
             if options.indexes == "verify":
@@ -167,16 +168,8 @@ def _checked(file: Located, name: str, found: Iterator[Entry | Damage]) -> Itera
 
 
 def _small_rows(file: Located, options: Options) -> Iterator[rows.Row]:
-    try:
-        data = file.read_bytes()
-    except RecordError as error:
-        yield _too_large(file, str(error))
-        return
-    for entry in _SMALL[file.kind](data):
+    data = file.content()
+    for entry in [data] if isinstance(data, Damage) else _SMALL[file.kind](data):
         row = rows.Damage.of(entry, **file.place) if isinstance(entry, Damage) else ROWS[file.kind](entry, file)
         if options.selection.row(row):
             yield row
-
-
-def _too_large(file: Located, detail: str) -> rows.Row:
-    return rows.Damage.of(Damage(0, "too_large", detail), **file.place)

@@ -68,8 +68,8 @@ def start_position(file: Located, selection: Selection) -> int:
 
 
 def entries_of(file: Located) -> np.ndarray[Any, Any] | None:
-    """The entries of an `.index` or `.timeindex`, without the zeros at its end; None where it cannot be read, is empty
-    or does not ascend."""
+    """The entries of an `.index` or `.timeindex`, without the zeros at its end; None where it cannot be read, became
+    shorter while it was read, is empty or does not ascend."""
     import numpy as np
 
     from kafkawire.logdir.layouts import OFFSET_ENTRY, TIME_ENTRY, dtype_of
@@ -77,8 +77,11 @@ def entries_of(file: Located) -> np.ndarray[Any, Any] | None:
     kind = dtype_of({"index": OFFSET_ENTRY, "timeindex": TIME_ENTRY}[file.kind])
     try:
         with file.source(0) as source:
-            data = source.at(0, min(source.size, _INDEX_BYTES))
+            size = min(source.size, _INDEX_BYTES)
+            data = source.at(0, size)
     except OSError:
+        return None
+    if len(data) < size:
         return None
     found = np.frombuffer(data[: len(data) - len(data) % kind.itemsize], kind)
     used = np.flatnonzero(found != np.zeros(1, kind))

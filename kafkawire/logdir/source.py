@@ -51,7 +51,7 @@ class FileSource:
         self._window_size = window
         self._start = 0
         self._window = memoryview(b"")
-        self.size = file.seek(0, os.SEEK_END)
+        self.size = self.end()
 
     def at(self, position: int, length: int) -> memoryview:
         """`length` bytes from `position` on; fewer only where the file ends."""
@@ -60,6 +60,10 @@ class FileSource:
             self._window = memoryview(self._read(position, max(length, self._window_size)))
             self._start, offset = position, 0
         return self._window[offset : offset + length]
+
+    def end(self) -> int:
+        """Where the file ends now."""
+        return self._file.seek(0, os.SEEK_END)
 
     def _read(self, position: int, length: int) -> bytes:
         self._file.seek(position)

@@ -40,12 +40,14 @@ def pieces(
     `Located.batches` adds: offsets that go back are damage too, and told where they are by the part before.
 
     Args:
-        start, end: one of the `ranges`.
+        start, end: one of the `ranges`. Where the file has become shorter since, so that some of the part is gone, the
+            last item is damage.
 
     Raises:
         OSError: the file cannot be read.
     """
     following = file.least_offset if not start else None
+    least = start if end is None else end
     with file.source() as source:
         # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
         stop = None if end is None else end + 1
@@ -67,6 +69,8 @@ def pieces(
                 yield item
             elif isinstance(item, Batches) and len(item) > 1:
                 yield item.where(at < end)
+        if source.size < least:
+            yield Damage.of_shortened(source.size, source.size, least)
 
 
 def written(file: Located, start: int = 0, *, before: int | None = None) -> int:

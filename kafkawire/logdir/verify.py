@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
+from kafkawire.errors import ended_at
 from kafkawire.logdir.entries import AbortedEntry, Entry, OffsetEntry, TimeEntry
 from kafkawire.logdir.indexes import offset_index, time_index
 from kafkawire.logdir.located import Located
 from kafkawire.logdir.seek import entries_of
 from kafkawire.logdir.source import FileSource, Opened
 from kafkawire.records import Batch, Damage, read
+from kafkawire.records.source import Watched
 
 _WINDOW = 1 << 18
 #: How often over a log may be read for its index.
@@ -53,8 +55,11 @@ class IndexCheck(ABC):
         """What is wrong with an entry, which follows those that were given before."""
 
     def end(self) -> Damage | None:
-        """What is wrong with the index as a whole, when all entries were given."""
-        return None
+        """What is wrong with the index as a whole, or kept it from being checked, when all entries were given."""
+        if self.log is None or self.log.source.ended is None:
+            return None
+        detail = f"the log {ended_at(self.log.source.ended, self.log.source.size)}: not every entry was checked"
+        return Damage(0, "truncated", detail, shortened=True)
 
     def mismatch(self, entry: Entry, detail: str) -> Damage:
         return Damage(entry.position, MISMATCH, detail)
@@ -78,6 +83,8 @@ class OffsetCheck(IndexCheck):
             return None
         offset = self.base + entry.relative_offset
         batch = log.batch_at(entry.log_position)
+        if batch is None and log.source.ended is not None:
+            return None
         if batch is None:
             return self.mismatch(entry, f"offset {offset} at byte {entry.log_position} of the log: no batch is there")
         if batch.measured().base_offset > offset:
@@ -89,7 +96,7 @@ class OffsetCheck(IndexCheck):
 
     def end(self) -> Damage | None:
         if self.first_behind is None or self.log is None:
-            return None
+            return super().end()
         detail = f"{self.behind} entries lead behind the end of the log, which has {self.log.source.size} bytes"
         return self.mismatch(self.first_behind, detail)
 
@@ -157,11 +164,11 @@ def sanity(file: Located) -> Iterator[OffsetEntry | TimeEntry | Damage]:
 
 
 class _Log:
-    """A segment's headers: at positions, and by offsets that ascend."""
+    """A segment's headers: at positions, and by offsets that ascend. `source.ended`: where it ended before its size."""
 
     def __init__(self, file: Opened, index: Located) -> None:
         self.file = file
-        self.source = FileSource(file, _WINDOW)
+        self.source = Watched(FileSource(file, _WINDOW))
         self.damaged = False
         self._base = index.offset or 0
         self._index = index

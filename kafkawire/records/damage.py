@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import msgspec
 
-from kafkawire.errors import RecordError
+from kafkawire.errors import RecordError, ended_at
 
 
 class Damage(msgspec.Struct, frozen=True, gc=False):
@@ -19,12 +19,19 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
             batch whose header is right and whose records are not.
         detail: what was found, in words.
         resumed_at: position of the next batch that was proven; None where none follows in the range that is read.
+        shortened: the file became shorter while it was read: bytes that it had when it was opened are lost.
     """
 
     position: int
     reason: str
     detail: str
     resumed_at: int | None = None
+    shortened: bool = False
+
+    @classmethod
+    def of_shortened(cls, position: int, ended: int, size: int) -> Damage:
+        """Damage of a file of `size` bytes that ended at `ended` when the bytes at `position` were read."""
+        return cls(position, "truncated", ended_at(ended, size), shortened=True)
 
     @property
     def harmless(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from mmap import mmap
 from typing import Protocol
 
@@ -9,7 +10,8 @@ from kafkawire.wire.values import octets
 
 
 class Source(Protocol):
-    """Bytes at positions: a file read in windows, or memory."""
+    """Bytes at positions: a file read in windows, or memory. One that can become shorter may have a method `end`, which
+    tells where it ends now."""
 
     @property
     def size(self) -> int:
@@ -34,6 +36,35 @@ class Memory:
 
     def at(self, position: int, length: int) -> memoryview:
         return self._view[position : position + length]
+
+
+class Watched:
+    """A `Source` that notes where another one ended before its size.
+
+    Attributes:
+        ended: where it ended when a read came back short; None where none has.
+    """
+
+    __slots__ = ("_source", "ended", "size")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.size = source.size
+        self.ended: int | None = None
+
+    def at(self, position: int, length: int) -> memoryview:
+        data = self._source.at(position, length)
+        if len(data) < min(length, self.size - position):
+            self.short(position + len(data))
+        return data
+
+    def short(self, reached: int) -> int:
+        """Notes that a read came back short, and that it reached no further than that. Returns where the source ended,
+        which may lie before: what was read earlier may be gone, too."""
+        end: Callable[[], int] | None = getattr(self._source, "end", None)
+        ends = [reached, *([] if self.ended is None else [self.ended]), *([] if end is None else [end()])]
+        self.ended = min(ends)
+        return self.ended
 
 
 def source_of(data: Data) -> Source:

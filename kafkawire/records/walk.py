@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kafkawire.errors import ended_at
 from kafkawire.records import legacy
 from kafkawire.records.batch import Batch
 from kafkawire.records.candidates import REACH, candidates
@@ -20,7 +21,7 @@ from kafkawire.records.header import (
     stored_checksum,
 )
 from kafkawire.records.legacy import KEY_AT
-from kafkawire.records.source import Source
+from kafkawire.records.source import Source, Watched
 
 #: How many bytes are checksummed for proofs, at most, per byte that was walked over.
 _PROOF_FACTOR = 16
@@ -32,11 +33,12 @@ _ZEROS = bytes(_WINDOW)
 
 class Fault(msgspec.Struct, frozen=True):
     """Why there is no batch at a position (see `Damage`); `next` is where the bytes there say that the next one begins,
-    where all of them are there."""
+    where all of them are there. `shortened`: as of `Damage`."""
 
     reason: str
     detail: str
     next: int | None = None
+    shortened: bool = False
 
 
 class Walk:
@@ -54,6 +56,7 @@ class Walk:
     def __init__(self, source: Source, check_crc: bool, max_batch_bytes: int, start: int) -> None:
         self.size = source.size
         self.at = source.at
+        self._watched = Watched(source)
         self.check_crc = check_crc
         self.max_batch_bytes = max_batch_bytes
         self.longest = max_batch_bytes + LOG_OVERHEAD
@@ -78,7 +81,7 @@ class Walk:
             return Fault("truncated", f"{self.size - position} of a batch's {size} bytes")
         data = self.at(position, size)
         if len(data) < size:
-            return Fault("truncated", f"the file became shorter: {len(data)} of a batch's {size} bytes")
+            return self._shortened(position + len(data))
         batch = Batch(position, data, self.max_batch_bytes, *fields)
         if self.check_crc and (computed := checksum(data)) != batch.crc:
             detail = f"the checksum is {batch.crc:#010x}, that of the bytes {computed:#010x}"
@@ -97,6 +100,8 @@ class Walk:
 
     def _fault(self, position: int, head: memoryview) -> Fault:
         """Why a header's first bytes are none."""
+        if len(head) < min(HEADER.size, self.size - position):
+            return self._shortened(position + len(head))
         if not any(head):
             return Fault("zeros", "a batch header of zeros")
         if len(head) > MAGIC_AT:
@@ -110,13 +115,21 @@ class Walk:
                 return Fault("bad_length", f"a batch length of {length}, below {shortest}")
         return Fault("truncated", f"{self.size - position} of a batch header's {HEADER.size} bytes")
 
+    def _shortened(self, reached: int) -> Fault:
+        return Fault("truncated", ended_at(self._watched.short(reached), self.size), shortened=True)
+
     def damage(self, position: int, fault: Fault, stop: int) -> Damage:
         """The damage that begins at `position`: how far it reaches, looked at up to `stop`."""
+        if fault.shortened:  # what is written there later does not follow what was read
+            return Damage(position, fault.reason, fault.detail, shortened=True)
         if fault.reason == "zeros" and self._zeros_to_end(position):
             return Damage(position, "preallocated", f"{self.size - position} zero bytes up to the end")
         if fault.next is not None and self._proven(fault.next):
             return Damage(position, fault.reason, fault.detail, fault.next)
         resumed_at = self.find(position + 1, stop)
+        ended = self._watched.ended
+        if resumed_at is None and ended is not None:
+            return Damage(position, "truncated", f"{fault.detail}; {ended_at(ended, self.size)}", shortened=True)
         reason = "bad_length" if fault.reason == "truncated" and resumed_at is not None else fault.reason
         return Damage(position, reason, fault.detail, resumed_at)
 
@@ -126,7 +139,7 @@ class Walk:
         while start < stop:
             # The window reaches over the header of a batch that begins at its end.
             count = min(_SEARCHED, stop - start)
-            window = bytes(self.at(start, count + REACH - 1))
+            window = bytes(self._watched.at(start, count + REACH - 1))
             for place, size in candidates(window, count, self.size - start, self.longest):
                 if size <= self._affordable(start + place) and self._proven(start + place):
                     return start + place
@@ -137,7 +150,7 @@ class Walk:
 
     def _proven(self, position: int) -> bool:
         """Whether a batch of a known magic, a sane length and the right checksum is there."""
-        head = self.at(position, MAGIC_AT + 1)
+        head = self._watched.at(position, MAGIC_AT + 1)
         if len(head) <= MAGIC_AT or head[MAGIC_AT] not in SHORTEST:
             return False
         length = length_of(head)
@@ -146,10 +159,8 @@ class Walk:
         if length < SHORTEST[head[MAGIC_AT]] or size > longest:
             return False
         self.proved += size
-        data = self.at(position, size)
-        if len(data) < size:
-            return False  # the file became shorter
-        return checksum(data) == stored_checksum(data)
+        data = self._watched.at(position, size)
+        return len(data) == size and checksum(data) == stored_checksum(data)
 
     def _affordable(self, position: int) -> int:
         """How many bytes may still be checksummed to prove a batch."""
@@ -157,10 +168,8 @@ class Walk:
 
     def _zeros_to_end(self, position: int) -> bool:
         while position < self.size:
-            window = self.at(position, _WINDOW)
-            if bytes(window) != _ZEROS[: len(window)]:  # a view would be compared byte by byte
+            window = self._watched.at(position, _WINDOW)
+            if not window or bytes(window) != _ZEROS[: len(window)]:  # a view would be compared byte by byte
                 return False
-            if not window:
-                break  # the file became shorter
             position += len(window)
         return True

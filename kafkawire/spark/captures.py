@@ -161,6 +161,7 @@ class CaptureReader(ItemReader[Part]):
                     keep="data" in asked,
                     selection=self.selection,
                     owns=_owner(part.share, part.shares),
+                    size=file.raw.size,
                     **self.shown,
                 )
                 for matched in found.matched():
@@ -242,11 +243,17 @@ def _owner(share: int, shares: int) -> Callable[[Ends], bool] | None:
 
 
 class _Beginning(io.RawIOBase):
-    """The first bytes of a file, or all; says how the file is named."""
+    """The first bytes of a file, or all.
+
+    Attributes:
+        name: how the file is named. size: how many bytes these are, or were when the file was opened.
+    """
 
     def __init__(self, file: LogFile, size: int | None) -> None:
         self.name = file.path
         self._file = file.opened()
+        self.size = self._file.seek(0, os.SEEK_END) if size is None else size
+        self._file.seek(0)
         self._left = size
 
     def readable(self) -> bool:
@@ -266,7 +273,7 @@ class _Beginning(io.RawIOBase):
         super().close()
 
 
-def _open(file: LogFile, size: int | None = None) -> io.BufferedReader:
+def _open(file: LogFile, size: int | None = None) -> io.BufferedReader[_Beginning]:
     return io.BufferedReader(_Beginning(file, size), _BUFFER_BYTES)
 
 

@@ -83,9 +83,11 @@ def read_pieces(
     """
     scan = Scan(file.topic or "", file.offset or 0, after)
     damage: list[rows.Damage] = []
+    shortened = False
     try:
         for item in pieces(file, start, end):
             if isinstance(item, Damage):
+                shortened = shortened or item.shortened
                 if not item.harmless:
                     damage.append(rows.Damage.of(item, **file.place))
                 continue
@@ -100,7 +102,7 @@ def read_pieces(
                     yield from coordinator_records(batch)
     except OSError as error:
         damage.append(rows.Damage.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
-    yield scan.segment(tuple(damage))
+    yield scan.segment(tuple(damage), shortened=shortened)
 
 
 class Scan:
@@ -191,8 +193,13 @@ class Scan:
         self._following = int(ends[-1])
         return found
 
-    def segment(self, damage: tuple[rows.Damage, ...] = ()) -> Segment:
-        """The facts, once all batches were added. `damage`: what stood between them, harmless rows left out."""
+    def segment(self, damage: tuple[rows.Damage, ...] = (), *, shortened: bool = False) -> Segment:
+        """The facts, once all batches were added.
+
+        Args:
+            damage: what stood between them, harmless rows left out.
+            shortened: the file became shorter while it was read.
+        """
         if damage and damage[-1].resumed_at is None:
             self._gap = Gap(self._next_offset)
         if not self._batches and self._following is not None and self._following < self._base_offset:
@@ -209,6 +216,7 @@ class Scan:
             gap=self._gap,
             damage=damage,
             intact_from=self._intact_from,
+            shortened=shortened,
         )
 
 

@@ -58,6 +58,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         broker_time: the newest timestamp that a broker set, epoch milliseconds.
         gap: the last range of offsets in it that could not be read. Earlier ones may be compaction's work and matter
             to nobody: compaction stops at the first open transaction.
+        shortened: it became shorter while it was read.
         intact_from: the first offset of the run without missing offsets that its end stands in.
     """
 
@@ -72,6 +73,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     gap: Gap | None = None
     damage: tuple[rows.Damage, ...] = ()
     intact_from: int = 0
+    shortened: bool = False
 
 
 class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):
@@ -150,7 +152,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
         high_watermark: from `replication-offset-checkpoint`; None where it is not known.
         gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
         damaged: something in it could not be read, but for a torn end: that is only where the copy ends, and when it
-            ended is judged by times.
+            ended is judged by times. The end of a segment that became shorter while it was read is no such.
     """
 
     place: Place
@@ -184,7 +186,8 @@ def partition_of(
         if segment.gap is not None:
             gap = segment.gap
     damage = [d for segment in segments for d in segment.damage]
-    ends_torn = bool(segments and segments[-1].damage and is_torn_end(segments[-1].damage[-1]))
+    last = segments[-1] if segments else None
+    ends_torn = last is not None and bool(last.damage) and is_torn_end(last.damage[-1]) and not last.shortened
     first = segments[0].base_offset if segments else 0
     return Partition(
         place=place,

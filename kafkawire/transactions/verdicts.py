@@ -277,7 +277,7 @@ def _ghost(case: Case) -> _Decision:
     if not case.blocked:
         action = "none: its data is deleted, so there is nothing to abort or to commit"
         return _Decision(NOT_HANGING, "ghost", [below], action)
-    if case.unread or case.standing == AHEAD:
+    if case.unread or case.unsure or case.standing == AHEAD:
         action = f"none before it is certain that no coordinator will end it: {case.certainty}"
     elif case.standing == CURRENT and case.listed:
         force = f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
@@ -290,7 +290,7 @@ def _ghost(case: Case) -> _Decision:
             f"--partition {open_.place.partition} --producer-id {open_.producer_id} "
             f"--producer-epoch {open_.producer_epoch} --coordinator-epoch {max(open_.coordinator_epoch or 0, 0)}"
         )
-    return _Decision(NOT_HANGING, "ghost", [below, case.said, *case.unread], action)
+    return _Decision(NOT_HANGING, "ghost", [below, case.said, *case.unread, *case.unsure], action)
 
 
 def _held(case: Case, said: list[str]) -> _Decision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import os
 import struct
 import sys
 import threading
@@ -209,3 +210,42 @@ def test_a_decompressor_may_give_less_than_asked_for() -> None:
             return next(self.data)
 
     assert files._ArrowStream(Drop()).read(5) == b"abc"
+
+
+# Files that become shorter -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("compression", "torn"), [*((name, 0) for name in COMPRESSIONS), ("none", 5)])
+@pytest.mark.parametrize("form", FORMATS)
+def test_reports_a_capture_that_ended_before_its_size(form: str, compression: str, torn: int) -> None:
+    """Also where a packet ends, or what is compressed: nothing there shows that more was to come."""
+    if compression == "zstd" and sys.version_info < (3, 14):
+        pytest.importorskip("pyarrow")
+    packets = [*map(ethernet, conversation())]
+    whole, half = (
+        COMPRESSIONS[compression](FORMATS[form](part, 1)) for part in (packets, packets[: len(packets) // 2])
+    )
+    data = half[: len(half) - torn]
+    expected = list(capture.read(BytesIO(data)))
+    *found, damage = capture.read(BytesIO(data), size=len(whole))
+    ended = f"ended at {len(data)}, was {len(whole)} when opened"
+    assert damage.problem is not None
+    assert damage.problem.startswith("the file is damaged after packet ")
+    assert any(str(one.problem).endswith(ended) for one in (*found, damage))
+    if not torn:
+        assert [*map(content, found)] == [*map(content, expected)]
+    assert list(capture.read(BytesIO(whole), size=len(whole))) == list(capture.read(BytesIO(whole)))
+
+
+def test_reports_a_capture_that_is_truncated_while_it_is_read(tmp_path: Path) -> None:
+    packets = [*map(ethernet, conversation())] * 2500
+    path = tmp_path / "trace.pcap"
+    path.write_bytes(pcap(packets))
+    size, cut = path.stat().st_size, len(pcap(packets[: len(packets) // 2]))
+    assert cut > 1 << 20, "more than is read at once"
+    found = iter(capture.read(path))
+    next(found)
+    os.truncate(path, cut)
+    *_, damage = found
+    assert damage.problem is not None
+    assert damage.problem.endswith(f"ended at {cut}, was {size} when opened")

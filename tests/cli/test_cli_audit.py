@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from kafkawire import rows
+from kafkawire.records import Record, build
 from kafkawire.transactions.checks import CHECKS
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
+from tests.shortened import cut_when_read
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 OLD = NOON - 3 * HOUR
@@ -252,3 +254,20 @@ def test_without_java_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPat
     result = run("audit", EXAMPLES / "one-node", "--engine", "spark")
     assert result.code == 1
     assert result.err == 'error: Spark needs the "spark-jre" extra: pip install "kafkawire[spark-jre]"\n'
+
+
+def test_a_log_that_is_truncated_while_it_is_read_is_4(
+    run: Run, logs: LogDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its transaction has ended, and the marker is in the lost part: it is not hanging by that."""
+    orders = logs.partition("orders")
+    (_, data) = orders.segments[0]
+    size = len(data)
+    given = arguments(logs)
+    cut = len(build([Record(key=b"k", value=b"v0", timestamp=OLD)], transactional=True, producer_id=1))
+    cut_when_read(monkeypatch, orders.directory / f"{0:020}.log", cut)
+    result = run(*given, "--format", "json")
+    assert result.code == 4
+    found = json.loads(result.out)
+    assert [(one["verdict"], one["reason"]) for one in found["findings"]] == [("unknown", "coverage_incomplete")]
+    assert [one["detail"] for one in found["damage"]] == [f"ended at {cut}, was {size} when opened"]

@@ -15,6 +15,7 @@ from kafkawire.messages import AbortedTxn, TransactionLogKey, TransactionLogValu
 from kafkawire.records import Header, Record, build, build_marker
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
+from tests.shortened import cut_when_read
 
 DATA = [
     Record(key=b"k\x1b[31m", value=b"[bold]=cmd", timestamp=5, headers=(Header("h", b"\xff"), Header("g", None))),
@@ -134,6 +135,25 @@ def test_damage_is_a_row_and_exit_code_4(run: Run, logs: Path) -> None:
     assert len(of_kind(found, "batch")) == 3
     assert result.err.startswith(f"incomplete: {path}: at byte 0: ")
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--print-data-log"], ["--stats"], ["--deep-iteration", "--format", "jsonl"]])
+def test_reports_a_log_that_is_truncated_while_it_is_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """As a follower's is; also where a batch ends, or nothing is left."""
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    batches = [build([Record(b"k", b"v")], base_offset=offset) for offset in range(10)]
+    for kept, code in ((3, 4), (0, 1)):
+        log.write_bytes(b"".join(batches))
+        size, cut = log.stat().st_size, len(b"".join(batches[:kept]))
+        with monkeypatch.context() as patched:
+            cut_when_read(patched, log, cut)
+            result = run("dump", log, *options)
+        assert result.code == code, "1 where nothing could be read"
+        assert f"ended at {cut}, was {size} when opened" in result.text
+        assert "preallocated" not in result.text
 
 
 def test_a_preallocated_tail_is_no_damage(run: Run, logs: Path) -> None:

@@ -12,8 +12,10 @@ import pytest
 
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options
-from kafkawire.records import Record, build
+from kafkawire.logdir.splits import pieces, ranges
+from kafkawire.records import Damage, Record, build
 from kafkawire.records.header import HEADER
+from tests.shortened import cut_when_read
 
 NAME = f"{0:020}"
 
@@ -77,6 +79,105 @@ def test_an_index_that_is_truncated_while_it_is_read(partition: Path, kind: str)
     for row in found:
         position = getattr(row, "position", 0)
         assert 0 <= position < 800_002
+
+
+_ENTRIES = {"index": (4, 4), "timeindex": (8, 4), "txnindex": (2, 8, 8, 8, 8)}
+
+
+@pytest.mark.parametrize("kind", _ENTRIES)
+@pytest.mark.parametrize("mode", ["show", "verify"])
+def test_reports_an_index_that_is_truncated_while_it_is_read(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mode: Any
+) -> None:
+    size = sum(_ENTRIES[kind])
+    path = partition / f"{NAME}.{kind}"
+    entries = (
+        (number if size > width else 0).to_bytes(width, "big") for number in range(9) for width in _ENTRIES[kind]
+    )
+    path.write_bytes(b"".join(entries) if kind != "txnindex" else bytes(9 * size))
+    for cut in (0, 3 * size, 3 * size + 1):
+        path.write_bytes(path.read_bytes().ljust(9 * size, b"\0"))
+        with monkeypatch.context() as patched:
+            cut_when_read(patched, path, cut)
+            (file,) = logdir.open(path).files
+            *_, damage = (row for row in logdir.rows_of(file, Options(indexes=mode)) if isinstance(row, rows.Damage))
+        assert (damage.reason, damage.position, damage.harmless) == ("truncated", cut - cut % size, False)
+        assert damage.detail == f"ended at {cut}, was {9 * size} when opened"
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+def test_reports_a_log_that_is_truncated_while_its_index_is_checked(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It is no mismatch of the index, and the check has not passed."""
+    log = partition / f"{NAME}.log"
+    size = large(log, 200)
+    path = partition / f"{NAME}.{kind}"
+    offsets = [(number * 100 + 99, number * (size // 200)) for number in range(200)]
+    if kind == "index":
+        path.write_bytes(b"".join(o.to_bytes(4, "big") + p.to_bytes(4, "big") for o, p in offsets))
+    else:
+        path.write_bytes(b"".join(n.to_bytes(8, "big") + o.to_bytes(4, "big") for n, (o, _) in enumerate(offsets)))
+    cut_when_read(monkeypatch, log, size // 2)
+    (file,) = (file for file in logdir.open(partition).files if file.kind == kind)
+    *damage, check = logdir.rows_of(file, Options(indexes="verify"))
+    assert isinstance(check, rows.Check)
+    assert not check.passed
+    assert isinstance(damage[-1], rows.Damage)
+    assert damage[-1].detail == f"the log ended at {size // 2}, was {size} when opened: not every entry was checked"
+    if kind == "index":
+        assert len(damage) == 1
+
+
+def test_reports_small_files_that_are_truncated_while_they_are_read(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that is gone must not look like one that was never there."""
+    for name in ("leader-epoch-checkpoint", "partition.metadata", f"{NAME}.snapshot"):
+        path = partition / name
+        path.write_bytes(b"version: 0\ntopic_id: A\n")
+        with monkeypatch.context() as patched:
+            cut_when_read(patched, path, 11)
+            (file,) = logdir.open(path).files
+            (damage,) = logdir.rows_of(file)
+        assert isinstance(damage, rows.Damage)
+        assert (damage.reason, damage.detail) == ("truncated", "ended at 11, was 23 when opened")
+    found = logdir.open(partition).partitions[0].latest_snapshot()
+    assert found is not None
+    path.write_bytes(bytes(23))
+    cut_when_read(monkeypatch, path, 11)
+    found = logdir.open(partition).partitions[0].latest_snapshot()
+    assert found is not None
+    assert [(item.reason, item.shortened) for item in found[1] if isinstance(item, Damage)] == [("truncated", True)]
+
+
+def test_does_not_pass_over_a_segment_whose_time_index_is_truncated(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last entry would be the newest timestamp."""
+    for base in (0, 100):
+        log = partition / f"{base:020}.log"
+        log.write_bytes(build([Record(b"k", timestamp=5000)] * 100, base_offset=base))
+    times = partition / f"{NAME}.timeindex"
+    times.write_bytes(b"".join(n.to_bytes(8, "big") + o.to_bytes(4, "big") for n, o in ((1000, 9), (5000, 99))))
+    cut_when_read(monkeypatch, times, 12)
+    segments = logdir.open(partition).partitions[0].segments
+    found = logdir.wanted_files(segments, logdir.Selection(times=(4000, None)))
+    assert [file.offset for file in found] == [0, 100]
+
+
+def test_reports_a_part_that_is_gone_since_the_log_was_split(partition: Path) -> None:
+    """As where another process reads it, later."""
+    path = partition / f"{NAME}.log"
+    size = large(path, 200)
+    (file,) = logdir.open(path).files
+    (first, *_, last) = ranges(file, size // 4)
+    os.truncate(path, size // 200)
+    for start, end in (first, last):
+        *_, damage = pieces(file, start, end)
+        assert isinstance(damage, Damage)
+        assert damage.shortened
+        assert damage.detail == f"ended at {size // 200}, was {end or start} when opened"
 
 
 def test_an_index_whose_log_goes_away(partition: Path) -> None:

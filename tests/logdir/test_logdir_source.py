@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from io import FileIO
 from pathlib import Path
 
 import pytest
 from logged import NAME, write
 
 from kafkawire import logdir
-from kafkawire.records import Damage, Record, build
+from kafkawire.records import Damage, Record, build, read
 
 
 @pytest.mark.parametrize("window", [1, 100, 4096])
 def test_windows(tmp_path: Path, window: int) -> None:
     """However small the windows, the same batches."""
-    from io import FileIO
-
-    from kafkawire.records import read
-
     data = b"".join(build([Record(b"x" * 37 * i)], base_offset=i, codec="gzip") for i in range(40))
     path = write(tmp_path / "a.log", data[:300] + b"junk" + data[300:] + bytes(5000))
     with FileIO(str(path)) as file:
@@ -36,3 +33,21 @@ def test_a_file_that_is_truncated_meanwhile(tmp_path: Path) -> None:
     rest = list(batches)
     assert isinstance(rest[-1], Damage)
     assert rest[-1].reason == "truncated"
+
+
+@pytest.mark.parametrize("window", [1, 1 << 16, 1 << 20])
+@pytest.mark.parametrize("cut", [0, 1, 17, 100])
+def test_reports_where_a_file_ended_that_is_truncated_between_windows(tmp_path: Path, window: int, cut: int) -> None:
+    """`cut` bytes of a batch are left; none are where the file ends with a batch, as a follower's does."""
+    one = build([Record(b"x" * 1000)])
+    path = write(tmp_path / "a.log", one * 5000)
+    ended = 3 * len(one) + cut
+    with FileIO(str(path)) as file:
+        found = read(logdir.FileSource(file, window))
+        next(found)
+        with path.open("r+b") as shrinking:
+            shrinking.truncate(ended)
+        *_, damage = found
+    assert isinstance(damage, Damage)
+    assert (damage.reason, damage.resumed_at, damage.shortened) == ("truncated", None, True)
+    assert damage.detail == f"ended at {ended}, was {5000 * len(one)} when opened"

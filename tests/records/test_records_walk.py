@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import crc32c
 import pytest
 from record_bytes import FIRST, SECOND, SIZE, THIRD, fixed, message
 
-from kafkawire.records import Batch, Damage, Memory, Record, build, find_batch, read
+from kafkawire.records import Batch, Damage, Memory, Record, build, columns, find_batch, read
 from kafkawire.records.compression import MAX_BATCH_BYTES
 from kafkawire.records.walk import Fault, Walk
+from tests.shortened import Shrinking
 
 
 def offsets(data: bytes) -> list[int | str]:
@@ -143,21 +146,18 @@ def test_messages_are_found_behind_damage(magic: int) -> None:
     assert find_batch(b"x" + data) == 1
 
 
-class Shrinking(Memory):
-    """A file that is cut off after its size was asked for."""
-
-    def __init__(self, data: bytes, cut: int) -> None:
-        super().__init__(data[:cut])
-        self.size = len(data)
-
-
-@pytest.mark.parametrize("cut", [SIZE + 61, SIZE + 70, 2 * SIZE - 1])
-def test_a_file_that_became_shorter(cut: int) -> None:
-    first, damage = read(Shrinking(FIRST + SECOND, cut))
-    assert isinstance(first, Batch)
+@pytest.mark.parametrize("cut", [SIZE, SIZE + 1, SIZE + 7, SIZE + 16, SIZE + 61, SIZE + 70, 2 * SIZE - 1])
+@pytest.mark.parametrize("following", [SECOND, bytes(SIZE)], ids=["batch", "zeros"])
+@pytest.mark.parametrize("readers", [read, columns.batches, columns.read])
+def test_reports_where_a_file_ended_that_became_shorter(cut: int, following: bytes, readers: Any) -> None:
+    """Zeros are no exception: what stood behind them is not known."""
+    first, damage = readers(Shrinking(FIRST + following, cut))
+    assert not isinstance(first, Damage)
     assert isinstance(damage, Damage)
-    assert (damage.position, damage.reason) == (SIZE, "truncated")
-    assert damage.detail == f"the file became shorter: {cut - SIZE} of a batch's {SIZE} bytes"
+    assert (damage.position, damage.reason, damage.resumed_at) == (SIZE, "truncated", None)
+    assert damage.detail.endswith(f"ended at {cut}, was {2 * SIZE} when opened")
+    assert damage.shortened
+    assert not damage.harmless
 
 
 def test_a_search_in_a_file_that_became_shorter() -> None:
@@ -165,10 +165,31 @@ def test_a_search_in_a_file_that_became_shorter() -> None:
     for cut in range(SIZE, len(data)):
         items = list(read(Shrinking(data, cut)))
         assert isinstance(items[0], Batch)
-        assert [item.resumed_at for item in items[1:] if isinstance(item, Damage)] == [None], cut
-    (damage,) = read(Shrinking(bytes(200), 100))
+        damaged = [item for item in items[1:] if isinstance(item, Damage)]
+        assert [(item.resumed_at, item.shortened) for item in damaged] == [(None, True)], cut
+
+
+@pytest.mark.parametrize("size", [1, 200, (1 << 20) + 1, 3 << 20])
+def test_zeros_of_a_file_that_became_shorter_are_damage(size: int) -> None:
+    for cut in {0, size // 2, size - 1}:
+        (damage,) = read(Shrinking(bytes(size), cut))
+        assert isinstance(damage, Damage)
+        assert (damage.reason, damage.harmless, damage.shortened) == ("truncated", False, True)
+        assert f"ended at {cut}, was {size} when opened" in damage.detail
+
+
+def test_what_follows_a_file_that_became_shorter_and_grew_again_is_not_read() -> None:
+    """It is of another history: a leader's, where the file is a follower's."""
+
+    class Regrown(Shrinking):
+        def at(self, position: int, length: int) -> memoryview:
+            found = super().at(position, length)
+            super().__init__(FIRST + SECOND + THIRD, 3 * SIZE)
+            return found
+
+    (damage,) = read(Regrown(FIRST + SECOND + THIRD, 0))
     assert isinstance(damage, Damage)
-    assert damage.reason == "preallocated"
+    assert damage.shortened
 
 
 # Hostile bytes -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -260,3 +261,26 @@ def _with_checksum(data: bytearray) -> bytes:
 
     data[17:21] = crc32c.crc32c(data[21:]).to_bytes(4, "big")
     return bytes(data)
+
+
+def test_reports_what_is_gone_since_the_log_was_split(tmp_path: Path) -> None:
+    """Parts are read by other processes, later: a follower may have truncated its log meanwhile."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    path = folder / f"{0:020}.log"
+    batches = [build([Record(value=b"v" * 100)], base_offset=offset) for offset in range(100)]
+    path.write_bytes(b"".join(batches))
+    found = reader(folder, maxPartBytes="2000")
+    tasks = list(found.partitions())
+    size = len(b"".join(batches[:10]))
+    os.truncate(path, size)
+    read = [row for task in tasks for batch in found.read(task) for row in batch.to_pylist()]
+    assert sorted(row["offset"] for row in read if row["error"] is None) == list(range(10))
+    errors = [row["error"] for row in read if row["error"] is not None]
+    assert len(errors) == parts_beyond(found, tasks, size) > 2
+    assert all(error.startswith(f"truncated: ended at {size}, was ") for error in errors)
+
+
+def parts_beyond(found: Any, tasks: Iterable[Any], size: int) -> int:
+    listed = (part for task in tasks for part in task.items)
+    return sum((part.start if part.end is None else part.end) > size for part in listed)

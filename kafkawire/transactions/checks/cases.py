@@ -27,6 +27,8 @@ from kafkawire.transactions.wording import duration, when
 _Tallies = dict[tuple[Place, str], Tally]
 
 _RUNNING = "the broker was running when it was copied, and its checkpoints lag behind or run ahead"
+_DAMAGED = "the partition is damaged: the id's newer record may be lost"
+_NO_END = "the end of the log could not be read"
 _NO_CHECKPOINT = "no replication-offset-checkpoint: the high watermark is not known"
 
 
@@ -119,7 +121,9 @@ def _prepared(cluster: Cluster, findings: Iterable[rows.Finding], tallies: _Tall
             since = value.transaction_last_update_timestamp_ms
             where = stuck.get(record.transactional_id)
             assert as_of is not None  # this record has a time that a broker wrote
-            if not where and as_of - since <= limit:
+            if place.partition in cluster.log.damaged:
+                tally.lack(_DAMAGED)
+            elif not where and as_of - since <= limit:
                 tally.lack(
                     "the transaction was decided a short time before the copy was made: its markers may be on their way"
                 )
@@ -145,6 +149,8 @@ def _stable(cluster: Cluster, tallies: _Tallies) -> None:
         stable = last_stable_offset(high, cluster.first_starts.get(place, high), start)
         if start <= stable <= high <= partition.log_end:
             tally.held += 1
+        elif partition.gap is not None and partition.gap.end is None:
+            tally.lack(_NO_END)
         elif place.copy not in cluster.facts.stopped:
             tally.lack(_RUNNING)
         else:

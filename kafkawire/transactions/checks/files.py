@@ -16,6 +16,7 @@ from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records import Damage
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks import SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Tally
 from kafkawire.transactions.producers import Producer
@@ -230,9 +231,10 @@ def _stable_is_right(stable: int, ended: Ended, complete: bool) -> bool:
 def _snapshot_entries(file: LogFile) -> list[ProducerEntry] | None:
     """None for a file that cannot be read."""
     try:
-        found = list(producer_snapshot(file.read_bytes()))
+        data = file.content()
     except OSError:
         return None
+    found = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
     entries = [item.producer for item in found if isinstance(item, SnapshotEntry)]
     return entries if len(entries) == len(found) else None
 

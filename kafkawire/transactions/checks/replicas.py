@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _NO_CHECKPOINT = "a replica has no replication-offset-checkpoint: its high watermark is not known"
 _COMPACTED = "compaction, which each replica does by itself, may have removed or rewritten the batch"
+_DAMAGED = "a segment is damaged: what could not be read was not compared"
 _ALONE = "no partition was read from two log directories"
 
 
@@ -53,13 +54,15 @@ def replicas_agree(groups: Sequence[Sequence[Partition]], alone: Partition | Non
 
 
 class _Batches(NamedTuple):
-    """The batches of a replica, an element each. `intact`: compaction has not changed it, as far as it shows."""
+    """The batches of a replica, an element each. `intact`: compaction has not changed it, as far as it shows.
+    `damages`: how many stretches of its bytes could not be read."""
 
     base: Int64
     last: Int64
     crc: Int64
     producer_id: Int64
     intact: Bools
+    damages: int = 0
 
 
 def _compared(group: Sequence[Partition]) -> Iterator[tuple[Partition, Tally]]:
@@ -79,6 +82,7 @@ def _compared(group: Sequence[Partition]) -> Iterator[tuple[Partition, Tally]]:
                 tally.lack(f"a segment cannot be read: {error.strerror or error}")
                 yield other, tally
                 continue
+            tally.lack(_DAMAGED, read.damages + rest.damages)
             start = max(first.log_start_offset or 0, other.log_start_offset or 0)
             _compare(_within(read, start, min(known)), _within(rest, start, min(known)), first, tally)
         yield other, tally
@@ -90,9 +94,11 @@ def _read(partition: Partition) -> _Batches:
     from kafkawire.logdir.splits import pieces
 
     parts: list[_Batches] = []
+    damages = 0
     for file in partition.segments:
         for item in pieces(file, check_crc=False):
             if isinstance(item, Damage):
+                damages += not item.harmless
                 continue
             if isinstance(item, Batch):
                 numbers = item.base_offset, item.last_offset, item.crc, item.producer_id
@@ -110,13 +116,14 @@ def _read(partition: Partition) -> _Batches:
         np.concatenate([part.crc for part in parts]),
         np.concatenate([part.producer_id for part in parts]),
         np.concatenate([part.intact for part in parts]),
+        damages,
     )
 
 
 def _within(batches: _Batches, start: int, end: int) -> _Batches:
     """Those that lie whole in the range of offsets."""
     chosen = (batches.base >= start) & (batches.last < end)
-    base, last, crc, producer_id, intact = batches
+    base, last, crc, producer_id, intact, _ = batches
     return _Batches(base[chosen], last[chosen], crc[chosen], producer_id[chosen], intact[chosen])
 
 

@@ -95,3 +95,16 @@ def test_a_segment_that_cannot_be_read(both: list[LogDirectory]) -> None:
     (placed,) = replicas_agree(together(audited, {}))
     assert placed.answer.answer == "not_checkable"
     assert placed.answer.lacked == ("a segment cannot be read: No such file or directory",)
+
+
+def test_damage_is_a_reason_why_not_all_was_compared(both: list[LogDirectory]) -> None:
+    for log in orders(both):
+        log.plain()
+        log.plain()
+    orders(both)[1].segments[-1][1][-1] ^= 1
+    found = answer(*both)
+    assert (found.held, found.violated) == (2, 0), "headers are compared, and are right"
+    orders(both)[1].segments[-1][1][60:] = b""
+    found = answer(*both)
+    assert (found.held, found.violated) == (0, 0)
+    assert "a segment is damaged: what could not be read was not compared" in found.lacked

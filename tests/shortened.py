@@ -1,0 +1,32 @@
+"""Files that become shorter between being opened and being read, as a follower's logs do."""
+
+from __future__ import annotations
+
+import os
+from io import FileIO
+from pathlib import Path
+
+import pytest
+
+from kafkawire.logdir import located
+from kafkawire.records import Memory
+
+
+class Shrinking(Memory):
+    """A source that lost what is behind `cut` after its size was asked for."""
+
+    def __init__(self, data: bytes, cut: int) -> None:
+        super().__init__(data[:cut])
+        self.size = len(data)
+
+
+def cut_when_read(monkeypatch: pytest.MonkeyPatch, path: Path, size: int) -> None:
+    """Makes the first read of the file at `path` cut it to `size` bytes."""
+
+    class Cutting(FileIO):
+        def read(self, wanted: int | None = -1, /) -> bytes:
+            if os.path.samefile(str(self.name), path) and path.stat().st_size > size:
+                os.truncate(path, size)
+            return super().read(wanted) or b""
+
+    monkeypatch.setattr(located, "open_file", Cutting)
