@@ -12,6 +12,8 @@ import os
 
 from hypothesis import HealthCheck, Phase, settings
 
+os.environ.pop("COLUMNS", None)  # how wide tables are is up to each test
+
 #: Fixtures of a real Kafka cluster; what runs where.
 pytest_plugins = ["tests.broker_fixture", "tests.distribution"]
 

@@ -12,10 +12,11 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
+from kafkawire.cli.findings import by_place, chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, total_size
+from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
@@ -40,12 +41,34 @@ class OpenTransaction(output.Row, frozen=True, kw_only=True):
     producer_id: int
     epoch: int
     start_offset: int | None
-    last_timestamp: str
+    last_timestamp: int | None
     age: str
-    coordinator_knows_it: str
+    transactional_id: str | None
+    coordinator_state: str | None
     blocks_readers: str
     verdict: str
     reason: str
+
+
+_VIEWS: Views = {
+    OpenTransaction: View(
+        columns=OpenTransaction.__struct_encode_fields__,
+        primary=(
+            "cluster", "topic", "partition", "start_offset", "age", "transactional_id", "verdict", "reason",
+        ),
+        minor=("epoch", "last_timestamp", "blocks_readers", "coordinator_state"),
+    ),
+    rows.Violation: View(
+        columns=("check", "place", "what", "offset", "producer_id", "transactional_id"),
+        primary=("check", "place", "what"),
+        prose=("what",),
+    ),
+    rows.Damage: View(
+        columns=("topic", "partition", "position", "reason", "detail", "resumed_at"),
+        primary=("topic", "partition", "position", "reason", "detail"),
+        prose=("detail",),
+    ),
+}  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -105,6 +128,7 @@ def audit(
     ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     format: output.FormatOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Find hanging transactions in copied log directories, and say what to do about each.
 
@@ -143,7 +167,7 @@ def audit(
     if report != "-":
         chosen = chosen_format(format)
         if chosen is Format.table:
-            _print_table(result)
+            _print_table(result, wide=wide)
         else:
             print_for_tools(result, chosen)
         if report is not None and chosen is Format.table:
@@ -182,15 +206,15 @@ def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
 # Answers -------------------------------------------------------------------------------------------------------------
 
 
-def _print_table(audit: rows.Audit) -> None:
+def _print_table(audit: rows.Audit, *, wide: bool) -> None:
     from kafkawire.transactions.checks import OF_FINDINGS
     from kafkawire.transactions.wording import when
 
     several = len({finding.cluster_id for finding in audit.findings}) > 1
-    if audit.findings:
-        output.print_rows(
-            (_line(finding, several) for finding in audit.findings), [OpenTransaction], format=Format.table
-        )
+    found = by_place(audit.findings)
+    if found:
+        lines = (_line(finding, several) for finding in found)
+        output.print_rows(lines, [OpenTransaction], format=Format.table, views=_VIEWS, wide=wide)
     else:
         say("No transaction is open.")
     say("")
@@ -201,8 +225,8 @@ def _print_table(audit: rows.Audit) -> None:
     broken = [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
     if broken or audit.damage:
         say("")
-        columns = {rows.Damage: ("topic", "partition", "position", "reason", "detail", "resumed_at")}
-        output.print_rows((*broken, *audit.damage), [rows.Violation, rows.Damage], format=Format.table, columns=columns)
+        listed = (*broken, *audit.damage)
+        output.print_rows(listed, [rows.Violation, rows.Damage], format=Format.table, views=_VIEWS, wide=wide)
 
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
@@ -229,14 +253,9 @@ def _print_settings(settings: tuple[rows.Setting, ...]) -> None:
 
 
 def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
-    from kafkawire.transactions.wording import duration, when
+    from kafkawire.transactions.wording import duration
 
-    if finding.transactional_id is None:
-        known = "no"
-    elif finding.coordinator_state is None:
-        known = f"expired: {finding.transactional_id}"
-    else:
-        known = f"{finding.coordinator_state}: {finding.transactional_id}"
+    expired = finding.transactional_id is not None and finding.coordinator_state is None
     return OpenTransaction(
         cluster=(finding.cluster_id or "unknown") if several else None,
         topic=finding.topic,
@@ -244,9 +263,10 @@ def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
         producer_id=finding.producer_id,
         epoch=finding.producer_epoch,
         start_offset=finding.start_offset,
-        last_timestamp=when(finding.last_timestamp),
+        last_timestamp=finding.last_timestamp,
         age="" if finding.age_ms is None else duration(finding.age_ms),
-        coordinator_knows_it=known,
+        transactional_id=finding.transactional_id,
+        coordinator_state="expired" if expired else finding.coordinator_state,
         blocks_readers="yes" if finding.blocked else "no",
         verdict=finding.verdict,
         reason=finding.reason,

@@ -14,7 +14,7 @@ from kafkawire.cli import output, output_file
 from kafkawire.cli.capture_summary import Told
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
-from kafkawire.cli.table import Columns
+from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
     from kafkawire.capture import Exchanges, Matched
@@ -51,6 +51,7 @@ def capture(
     time: given.Time = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Print what clients and brokers said to each other: a row for each request and its response.
 
@@ -137,28 +138,44 @@ def capture(
             [kind],
             format=format,
             output=to,
-            columns=_columns(),
+            views=_views(),
+            wide=wide,
             unset=() if body else _BODIES,
             live=live,
         )
     told.end(interrupted=ended())
 
 
-def _columns() -> Columns:
-    """What a table shows of the kinds that have more fields than a screen has room for."""
+def _views() -> Views:
+    """What a table shows of each kind."""
     from kafkawire import rows
 
     return {
-        rows.Exchange: (
-            "time", "client", "broker", "api", "version", "client_id", "latency_ms", "request_bytes",
-            "response_bytes", "errors", "problem", *_BODIES,
+        rows.Exchange: View(
+            columns=(
+                "time", "client", "broker", "api", "version", "client_id", "latency_ms", "request_bytes",
+                "response_bytes", "errors", "problem", *_BODIES,
+            ),
+            primary=("time", "api", "errors", "problem"),
+            minor=("version", "request_bytes", "response_bytes", "client", "broker"),
+            prose=("problem",),
         ),
-        rows.ExchangeStatistics: (
-            "api", "version", "client_id", "count", "unanswered", "request_bytes", "response_bytes",
-            "latency_p50_ms", "latency_p99_ms", "latency_max_ms", "errors", "problems",
+        rows.ExchangeStatistics: View(
+            columns=(
+                "api", "version", "client_id", "count", "unanswered", "request_bytes", "response_bytes",
+                "latency_p50_ms", "latency_p99_ms", "latency_max_ms", "errors", "problems",
+            ),
+            primary=("api", "version", "client_id", "count", "latency_p99_ms", "errors"),
+            minor=("request_bytes", "response_bytes", "latency_p50_ms"),
         ),
-        rows.Step: (
-            "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors", "problem",
+        rows.Step: View(
+            columns=(
+                "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors",
+                "problem",
+            ),
+            primary=("time", "api", "what", "errors", "problem"),
+            minor=("version", "connection", "broker"),
+            prose=("what", "problem"),
         ),
     }  # fmt: skip
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from kafkawire.cli import dump_options as given
-from kafkawire.cli import output, table
+from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
+from kafkawire.cli.table import View, Views
 from kafkawire.cli.text import json_bytes, printable_characters
 from kafkawire.rows.base import Columns, Lines
 
@@ -67,6 +68,7 @@ def dump(
     max_message_size: given.MaxMessageSize = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Print what log directories hold: batches, records, indexes, snapshots, checkpoints, and what is damaged.
 
@@ -135,39 +137,56 @@ def dump(
             _kinds(options, stats),
             format=format,
             output=to,
-            columns=_columns(),
+            views=_views(),
+            wide=wide,
             unset=unset,
         )
     outcome.end()
 
 
-def _columns() -> table.Columns:
-    """What a table shows of the kinds that have more fields than a screen has room for."""
+def _views() -> Views:
+    """What a table shows of each kind."""
     from kafkawire import rows
 
     of_a_file = (rows.Epoch, rows.Index, rows.Metadata, rows.Snapshot, rows.TimeIndex, rows.TxnIndex)
     return {
-        rows.Batch: (
-            "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
-            "producer_epoch", "sequence", "leader_epoch", "transactional", "control",
+        rows.Batch: View(
+            columns=(
+                "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
+                "producer_epoch", "sequence", "leader_epoch", "transactional", "control",
+            ),
+            primary=("base_offset", "last_offset", "timestamp", "producer_id", "producer_epoch", "control"),
+            minor=("leader_epoch", "size", "codec", "sequence", "position", "transactional"),
         ),
-        rows.Record: (
-            "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "key_size",
-            "value_size", *_PAYLOAD,
+        rows.Record: View(
+            columns=(
+                "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "key_size",
+                "value_size", *_PAYLOAD,
+            ),
+            primary=("offset", "timestamp", "control", "key", "key_base64", "value", "value_base64"),
+            minor=("key_size", "value_size", "sequence"),
         ),
-        **{kind: _told(kind) for kind in of_a_file},
-        rows.Check: ("file", "check", "passed", "entries"),
-        rows.Damage: ("position", "reason", "detail", "resumed_at", "harmless"),
-        rows.Stats: (
-            "topic", "partition", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
-            "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
+        **{kind: _all_of(kind) for kind in of_a_file},
+        rows.Check: View(columns=("file", "check", "passed", "entries"), primary=("file", "passed")),
+        rows.Damage: View(
+            columns=("position", "reason", "detail", "resumed_at", "harmless"),
+            primary=("position", "reason", "detail"),
+            prose=("detail",),
+        ),
+        rows.Stats: View(
+            columns=(
+                "topic", "partition", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
+                "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
+            ),
+            primary=("topic", "partition", "records", "bytes", "first_offset", "last_offset"),
+            minor=("control_batches", "codecs", "segments", "producers", "batches"),
         ),
     }  # fmt: skip
 
 
-def _told(kind: type[Row]) -> tuple[str, ...]:
+def _all_of(kind: type[Row]) -> View:
     """All fields of a row but those that the file's name above the table tells."""
-    return tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition"))
+    return View(tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition")))
 
 
 def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:

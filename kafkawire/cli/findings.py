@@ -45,6 +45,11 @@ def print_for_tools(audit: rows.Audit, format: Format) -> None:
         )
 
 
+def by_place(findings: Iterable[rows.Finding]) -> list[rows.Finding]:
+    """Findings in the order of clusters, topics, partitions and offsets, as a table has them."""
+    return sorted(findings, key=lambda one: (one.cluster_id or "", one.topic, one.partition, one.start_offset or 0))
+
+
 def explain(findings: Iterable[rows.Finding], *, several_clusters: bool = False) -> None:
     """Prints, below a table, the evidence of what needs somebody's attention, and what to do."""
     for finding in findings:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkawire.cli.arguments import version_text
 from kafkawire.cli.output import Row
+from kafkawire.cli.table import View
 from kafkawire.cli.text import printable
 from kafkawire.wire.json_form import uuid_text
 from kafkawire.wire.layout import (
@@ -28,8 +29,14 @@ if TYPE_CHECKING:
     from kafkawire.wire.message import Message, Struct
     from kafkawire.wire.spec import Field
 
-COLUMNS = ("field", "type", "versions", "nullable", "tag", "default", "about")
-VERSION_COLUMNS = ("field", "type", "bytes", "nullable", "tag", "default", "about")
+VIEW, VERSION_VIEW = (
+    View(
+        columns=("field", "type", of_versions, "nullable", "tag", "default", "about"),
+        primary=("field", "type", of_versions, "about"),
+        prose=("about",),
+    )
+    for of_versions in ("versions", "bytes")
+)
 
 _SIZES = "Bytes: n is a length or a count; `4 + 8n` is an int32 and then n values of 8 bytes."
 _FLEXIBLE_SIZES = (

@@ -21,7 +21,7 @@ import msgspec
 import typer
 
 from kafkawire.cli.output_file import Sink, open_output
-from kafkawire.cli.table import Columns, tables
+from kafkawire.cli.table import Views, table_width, tables
 from kafkawire.cli.text import json_bytes, plain, printable
 from kafkawire.rows.base import Lines
 
@@ -44,6 +44,9 @@ FormatOption = Annotated[
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; its ending may tell the format.")
+]
+WideOption = Annotated[
+    bool, typer.Option("--wide", help="Tables with all columns and values at full length, however wide.")
 ]
 
 #: How a formula begins, for a spreadsheet; in the wide forms too, which some of them fold (OWASP, "CSV Injection").
@@ -72,10 +75,11 @@ def print_rows(
     *,
     format: Format | None = None,
     output: str | None = None,
-    columns: Columns | None = None,
+    views: Views | None = None,
     unset: Iterable[str] = (),
     heading: str = "",
     live: bool = False,
+    wide: bool = False,
 ) -> None:
     """Prints rows on standard output or into a file.
 
@@ -83,12 +87,13 @@ def print_rows(
         rows: of the classes in `kinds`.
         kinds: which rows there may be: the columns of csv are all their fields, in order.
         output: a file; None and `-` are standard output.
-        columns: the fields that a table shows of each kind, where they say something; by default all but `file`, which
-            is its title.
+        views: what a table shows of each kind, of the fields that say something; by default all but `file`, which is
+            its title.
         unset: fields that no row has this time (`UNSET`), and for which csv has no column.
         heading: lines above the first table, already harmless.
         live: rows come as something happens: each is written at once, into the file itself, and a terminal gets jsonl
             too. Parquet is complete at the end only.
+        wide: a table shows all columns and values at their full length.
     """
     if takes_columns(format, output):
         from kafkawire.cli.parquet import write_parquet
@@ -104,7 +109,8 @@ def print_rows(
         if chosen is Format.table:
             if heading:
                 stream.write(_encoded(heading + "\n\n", terminal))
-            for text in tables(rows, columns or {}, terminal=terminal, utf8=_utf8(terminal)):
+            width = table_width(terminal=terminal, wide=wide)
+            for text in tables(rows, views or {}, width=width, terminal=terminal, utf8=_utf8(terminal)):
                 stream.write(_encoded(text, terminal))
         elif chosen is Format.csv:
             names = dict.fromkeys(name for kind in kinds for name in kind.__struct_encode_fields__)

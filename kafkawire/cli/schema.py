@@ -22,6 +22,7 @@ from kafkawire.cli import (
     schema_import,
 )
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.table import View
 from kafkawire.cli.text import counted, printable
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def list_messages(
     namespace: Namespace = "kafka",
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """List the messages that there are codecs for.
 
@@ -116,8 +118,12 @@ def list_messages(
         for entry in registry
         if family in (None, entry.family) and kind in (None, entry.kind) and api_key in (None, entry.api_key)
     )
-    columns = {MessageRow: ("name", "kind", "family", "api_key", "versions", "flexible")}
-    output.print_rows(rows, [MessageRow], format=format, output=to, columns=columns)
+    views = {
+        MessageRow: View(
+            columns=("name", "kind", "family", "api_key", "versions", "flexible"), primary=("name", "kind", "versions")
+        )
+    }
+    output.print_rows(rows, [MessageRow], format=format, output=to, views=views, wide=wide)
 
 
 def show(
@@ -126,6 +132,7 @@ def show(
     schemas: arguments.SchemasOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Show the fields of a message, or its layout in one version.
 
@@ -145,7 +152,8 @@ def show(
         [layouts.FieldRow],
         format=format or (output.Format.table if to is None else None),
         output=to,
-        columns={layouts.FieldRow: layouts.COLUMNS if version is None else layouts.VERSION_COLUMNS},
+        views={layouts.FieldRow: layouts.VIEW if version is None else layouts.VERSION_VIEW},
+        wide=wide,
         heading=layouts.heading(message, version),
     )
 

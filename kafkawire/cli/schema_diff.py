@@ -10,11 +10,17 @@ import typer
 from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.outcome import FOUND
+from kafkawire.cli.table import View
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import Message
 
-COLUMNS = ("message", "change", "versions", "field", "old", "new", "compatible", "why")
+VIEW = View(
+    columns=("message", "change", "versions", "field", "old", "new", "compatible", "why"),
+    primary=("message", "change", "field", "why"),
+    minor=("versions", "compatible"),
+    prose=("why",),
+)
 _SIDE = "A folder of schemas, a jar of Kafka's, or a namespace: kafka, kip-664-draft, ..."
 
 
@@ -39,6 +45,7 @@ def diff(
     ] = False,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Compare the schemas of A with those of B, message by message and version by version.
 
@@ -69,7 +76,7 @@ def diff(
         for change in changes
         if not (incompatible and change.compatible)
     )
-    output.print_rows(rows, [ChangeRow], format=format, output=to, columns={ChangeRow: COLUMNS})
+    output.print_rows(rows, [ChangeRow], format=format, output=to, views={ChangeRow: VIEW}, wide=wide)
     if not all(change.compatible for change in changes):
         raise typer.Exit(FOUND)
 

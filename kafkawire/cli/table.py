@@ -1,22 +1,44 @@
-"""Rows as tables for reading: plain text, in which nothing of a row is markup or acts on a terminal."""
+"""Rows as tables for reading: plain text, in which nothing of a row is markup or acts on a terminal.
+
+A row is one line, however narrow the terminal is. Where the columns of a `View` do not fit, room is made in this order:
+topic and partition become one column, headings take two lines, long text is shortened in the middle, columns that are
+not primary are left out. The last line of the output then says so; `--wide` shows everything.
+"""
 
 from __future__ import annotations
 
 import io
+import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from kafkawire.cli.text import plain, printable
 
-if TYPE_CHECKING:
-    from rich.table import Table
 
-#: A class of rows -> the fields that a table shows.
-Columns = Mapping[Any, Sequence[str]]
+class View(msgspec.Struct, frozen=True):
+    """What a table shows of a kind of rows.
+
+    Attributes:
+        columns: fields, from left to right.
+        primary: those that stay where not all fit; by default the first.
+        minor: those that are left out first, in this order; the others follow from right to left.
+        prose: text that is wrapped between words, and not shortened.
+    """
+
+    columns: tuple[str, ...]
+    primary: tuple[str, ...] = ()
+    minor: tuple[str, ...] = ()
+    prose: tuple[str, ...] = ()
+
+
+#: A class of rows -> what a table shows of it; by default all fields.
+Views = Mapping[Any, View]
 
 #: Rows of one table: as many as a reader could want side by side, few enough to be held in memory.
 TABLE_ROWS = 500
@@ -24,50 +46,244 @@ TABLE_ROWS = 500
 #: Values that a table leaves blank; a column that has no others is left out.
 _NOTHING: tuple[Any, ...] = (None, "", [], (), {})
 
-#: Width of a table that nobody looks at on a terminal: nothing is folded.
-_WIDE = 100_000
+#: Fields that are times: epoch milliseconds are shown as ISO 8601. They are never shortened, nor are numbers.
+_TIMES = frozenset(
+    {"time", "timestamp", "last_timestamp", "marker_timestamp", "LastTimestamp", "CurrentTransactionStartTimeMs"}
+)
+
+#: Width of a table that is not folded: of --wide, and of files and pipes where COLUMNS is not set.
+_UNLIMITED = 1_000_000
+#: Blanks between two columns.
+_GAP = 2
+#: Text up to this width is shortened only where not even the primary columns fit otherwise; longer text not below that.
+_SHORT, _LEAST = 30, 24
+#: Headings wider than that may take two lines, where room is wanted.
+_HEADING = 10
+#: Where a heading may go on in a second line: at a capital, and behind `_`.
+_BREAKS = re.compile(r"(?<=[a-z])(?=[A-Z(])|(?<=_)")
 
 
-def tables(rows: Iterable[msgspec.Struct], columns: Columns, *, terminal: bool, utf8: bool) -> Iterator[str]:
+def time_text(timestamp: int) -> str:
+    """Epoch milliseconds as ISO 8601 in UTC, `2026-11-21T19:53:25.123Z`; what no calendar has stays a number."""
+    try:
+        text = datetime.fromtimestamp(timestamp // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (ValueError, OverflowError, OSError):  # a client may have written any int64
+        return str(timestamp)
+    return str(timestamp) if timestamp < 0 else f"{text}.{timestamp % 1000:03d}Z"
+
+
+def table_width(*, terminal: bool, wide: bool) -> int:
+    """How wide a table may be: as the terminal is, or as COLUMNS says, there and elsewhere."""
+    if wide:
+        return _UNLIMITED
+    if terminal:
+        return shutil.get_terminal_size().columns
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isascii() and asked.isdigit() and int(asked[:9]) > 0 else _UNLIMITED
+
+
+def tables(rows: Iterable[msgspec.Struct], views: Views, *, width: int, terminal: bool, utf8: bool) -> Iterator[str]:
     """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`."""
     title = None
     first = True
-    for (kind, file), group in groupby(rows, lambda row: (type(row), _title(row, columns))):
-        shown = columns.get(kind) or [name for name in kind.__struct_encode_fields__ if name not in ("file", "kind")]
+    left_out: dict[str, None] = {}
+    shortened = False
+    for (kind, file), group in groupby(rows, lambda row: (type(row), _title(row, views))):
+        view = views.get(kind) or View(
+            tuple(name for name in kind.__struct_encode_fields__ if name not in ("file", "kind"))
+        )
         while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
             head = ("" if first else "\n") + (f"{printable(file)}\n" if file and file != title else "")
-            yield head + _table_text(piece, shown, terminal=terminal, utf8=utf8)
+            columns, gone = _fitted(_columns(piece, view), view, width)
+            left_out.update(dict.fromkeys(gone))
+            shortened = shortened or any(column.shortened for column in columns)
+            yield head + _table_text(columns, terminal=terminal, utf8=utf8)
             title, first = file, False
+    note = _note(list(left_out), shortened=shortened)
+    if note:
+        yield f"\n{note}\n"
 
 
-def _title(row: msgspec.Struct, columns: Columns) -> str | None:
+def _note(left_out: Sequence[str], *, shortened: bool) -> str:
+    """What a table does not show, as a line; empty where it shows all."""
+    parts = [f"no room for {', '.join(left_out)}"] if left_out else []
+    parts += ["long values are shortened"] if shortened else []
+    return f"Narrow: {'; '.join(parts)} (--wide shows all)." if parts else ""
+
+
+def _title(row: msgspec.Struct, views: Views) -> str | None:
     """The file that a row is of, unless a column tells it."""
-    return None if "file" in columns.get(type(row), ()) else getattr(row, "file", None)
+    view = views.get(type(row))
+    return None if view is not None and "file" in view.columns else getattr(row, "file", None)
 
 
-def _table_text(rows: list[dict[str, Any]], columns: Sequence[str], *, terminal: bool, utf8: bool) -> str:
+# Columns -------------------------------------------------------------------------------------------------------------
+
+
+class _Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column that is to be shown.
+
+    Attributes:
+        width: of its cells, `natural` of the longest; both without the heading.
+    """
+
+    name: str
+    heading: tuple[str, ...]
+    cells: tuple[str, ...]
+    natural: int
+    width: int
+    number: bool = False
+    time: bool = False
+    prose: bool = False
+
+    @property
+    def taken(self) -> int:
+        return max(self.width, *map(len, self.heading))
+
+    @property
+    def shortened(self) -> bool:
+        return not self.prose and self.taken < self.natural
+
+    def at_most(self, width: int) -> _Column:
+        return msgspec.structs.replace(self, width=min(self.natural, width))
+
+
+def _columns(rows: list[dict[str, Any]], view: View) -> list[_Column]:
+    """The columns of a view that say something."""
+    return [
+        _column(name, [row.get(name) for row in rows], prose=name in view.prose)
+        for name in view.columns
+        if any(row.get(name) not in _NOTHING for row in rows)
+    ]
+
+
+def _column(name: str, values: Sequence[Any], *, prose: bool = False) -> _Column:
+    from rich.cells import cell_len
+
+    time = name in _TIMES
+    cells = tuple(_cell(value, time=time) for value in values)
+    natural = max(map(cell_len, cells))
+    number = not time and all(isinstance(value, (int, float, type(None))) for value in values)
+    return _Column(
+        name=name,
+        heading=(name,),
+        cells=cells,
+        natural=natural,
+        width=natural,
+        number=number,
+        time=time,
+        prose=prose,
+    )
+
+
+def _cell(value: Any, *, time: bool) -> str:
+    if value in _NOTHING:
+        return ""
+    if time and isinstance(value, int):
+        return time_text(value)
+    return printable(value) if isinstance(value, str) else str(plain(value))
+
+
+# Fitting -------------------------------------------------------------------------------------------------------------
+
+
+def _fitted(columns: list[_Column], view: View, width: int) -> tuple[list[_Column], list[str]]:
+    """The columns so that they fit, and the names of those that are left out; see the module."""
+    if _total(columns) <= width:
+        return columns, []
+    columns = [_in_two_lines(column) for column in _with_place(columns)]
+    primary = {_place_name(name) for name in view.primary or view.columns[:1]} | set(view.primary)
+    left_out: list[str] = []
+    while True:
+        names = [column.name for column in columns]
+        others = [name for name in names if name not in primary]
+        fitting = _shortened(columns, width, above=_SHORT, least=_LEAST)
+        if not fitting and not others:
+            fitting = _shortened(columns, width, above=0, least=1)
+        if fitting or len(columns) == 1:
+            return fitting or [columns[0].at_most(width)], left_out
+        gone = next((name for name in view.minor if name in others), (others or names)[-1])
+        left_out.append(gone)
+        columns = [column for column in columns if column.name != gone]
+
+
+def _total(columns: Sequence[_Column]) -> int:
+    return sum(column.taken for column in columns) + _GAP * (len(columns) - 1)
+
+
+def _shortened(columns: list[_Column], width: int, *, above: int, least: int) -> list[_Column]:
+    """The columns with text wider than `above` as wide as there is room; nothing where that is less than `least`."""
+    long = {column.name for column in columns if not column.number and not column.time and column.natural > above}
+
+    def of(limit: int) -> list[_Column]:
+        return [column.at_most(limit) if column.name in long else column for column in columns]
+
+    low, high = 0, max((column.natural for column in columns if column.name in long), default=0)
+    if _total(of(high)) <= width:
+        return of(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _total(of(middle)) <= width else (low, middle)
+    return of(low) if low >= least else []
+
+
+def _with_place(columns: list[_Column]) -> list[_Column]:
+    """Topic and partition as one column, `orders-3`, where both are there."""
+    by_name = {column.name: column for column in columns}
+    for topic, partition in (("topic", "partition"), ("Topic", "Partition")):
+        if topic in by_name and partition in by_name:
+            cells = zip(by_name[topic].cells, by_name[partition].cells, strict=True)
+            place = _column(_place_name(topic), [f"{name}-{number}" if number else name for name, number in cells])
+            return [place if one.name == topic else one for one in columns if one.name != partition]
+    return columns
+
+
+def _place_name(name: str) -> str:
+    """The name of the column that holds a topic with its partition."""
+    return {"topic": "place", "Topic": "Place"}.get(name, name)
+
+
+def _in_two_lines(column: _Column) -> _Column:
+    """The column with its heading in two lines, where the heading is wider than its cells."""
+    name = column.name
+    places = [found.start() for found in _BREAKS.finditer(name)]
+    if len(name) <= min(column.natural, _HEADING) or not places:
+        return column
+    middle = min(places, key=lambda place: max(place, len(name) - place))
+    return msgspec.structs.replace(column, heading=(name[:middle], name[middle:]))
+
+
+# Text ----------------------------------------------------------------------------------------------------------------
+
+
+def _table_text(columns: Sequence[_Column], *, terminal: bool, utf8: bool) -> str:
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD if utf8 else box.ASCII, pad_edge=False, show_edge=False)
-    columns = [name for name in columns if any(row.get(name) not in _NOTHING for row in rows)]
-    for name in columns:
-        numbers = all(isinstance(row.get(name), (int, float, type(None))) for row in rows)
-        table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_table_cell(row.get(name))) for name in columns))
-    return _rendered(table, terminal)
-
-
-def _rendered(table: Table, terminal: bool) -> str:
-    from rich.console import Console
-
+    table = Table(
+        box=box.SIMPLE_HEAD if utf8 else box.ASCII, pad_edge=False, show_edge=False, padding=(0, _GAP - 1, 0, 0)
+    )
+    for column in columns:
+        table.add_column(
+            Text("\n".join(_in_the_middle(line, column.taken, utf8=utf8) for line in column.heading)),
+            justify="right" if column.number else "left",
+            width=column.taken,
+            no_wrap=not column.prose,
+            overflow="fold",
+        )
+    shown = (
+        [cell if column.prose else _in_the_middle(cell, column.taken, utf8=utf8) for cell in column.cells]
+        for column in columns
+    )
+    for row in zip(*shown, strict=True):
+        table.add_row(*map(Text, row))
     text = io.StringIO()
     console = Console(
         file=text,
         force_terminal=terminal,
-        width=shutil.get_terminal_size().columns if terminal else _WIDE,
+        width=_total(columns) + _GAP,
         markup=False,
         highlight=False,
         emoji=False,
@@ -77,7 +293,17 @@ def _rendered(table: Table, terminal: bool) -> str:
     return "".join(line.rstrip() + "\n" for line in text.getvalue().splitlines())
 
 
-def _table_cell(value: Any) -> str:
-    if value in _NOTHING:
-        return ""
-    return printable(value) if isinstance(value, str) else str(plain(value))
+def _in_the_middle(text: str, width: int, *, utf8: bool) -> str:
+    """Text that is too wide without its middle: names differ at their ends."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    dots = "…" if utf8 else "..."
+    if width <= len(dots) + 1:
+        return set_cell_size(text, width)
+    left = width - len(dots)
+    end = text
+    while cell_len(end) > left // 2:
+        end = end[max(1, (cell_len(end) - left // 2) // 2) :]
+    return set_cell_size(text, left - cell_len(end)) + dots + end

@@ -9,6 +9,7 @@ import typer
 from kafkawire.cli import output, txn_producers
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.output_file import check_output
+from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ class Description(Row, frozen=True, kw_only=True, rename="pascal"):
     topic_partitions: str
 
 
+VIEW = View(
+    columns=Description.__struct_encode_fields__,
+    primary=("TransactionalId", "ProducerId", "TransactionState", "CurrentTransactionStartTimeMs", "TopicPartitions"),
+    minor=("TransactionTimeoutMs", "TransactionDurationMs"),
+)
+
+
 def describe(
     bootstrap: BootstrapOption,
     transactional_id: Annotated[
@@ -45,6 +53,7 @@ def describe(
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Describe transactional ids: state, producer, timeout, duration and partitions; or what is open in partitions.
 
@@ -68,6 +77,7 @@ def describe(
             timeout,
             format,
             to,
+            wide=wide,
         )
         return
 
@@ -81,7 +91,14 @@ def describe(
     if found.values:
         outcome.read()
         now = now_ms()
-        output.print_rows((_row(one, now) for one in found.values.values()), [Description], format=format, output=to)
+        output.print_rows(
+            (_row(one, now) for one in found.values.values()),
+            [Description],
+            format=format,
+            output=to,
+            views={Description: VIEW},
+            wide=wide,
+        )
     outcome.end()
 
 

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.findings import chosen_format, end, explain, print_for_tools, say
+from kafkawire.cli.findings import by_place, chosen_format, end, explain, print_for_tools, say
 from kafkawire.cli.output import Format
+from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import (
     MINUTE_MS,
     BootstrapOption,
@@ -59,13 +60,20 @@ class Hanging(
     producer_epoch: int
     coordinator_epoch: int
     start_offset: int | None
-    last_timestamp: str
+    last_timestamp: int | None
     duration_min: int | None
     transactional_id: str
     transaction_state: str
     blocks_readers: str
     verdict: str
     reason: str
+
+
+VIEW = View(
+    columns=Hanging.__struct_encode_fields__,
+    primary=("Topic", "Partition", "StartOffset", "Duration(min)", "TransactionalId", "Verdict", "Reason"),
+    minor=("CoordinatorEpoch", "ProducerEpoch", "LastTimestamp", "BlocksReaders", "TransactionState"),
+)
 
 
 def find_hanging(
@@ -87,6 +95,7 @@ def find_hanging(
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Find hanging transactions on a cluster, prove that they hang, and say what to do about each.
 
@@ -124,18 +133,19 @@ def find_hanging(
     shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
     chosen = chosen_format(format)
     if chosen is Format.table:
-        _print_table(shown, len(found.findings) - len(shown.findings))
+        _print_table(shown, len(found.findings) - len(shown.findings), wide=wide)
     else:
         print_for_tools(shown, chosen)
     end(found)
 
 
-def _print_table(audit: rows.Audit, harmless: int) -> None:
+def _print_table(audit: rows.Audit, harmless: int, *, wide: bool) -> None:
     from kafkawire.cli.text import counted
     from kafkawire.transactions.wording import when
 
-    if audit.findings:
-        output.print_rows((_line(finding) for finding in audit.findings), [Hanging], format=Format.table)
+    found = by_place(audit.findings)
+    if found:
+        output.print_rows(map(_line, found), [Hanging], format=Format.table, views={Hanging: VIEW}, wide=wide)
     else:
         say("No transaction hangs.")
     say("")
@@ -144,12 +154,10 @@ def _print_table(audit: rows.Audit, harmless: int) -> None:
     say(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
     if audit.read.scope:
         say(audit.read.scope)
-    explain(audit.findings)
+    explain(found)
 
 
 def _line(finding: rows.Finding) -> Hanging:
-    from kafkawire.transactions.wording import when
-
     return Hanging(
         topic=finding.topic,
         partition=finding.partition,
@@ -157,7 +165,7 @@ def _line(finding: rows.Finding) -> Hanging:
         producer_epoch=finding.producer_epoch,
         coordinator_epoch=-1 if finding.coordinator_epoch is None else finding.coordinator_epoch,
         start_offset=finding.start_offset,
-        last_timestamp=when(finding.last_timestamp),
+        last_timestamp=finding.last_timestamp,
         duration_min=None if finding.age_ms is None else finding.age_ms // MINUTE_MS,
         transactional_id=finding.transactional_id or "",
         transaction_state=finding.coordinator_state or "",

@@ -9,6 +9,7 @@ import typer
 from kafkawire.cli import output
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.output_file import check_output
+from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, with_admin
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ class Transaction(Row, frozen=True, kw_only=True, rename="pascal"):
     coordinator: int
     producer_id: int
     transaction_state: str
+
+
+VIEW = View(
+    columns=("TransactionalId", "Coordinator", "ProducerId", "TransactionState"),
+    primary=("TransactionalId", "TransactionState"),
+)
 
 
 def list_transactions(
@@ -47,6 +54,7 @@ def list_transactions(
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """List transactional ids, the broker that coordinates each, its producer id and state.
 
@@ -85,5 +93,5 @@ def list_transactions(
             for broker, listed in found.values.items()
             for one in sorted(listed, key=lambda one: one.transactional_id)
         )
-        output.print_rows(lines, [Transaction], format=format, output=to)
+        output.print_rows(lines, [Transaction], format=format, output=to, views={Transaction: VIEW}, wide=wide)
     outcome.end()

@@ -11,6 +11,7 @@ import typer
 from kafkawire.cli import output
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.output_file import check_output
+from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import MINUTE_MS, BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
 
 if TYPE_CHECKING:
@@ -49,6 +50,16 @@ class Producer(
     duration_min: int | None
 
 
+VIEW = View(
+    columns=Producer.__struct_encode_fields__,
+    primary=(
+        "Topic", "Partition", "BrokerId", "ProducerId", "ProducerEpoch", "CurrentTransactionStartOffset",
+        "Duration(min)",
+    ),
+    minor=("LastSequence", "LastTimestamp"),
+)  # fmt: skip
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Which partitions, whose replicas (by default the leaders), and which producers: all, or `only_open`."""
 
@@ -84,6 +95,7 @@ def describe_producers(
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
+    wide: output.WideOption = False,
 ) -> None:
     """Describe the producers that partitions remember: epochs, last sequence and time, where a transaction began.
 
@@ -95,7 +107,7 @@ def describe_producers(
     if all_replicas and broker_id is not None:
         raise typer.BadParameter("--broker-id names one replica, --all-replicas all: give one of them")
     wanted = Wanted(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)
-    print_producers(bootstrap, wanted, command_config, timeout, format, to)
+    print_producers(bootstrap, wanted, command_config, timeout, format, to, wide=wide)
 
 
 def print_producers(
@@ -105,6 +117,8 @@ def print_producers(
     timeout: float | None,
     format: output.Format | None,
     to: str | None,
+    *,
+    wide: bool = False,
 ) -> None:
     """Prints what is wanted, and ends as the command does."""
     check_output(to, [command_config])
@@ -123,7 +137,7 @@ def print_producers(
             for state in sorted(asked.states, key=lambda state: state.producer_id)
             if state.transaction_start_offset is not None or not wanted.only_open
         )
-        output.print_rows(lines, [Producer], format=format, output=to)
+        output.print_rows(lines, [Producer], format=format, output=to, views={Producer: VIEW}, wide=wide)
     outcome.end()
 
 

@@ -145,11 +145,11 @@ def test_a_table_and_what_to_do(run: Run, logs: LogDirectory) -> None:
     table, rest = out.split("\n\n", 1)
     header, _, row = table.splitlines()
     assert header.split() == [
-        "topic", "partition", "producer_id", "epoch", "start_offset", "last_timestamp", "age", "coordinator_knows_it",
-        "blocks_readers", "verdict", "reason",
+        "topic", "partition", "producer_id", "epoch", "start_offset", "last_timestamp", "age", "transactional_id",
+        "coordinator_state", "blocks_readers", "verdict", "reason",
     ]  # fmt: skip
     assert row.split() == [
-        "orders", "0", "7", "3", "2", "2025-06-16", "09:00:00", "UTC", "3", "h", "CompleteCommit:", "pay", "yes",
+        "orders", "0", "7", "3", "2", "2025-06-16T09:00:00.000Z", "3", "h", "pay", "CompleteCommit", "yes",
         "hanging", "transaction_ended",
     ]  # fmt: skip
     assert rest.startswith("Ages as of 2025-06-16 12:00:00 UTC (newest time that a broker wrote, in ")
