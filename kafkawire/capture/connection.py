@@ -36,19 +36,31 @@ class Connection:
         number: from 1, in the order in which connections appear.
         verdict: `undecided`, `kafka`, `tls` or `other`.
         bytes: data in its packets, what came again too; `cut`: of those, what the capture left out.
+        joined: where the capture does not have the beginning, bytes before the first frame of each direction.
         endpoints: address and port of each side.
         reset_ns: since when it is certain that one side has broken it off, if that is: the other side's last data may
             still come.
         heard: whether its frames are read; all else is done without, so that it is known where it begins and ends.
+
+    Args:
+        continued: a connection between the same ends was let go before: the capture has what this one begins with.
     """
 
     def __init__(
-        self, number: int, file: str, segment: Segment, sequencer: Sequencer, reading: Reading, *, heard: bool = True
+        self,
+        number: int,
+        file: str,
+        segment: Segment,
+        sequencer: Sequencer,
+        reading: Reading,
+        *,
+        heard: bool = True,
+        continued: bool = False,
     ) -> None:
         self.number = number
         self.heard = heard
         self.verdict = UNDECIDED
-        self.bytes = self.cut = 0
+        self.bytes = self.cut = self.joined = 0
         self.reset_ns: int | None = None
         self._lanes: Any = None  # the native `Lanes` that have it, until `resume`
         self._file = file
@@ -56,6 +68,7 @@ class Connection:
         self._sides = (Side(), Side())
         self._sequencer = sequencer
         self._reading = reading
+        self._continued = continued
         self._opener: int | None = None  # the side that sent the SYN
         self._client = 0  # the side that sends requests, once the verdict is KAFKA
         self._matcher: Matcher | Unheard | None = None
@@ -236,7 +249,9 @@ class Connection:
     def _rest(self, index: int) -> None:
         """The bytes that are left at the end: a frame that lacks some, or whose size was wrong and hides others."""
         side = self._sides[index]
-        if side.stream.early:
+        if side.stream.early and self._is_joined:
+            self.joined += side.stream.early
+        elif side.stream.early:
             self._trouble(index, f"{_bytes(side.stream.early)} from before the first ones captured", *self._now)
         for _ in range(_MOST_HIDDEN):
             if not (side.synchronized and side.unframed):
@@ -251,7 +266,21 @@ class Connection:
                 return
             self._advance(index, frames)
         if left := side.unframed + side.skipped:
-            self._trouble(index, f"{_bytes(left)} that belong to no known frame", *(side.first_unframed or self._now))
+            self._unframed(index, left)
+
+    @property
+    def _is_joined(self) -> bool:
+        """Whether the capture does not have the connection's beginning."""
+        return self._opener is None and not self._continued
+
+    def _unframed(self, index: int, count: int) -> None:
+        """Bytes in no known frame. Before the first frame of a connection whose beginning was not captured they are
+        the end of a frame that the capture cannot have; all others are lost."""
+        side = self._sides[index]
+        if self._is_joined and not side.lost:
+            self.joined += count
+        else:
+            self._trouble(index, f"{_bytes(count)} that belong to no known frame", *(side.first_unframed or self._now))
 
     def _sender(self, segment: Segment) -> int:
         return 0 if segment.source == self.endpoints[0] else 1
@@ -319,8 +348,7 @@ class Connection:
         if offset is None:
             return None
         if offset + side.skipped:
-            first = side.first_unframed or self._now
-            self._trouble(index, f"{_bytes(offset + side.skipped)} that belong to no known frame", *first)
+            self._unframed(index, offset + side.skipped)
         return side.begin(offset)
 
     def _find_request(self, data: bytes, starts: set[int]) -> Look:

@@ -67,6 +67,7 @@ class Exchanges:
         self._resets: Resets[Ends] = Resets()
         self._weighed = memory.EVERY_BYTES
         self._opened = 0
+        self._crowded = False  # connections were let go that may go on
         self._owns = owns
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -165,11 +166,14 @@ class Exchanges:
         if connection is None:
             if key in self._ended and not segment.payload and not segment.flags & SYN:
                 return  # the last acknowledgments of a connection that is over
+            continued = self._crowded or key in self._ended
             if key in self._ended:
                 self._forget(key)
             self._opened += 1
             heard = self._owns is None or self._owns(key)
-            connection = Connection(self._opened, self._file, segment, self._sequencer, self._reading, heard=heard)
+            connection = Connection(
+                self._opened, self._file, segment, self._sequencer, self._reading, heard=heard, continued=continued
+            )
             self._connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
         self._resets.note(key, connection.reset_ns, packet.time_ns if connection.reset_in_doubt else None)
@@ -181,6 +185,7 @@ class Exchanges:
         if len(self._connections) > memory.MOST_OPEN:
             if self._lanes is not None:
                 self._lanes.release_all()
+            self._crowded = True
             for silent in memory.longest_silent(self._connections, memory.MOST_OPEN):
                 self._let_go(silent)
 
@@ -210,6 +215,9 @@ class Exchanges:
         if connection.verdict == KAFKA:
             self.summary.repeated += connection.repeated
             self.summary.cut += connection.cut
+            if connection.joined and connection.heard:
+                self.summary.joined += 1
+                self.summary.joined_bytes += connection.joined
 
     def _ready(self) -> Iterator[Matched]:
         for matched in self._sequencer.ready():

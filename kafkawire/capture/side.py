@@ -66,6 +66,7 @@ class Side:
     Attributes:
         stream: puts the segments in order.
         from_start: nothing before the first byte is missing: a frame begins there.
+        lost: once it was known where frames begin, or bytes were missing, and it is not known any longer.
         loose: bytes, from `position` of the stream on, that are in no frame since no beginning is known.
         skipped: bytes that were given up since the last frame.
     """
@@ -73,6 +74,7 @@ class Side:
     def __init__(self) -> None:
         self.stream = Stream()
         self.from_start = False
+        self.lost = False
         self.loose = bytearray()
         self.skipped = 0
         self._wanted = 0  # loose bytes that it takes to find a frame in them
@@ -194,6 +196,7 @@ class Side:
             self._reader = None
         self._wanted = 0
         self.from_start = False
+        self.lost = True
 
     def drop(self, keep: int = 0) -> None:
         """Give up loose bytes but the last `keep`."""

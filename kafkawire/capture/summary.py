@@ -21,8 +21,10 @@ class Summary(msgspec.Struct):
         packets: in the file. `skipped`: those that hold no TCP segment that could be read, by reason.
         connections: TCP connections by what they carry: `kafka`, `tls`, `other`, `undecided` (too little was captured);
             `bytes`: data in their packets, what came again too.
-        repeated, cut: of Kafka's connections, bytes that came again, and that the capture left out of packets. All
-            others are in frames, each in one exchange, or told in a `problem`.
+        repeated, cut: of Kafka's connections, bytes that came again, and that the capture left out of packets.
+        joined: Kafka's connections whose beginning was not captured, and which carried something before the first frame
+            that was captured whole; `joined_bytes`: how much. All other bytes are in frames, each in one exchange, or
+            in a `problem`.
         exchanges: all, and `selected` those that were asked for.
         problems: what could not be decoded, or is missing, of all exchanges, and how often, by kind: its words with `N`
             for numbers. `first`: the first of each kind, as it was told.
@@ -36,6 +38,8 @@ class Summary(msgspec.Struct):
     bytes: Counter[str] = msgspec.field(default_factory=Counter)
     repeated: int = 0
     cut: int = 0
+    joined: int = 0
+    joined_bytes: int = 0
     exchanges: int = 0
     selected: int = 0
     problems: Counter[str] = msgspec.field(default_factory=Counter)

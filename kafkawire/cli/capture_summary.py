@@ -76,7 +76,12 @@ def _problems(summary: Summary) -> Iterator[str]:
 
 
 def _passed_over(summary: Summary) -> Iterator[str]:
-    """What was not looked into."""
+    """What was not looked into, and what the capture cannot have."""
+    if summary.joined:
+        yield (
+            f"{counted(summary.joined_bytes, 'byte')} before the first frames of "
+            f"{counted(summary.joined, 'connection')} whose beginning was not captured"
+        )
     for verdict, what in (
         ("tls", "encrypted (TLS), not looked into"),
         ("undecided", "too short to tell whether they are Kafka's"),

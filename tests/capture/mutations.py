@@ -171,14 +171,15 @@ _MISSING = re.compile(r"(\d+) of its \d+ bytes are missing in the capture")
 
 
 def account(rows: Iterable[Exchange], summary: capture.Summary) -> None:
-    """Every byte of a Kafka connection is in a frame, or told in a row, or counted as repeated or cut off."""
+    """Every byte of a Kafka connection is in a frame or in a row's problem, or counted: as repeated, as cut off, or as
+    before the first frame of a connection whose beginning was not captured."""
     in_frames = told = 0
     for row in rows:
         in_frames += sum(size + 4 for size in (row.request_bytes, row.response_bytes) if size is not None)
         in_frames -= sum(map(int, _MISSING.findall(row.problem or "")))
         said = _TOLD.match(row.problem or "")
         told += int(said[1]) if said else 0
-    assert in_frames + told + summary.repeated + summary.cut == summary.bytes["kafka"]
+    assert in_frames + told + summary.repeated + summary.cut + summary.joined_bytes == summary.bytes["kafka"]
 
 
 def check(good: Whole, bad: Damaged) -> str:

@@ -31,6 +31,7 @@ from wiretap import (
 )
 
 from kafkawire import capture, records
+from kafkawire.capture import memory
 from kafkawire.capture.matcher import NO_RESPONSE
 from kafkawire.capture.streams import PATIENCE
 from kafkawire.errors import CaptureError
@@ -91,12 +92,54 @@ def test_one_lost_packet_is_reported_and_costs_little(lost: int) -> None:
         assert any("missing in the capture" in str(e.problem) for e in problems)
 
 
-def test_a_capture_that_starts_in_the_middle() -> None:
-    for start in range(3, 60):
-        found = exchanges(WHOLE.packets[start:])
-        whole = [b for b in brief(found) if b[3] is None]
-        assert set(whole) <= set(WANTED)
-        assert len(whole) >= len(WANTED) - start // 2 - 2
+@pytest.mark.parametrize("start", range(3, 60))
+def test_what_comes_before_the_first_frame_of_a_joined_connection_is_counted(start: int) -> None:
+    reading = capture.read(BytesIO(pcap(map(ethernet, WHOLE.packets[start:]))))
+    found = list(reading)
+    assert [row.problem for row in found if row.problem] == []
+    assert set(brief(found)) <= set(WANTED)
+    assert len(found) >= len(WANTED) - start // 2 - 2
+    in_frames = sum((row.request_bytes or 0) + (row.response_bytes or 0) + 8 for row in found)
+    assert reading.summary.joined_bytes == reading.summary.bytes["kafka"] - in_frames
+    assert reading.summary.joined == bool(reading.summary.joined_bytes)
+
+
+@pytest.mark.parametrize("lost", [5, 6, *range(8, 34)])
+def test_a_hole_in_a_joined_connection_is_a_problem(lost: int) -> None:
+    """The capture begins within a response; the lost packet is one of it or a later one, but not the client's first."""
+    found = exchanges([*WHOLE.packets[4:lost], *WHOLE.packets[lost + 1 :]])
+    assert any("missing in the capture" in str(row.problem) for row in found)
+
+
+def test_bytes_that_are_no_frame_are_a_problem_in_a_joined_connection_too() -> None:
+    talk = ask(Talk(handshake=False).send(0, bytes(7)), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
+    reading = capture.read(BytesIO(pcap(map(ethernet, ask(talk, 2).packets))))
+    problems = [row.problem for row in reading if row.problem]
+    assert problems[1] == "from the client: 28 bytes that belong to no known frame"
+    assert (reading.summary.joined, reading.summary.joined_bytes) == (1, 7)
+
+
+def test_a_connection_that_goes_on_after_its_end_is_not_joined() -> None:
+    talk = ask(Talk(), 1).close().send(0, b"the end of a frame")
+    reading = capture.read(BytesIO(pcap(map(ethernet, ask(talk, 2).packets))))
+    assert [row.problem for row in reading if row.problem] == [
+        "from the client: 18 bytes that belong to no known frame"
+    ]
+    assert reading.summary.joined == 0
+
+
+def test_a_connection_that_was_let_go_is_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MOST_OPEN", 1)
+    frame = encode_request(ApiVersionsRequest(), version=0, correlation_id=2, client_id="tests")
+    talk = ask(Talk(), 1).send(0, frame[:9])
+    others = [ask(Talk(("10.0.0.3", 1000 + number)), 1).packets for number in range(3)]
+    packets = [*talk.packets, *(packet for other in others for packet in other)]
+    before = len(talk.packets)
+    talk.send(0, frame[9:])
+    reading = capture.read(BytesIO(pcap(map(ethernet, [*packets, *ask(talk, 3).packets[before:]]))))
+    problems = [row.problem for row in reading if row.problem]
+    assert f"from the client: {len(frame) - 9} bytes that belong to no known frame" in problems
+    assert reading.summary.joined == 0
 
 
 def test_requests_in_a_frame_that_never_ends_are_looked_for_again_and_again_but_not_for_ever() -> None:
@@ -259,10 +302,11 @@ def test_a_size_that_is_too_large_hides_no_frames() -> None:
         assert sum("that belong to no known frame" in str(e.problem) for e in found) == 1
 
 
-def test_bytes_from_before_the_first_ones_are_told() -> None:
+def test_bytes_from_before_the_first_captured_ones_are_counted() -> None:
     packets = WHOLE.packets[3:]
-    found = exchanges([packets[0], packets[2], packets[1], *packets[3:]])
-    assert "from the broker: 60 bytes from before the first ones captured" in [e.problem for e in found]
+    reading = capture.read(BytesIO(pcap(map(ethernet, [packets[0], packets[2], packets[1], *packets[3:]]))))
+    assert {row.problem for row in reading} <= {None, NO_RESPONSE}
+    assert reading.summary.joined_bytes == 125  # all of the first response
 
 
 def test_packets_that_the_capture_cut_short() -> None:

@@ -91,6 +91,12 @@ def test_packets_in_order_are_not_looked_at() -> None:
     assert few < all_of_them / 2
 
 
+@pytest.mark.parametrize("start", [1, 2, 3, 10, 33])
+def test_a_joined_connection_goes_on_in_its_lane(start: int) -> None:
+    few, all_of_them = alike(talkative()[start:])
+    assert few < all_of_them / 2
+
+
 def test_of_a_connection_two_packets_are_looked_at() -> None:
     """The one that opens it, and the first with data. Acknowledgments come behind the end, too."""
     packets = []

@@ -27,7 +27,7 @@ def alike(data: bytes, shares: int) -> list[int]:
     whole = capture.read(BytesIO(data), body=True)
     expected = list(whole)
     owner: dict[int | None, int] = {}
-    counts = []
+    counts, joined = [], 0
     for number in range(shares):
         found = capture.read(BytesIO(data), body=True, owns=share(number, shares))
         rows = [row for row in found if row.connection is not None]
@@ -37,6 +37,8 @@ def alike(data: bytes, shares: int) -> list[int]:
         assert found.summary.connections == whole.summary.connections
         assert (found.summary.packets, found.summary.damage) == (whole.summary.packets, whole.summary.damage)
         counts.append(len(rows))
+        joined += found.summary.joined_bytes
+    assert joined == whole.summary.joined_bytes
     assert set(owner) == {row.connection for row in expected} - {None}
     return counts
 
@@ -102,3 +104,18 @@ def test_whose_a_connection_is_depends_on_its_ends_alone() -> None:
     assert found == []
     broker, client = (b"\x0a\0\0\x02", 9092), (b"\x0a\0\0\x09", 50000)
     assert asked == [(broker, client), (broker, (b"\x0a\0\0\x09", 50001))]
+
+
+def test_what_comes_before_the_first_frames_is_counted_by_the_owner() -> None:
+    talks = [Talk(("10.0.0.1", port), mss=10) for port in range(4000, 4010)]
+    for number in range(1, 5):
+        for talk in talks:
+            ask(talk, number)
+    packets = [
+        packet for position in range(4, len(talks[0].packets)) for packet in (talk.packets[position] for talk in talks)
+    ]
+    data = pcap(map(ethernet, packets))
+    assert all(alike(data, 3))
+    whole = capture.read(BytesIO(data))
+    assert not [row.problem for row in whole if row.problem]
+    assert whole.summary.joined == len(talks)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkawire import frames
+from kafkawire import capture, frames
 from kafkawire.messages import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -28,6 +28,7 @@ from tests.cli.runner import Run
 
 CLIENT, BROKER = ("10.0.0.1", 40000), ("10.0.0.2", 9999)
 SYN, ACK = 2, 16
+READ = capture.read
 
 RECORDS = build([Record(key=b"k", value=b"[bold]\x1b=cmd")])
 ASKED = DescribeTransactionsRequest(transactional_ids=("tx\x1b[2J",))
@@ -59,8 +60,8 @@ def packet(source: tuple[str, int], target: tuple[str, int], sequence: int, ack:
     return bytes(12) + b"\x08\x00" + ip + tcp
 
 
-def pcap(talk: list[tuple[bytes, bytes]]) -> bytes:
-    """One connection in a classic pcap: request, response, request, ... a millisecond apart."""
+def pcap(talk: list[tuple[bytes, bytes]], *, lost: int | None = None) -> bytes:
+    """One connection in a classic pcap: request, response, request, ... a millisecond apart, but for one packet."""
     packets = [packet(CLIENT, BROKER, 99, 0, SYN, b""), packet(BROKER, CLIENT, 499, 100, SYN | ACK, b"")]
     sent, received = 100, 500
     for request, response in talk:
@@ -70,6 +71,8 @@ def pcap(talk: list[tuple[bytes, bytes]]) -> bytes:
         received += len(response)
     out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
     for number, data in enumerate(packets):
+        if number == lost:
+            continue
         out += struct.pack("<IIII", 1_700_000_000, 1000 * number, len(data), len(data)) + data
     return out
 
@@ -165,6 +168,42 @@ def test_damage_and_what_could_not_be_decoded_is_exit_code_4(run: Run, trace: Pa
     assert (result.code, result.err) == (
         1, f"error: {tmp_path / 'none.pcap'}: No such file or directory (and 1 more)\n"
     )  # fmt: skip
+
+
+def joined(path: Path, packets: bytes) -> Path:
+    """The same capture without its first three packets: the handshake and the first request."""
+    at = 24
+    for _ in range(3):
+        at += 16 + struct.unpack_from("<I", packets, at + 8)[0]
+    path.write_bytes(packets[:24] + packets[at:])
+    return path
+
+
+@pytest.mark.parametrize("arguments", [(), ("--errors",), ("--stats",), ("--body",), ("--follow",)])
+def test_what_comes_before_the_first_frame_of_a_joined_connection_is_a_note(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = joined(tmp_path / "joined.pcap", pcap(TALK))
+    if "--follow" in arguments:
+        monkeypatch.setattr(capture, "read", lambda file, **options: READ(file, **options | {"follow": lambda: False}))
+    result = run("capture", path, *arguments)
+    assert result.code == 0, result.err
+    notes = result.err.splitlines()
+    size = len(TALK[0][1])
+    assert notes[0] == (
+        f"note: {path}: {size} bytes before the first frames of 1 connection whose beginning was not captured"
+    )
+    assert [note.partition(".pcap: ")[2] for note in notes[1:]] == (
+        ["none of its 2 exchanges was asked for"] if "--errors" in arguments else []
+    )
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [row["api"] for row in rows] == ([] if "--errors" in arguments else ["Produce", "SaslAuthenticate"])
+
+
+def test_a_hole_in_a_joined_connection_is_exit_code_4(run: Run, tmp_path: Path) -> None:
+    path = joined(tmp_path / "joined.pcap", pcap([*TALK, *TALK[1:]], lost=8))
+    rows = exchanges(run, path, code=4)
+    assert any("missing in the capture" in str(row["problem"]) for row in rows)
 
 
 def test_a_capture_may_end_before_an_answer(run: Run, trace: Path) -> None:

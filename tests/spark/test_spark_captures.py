@@ -68,6 +68,15 @@ def test_odd_shares_give_the_same_rows(part_bytes: int) -> None:
     assert in_order(read(PCAP, **options)) == in_order(expected())
 
 
+@pytest.mark.parametrize("rows", captures.ROWS)
+def test_what_comes_before_the_first_frame_of_a_joined_connection_is_no_row(tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "joined.pcap"
+    talk = Talk(handshake=False).send(1, b"the end of a response")
+    path.write_bytes(pcap(map(ethernet, ask(talk, 1).packets)))
+    found = read(path, rows=rows)
+    assert [row["problem"] for row in found] == [None] * (1 if rows == "exchanges" else 2)
+
+
 def test_bodies_are_decoded_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     plain = captures.read
