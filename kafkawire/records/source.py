@@ -6,7 +6,7 @@ from collections.abc import Callable
 from mmap import mmap
 from typing import Protocol
 
-from kafkawire.wire.values import octets
+from kafkawire.wire.values import may_change, octets
 
 
 class Source(Protocol):
@@ -18,24 +18,38 @@ class Source(Protocol):
         """How many bytes there are."""
 
     def at(self, position: int, length: int) -> memoryview:
-        """`length` bytes from `position` on; fewer only where the bytes end."""
+        """`length` bytes from `position` on, which do not change afterwards; fewer only where the bytes end."""
 
 
-#: What batches are read from.
+#: What batches are read from. What is read of a buffer that another thread may write to, or of a mapped file, is copied.
 Data = bytes | bytearray | memoryview | mmap | Source
 
 
 class Memory:
-    """A `Source` over bytes in memory."""
+    """A `Source` over bytes in memory. Of bytes that may change meanwhile (see `may_change`), each read is a copy; of a
+    mapped file that became shorter, reads end where the file ends: touching what is mapped behind kills the process."""
 
-    __slots__ = ("_view", "size")
+    __slots__ = ("_copied", "_view", "size")
 
     def __init__(self, data: bytes | bytearray | memoryview | mmap) -> None:
         self._view = memoryview(octets(data))
+        self._copied = may_change(self._view)
         self.size = len(self._view)
 
     def at(self, position: int, length: int) -> memoryview:
-        return self._view[position : position + length]
+        if not self._copied:
+            return self._view[position : position + length]
+        return memoryview(bytes(self._view[position : min(position + length, self.end())]))
+
+    def end(self) -> int:
+        """Where the bytes end now."""
+        mapped = self._view.obj
+        if isinstance(mapped, mmap) and len(mapped) == self.size:
+            try:
+                return min(self.size, mapped.size())
+            except (OSError, ValueError):  # no file is behind it, or none is known
+                pass
+        return self.size
 
 
 class Watched:

@@ -82,6 +82,8 @@ class Walk:
         data = self.at(position, size)
         if len(data) < size:
             return self._shortened(position + len(data))
+        if data.obj is not head.obj and data[: len(head)] != head[: len(data)]:
+            return Fault("bad_header", "the bytes changed while they were read")
         batch = Batch(position, data, self.max_batch_bytes, *fields)
         if self.check_crc and (computed := checksum(data)) != batch.crc:
             detail = f"the checksum is {batch.crc:#010x}, that of the bytes {computed:#010x}"

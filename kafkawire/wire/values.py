@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
 
 if TYPE_CHECKING:
-    from mmap import mmap
-
     #: What messages are read from.
     Input = bytes | bytearray | memoryview | mmap
 
@@ -37,6 +36,12 @@ def octets(data: Input) -> Input:
         except TypeError:  # its items do not lie in a row, or have a format that views do not know
             return data.tobytes()
     return data
+
+
+def may_change(view: memoryview) -> bool:
+    """Whether what a view shows may change while it is read: another thread may write to its object, or another process
+    to the file that is mapped."""
+    return isinstance(view.obj, mmap) or not memoryview(view.obj).readonly
 
 
 def is_octets(value: object) -> bool:

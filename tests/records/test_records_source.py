@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from array import array
+from collections.abc import Callable
 from mmap import mmap
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kafkawire.records import Record, build
 from kafkawire.records.source import Memory, source_of
 
 
@@ -38,3 +44,41 @@ def test_a_view_with_gaps_is_read_as_the_bytes_it_stands_for() -> None:
 def test_a_source_is_taken_as_it_is() -> None:
     source = Memory(b"x")
     assert source_of(source) is source
+
+
+@pytest.mark.parametrize("kind", [bytearray, lambda data: memoryview(bytearray(data)).toreadonly(), mapped])
+def test_what_was_read_does_not_change_with_memory_that_does(kind: Callable[[bytes], Any]) -> None:
+    given = kind(b"some bytes")
+    found = source_of(given).at(5, 3)
+    written = given.obj if isinstance(given, memoryview) else given
+    written[5:8] = b"abc"
+    assert (bytes(found), bytes(source_of(given).at(5, 3))) == (b"byt", b"abc")
+
+
+def test_memory_that_cannot_change_is_not_copied() -> None:
+    data = b"some bytes"
+    for given in (data, memoryview(data)):
+        assert source_of(given).at(5, 3).obj is data
+
+
+def test_a_mapped_file_that_becomes_shorter_is_damage(tmp_path: Path) -> None:
+    """Touching pages behind the end of the file ends the process with SIGBUS."""
+    path = tmp_path / "a.log"
+    path.write_bytes(build([Record(value=b"v" * 1000)]) * 100)
+    script = f"""
+import mmap, os
+from kafkawire.records import columns, read
+for readers in (read, columns.read):
+    size = os.path.getsize({str(path)!r})
+    with open({str(path)!r}, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = readers(data)
+        os.truncate({str(path)!r}, size // 2)
+        *_, damage = found
+        print(damage.detail)
+        found = item = _ = None
+"""
+    size = path.stat().st_size
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = [f"ended at {size // cut}, was {2 * size // cut} when opened" for cut in (2, 4)]
+    assert done.stdout.splitlines() == expected

@@ -203,6 +203,16 @@ def test_nulls() -> None:
     assert decoded(pa.nulls(2)).column("producer_id").null_count == 2
 
 
+@pytest.mark.parametrize("kind", [bytearray, lambda data: memoryview(bytearray(data)).toreadonly(), np.array])
+def test_a_buffer_that_can_be_written_to_is_copied(kind: Any) -> None:
+    """Also through a view that cannot be written to itself."""
+    buffer = kind(b"".join(DATA)) if kind is not np.array else np.frombuffer(bytearray(b"".join(DATA)), np.uint8)
+    before = bytes(memoryview(buffer))
+    found = inputs.read_values(buffer, [0, len(before)]).data
+    (buffer.obj if isinstance(buffer, memoryview) else buffer)[0] = 255 - before[0]
+    assert found.tobytes() == before
+
+
 def test_what_was_given_may_change_afterwards() -> None:
     buffer = bytearray(JOINED)
     batch = decoded(buffer, offsets=OFFSETS)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kafkawire.errors import UnsupportedVersionError
 from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import may_change
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,8 +124,8 @@ def _with_offsets(buffer: Any, offsets: Any) -> Values:
         data = np.frombuffer(buffer, np.uint8)
     except BufferError:  # a view of items that are not in a row
         data = np.frombuffer(bytes(buffer), np.uint8)
-    if data.flags.writeable:
-        data = data.copy()  # what is read must not change meanwhile
+    if may_change(memoryview(buffer)):
+        data = data.copy()
     places = np.asarray(offsets)
     if places.ndim != 1 or not len(places) or places.dtype.kind not in "iu":
         raise ValueError("offsets are a sequence of integers, one more than there are values")
