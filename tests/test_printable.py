@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.printable import printable
+from kafkawire.printable import brief, collapsed, printable
 from tests.cli.harmless import harmless
+from tests.doubling import assert_linear_in_text
 
 anything = st.text(st.characters()) | st.text(
     st.sampled_from("\x00\x1b\x7f\x85\x9b\u200b\u202e\u2028\ufeff\udcff\U000e0041aé\n\t")
@@ -36,3 +39,38 @@ def test_printable(text: str, shown: str) -> None:
 def test_printable_text_never_acts(text: str) -> None:
     assert harmless(printable(text))
     assert "\n" not in printable(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x00" * 7, r"\x00" * 7),
+        ("\x00" * 470, r"\x00{470 times}"),
+        ("a" + "\x00" * 8 + "\x01" * 9 + "b", r"a\x00{8 times}\x01{9 times}b"),
+        (repr("\n" * 100), r"'\n{100 times}'"),
+        (json.dumps("\x1b" * 12), r'"\u001b{12 times}"'),
+        ("\U000e0041" * 10, r"\U000e0041{10 times}"),
+        (repr(r"\n" * 100), repr(r"\n" * 100)),  # backslashes, and no newline
+        ("ab" * 100, "ab" * 100),
+    ],
+)
+def test_runs_of_one_escape_are_counted(text: str, shown: str) -> None:
+    assert brief(text) == shown
+
+
+def test_the_middle_of_a_long_text_is_left_out_and_its_length_shown() -> None:
+    assert brief("a" * 2000) == "a" * 2000
+    assert brief("a" * 1500 + "b" * 1500) == "a" * 1500 + " ... " + "b" * 500 + " (3,000 characters)"
+    assert brief("a" * (1 << 20) + "end", 8) == "aaaaaa ... nd (1,048,579 characters)"
+    assert brief("\x00" * (1 << 20), 100) == r"\x00{100 times} ... \x00{100 times} (1,048,576 characters)"
+
+
+@given(anything, st.integers(4, 40))
+def test_brief_text_is_harmless_and_short(text: str, most: int) -> None:
+    assert harmless(brief(text, most))
+    assert len(brief(text, most)) <= most + len(" ...  (000 characters)")
+
+
+def test_counting_runs_takes_linear_time() -> None:
+    assert_linear_in_text(collapsed, 2000, heads=("", "\\", "\\x0"))
+    assert_linear_in_text(lambda text: collapsed(printable(text)), 2000, heads=("",))

@@ -26,7 +26,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from kafkawire.cli.interrupt import Terminated
-from kafkawire.cli.text import printable
+from kafkawire.cli.text import brief, printable
 from kafkawire.cli.usage import usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
@@ -172,6 +172,6 @@ def _complain(text: str) -> None:
                 said = part.removesuffix("\n")
                 ours = part.startswith("  File ")  # lines of code, and not what an error says
                 print(said if ours else printable(said), file=sys.stderr)
-        print(f"error: {printable(text)}", file=sys.stderr)
+        print(f"error: {brief(text)}", file=sys.stderr)
     except OSError:
         pass  # nobody listens any more; the exit code still tells

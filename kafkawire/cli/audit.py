@@ -129,6 +129,7 @@ def audit(
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     format: output.FormatOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Find hanging transactions in copied log directories, and say what to do about each.
 
@@ -167,7 +168,7 @@ def audit(
     if report != "-":
         chosen = chosen_format(format)
         if chosen is Format.table:
-            _print_table(result, wide=wide)
+            _print_table(result, wide=wide, no_cut=no_cut)
         else:
             print_for_tools(result, chosen)
         if report is not None and chosen is Format.table:
@@ -206,7 +207,7 @@ def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
 # Answers -------------------------------------------------------------------------------------------------------------
 
 
-def _print_table(audit: rows.Audit, *, wide: bool) -> None:
+def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None:
     from kafkawire.transactions.checks import OF_FINDINGS
     from kafkawire.transactions.wording import when
 
@@ -214,7 +215,7 @@ def _print_table(audit: rows.Audit, *, wide: bool) -> None:
     found = by_place(audit.findings)
     if found:
         lines = (_line(finding, several) for finding in found)
-        output.print_rows(lines, [OpenTransaction], format=Format.table, views=_VIEWS, wide=wide)
+        output.print_rows(lines, [OpenTransaction], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut)
     else:
         say("No transaction is open.")
     say("")
@@ -226,7 +227,9 @@ def _print_table(audit: rows.Audit, *, wide: bool) -> None:
     if broken or audit.damage:
         say("")
         listed = (*broken, *audit.damage)
-        output.print_rows(listed, [rows.Violation, rows.Damage], format=Format.table, views=_VIEWS, wide=wide)
+        output.print_rows(
+            listed, [rows.Violation, rows.Damage], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
+        )
 
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:

@@ -52,6 +52,7 @@ def capture(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Print what clients and brokers said to each other: a row for each request and its response.
 
@@ -140,6 +141,7 @@ def capture(
             output=to,
             views=_views(),
             wide=wide,
+            no_cut=no_cut,
             unset=() if body else _BODIES,
             live=live,
         )

@@ -11,7 +11,7 @@ import typer
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.interrupt import INTERRUPTED
 from kafkawire.cli.outcome import INCOMPLETE
-from kafkawire.cli.text import counted, printable
+from kafkawire.cli.text import brief, counted
 
 if TYPE_CHECKING:
     from kafkawire.capture import Summary
@@ -56,7 +56,7 @@ class Told:
         if missing and not self._read and not interrupted:
             raise InputError(missing[0] + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""))
         for incomplete, text in self._lines:
-            typer.echo(f"{'incomplete' if incomplete else 'note'}: {printable(text)}", err=True)
+            typer.echo(f"{'incomplete' if incomplete else 'note'}: {brief(text)}", err=True)
         if interrupted:
             raise typer.Exit(INTERRUPTED)
         if missing:

@@ -69,6 +69,7 @@ def dump(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Print what log directories hold: batches, records, indexes, snapshots, checkpoints, and what is damaged.
 
@@ -139,6 +140,7 @@ def dump(
             output=to,
             views=_views(),
             wide=wide,
+            no_cut=no_cut,
             unset=unset,
         )
     outcome.end()

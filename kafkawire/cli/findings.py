@@ -11,7 +11,7 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.outcome import FOUND, INCOMPLETE
 from kafkawire.cli.output import Format
-from kafkawire.cli.text import printable
+from kafkawire.cli.text import brief, collapsed, printable
 
 
 class Read(rows.Coverage, frozen=True, kw_only=True):
@@ -21,8 +21,8 @@ class Read(rows.Coverage, frozen=True, kw_only=True):
 
 
 def say(text: str) -> None:
-    """Prints a line of text, made harmless."""
-    typer.echo(printable(text).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+    """Prints a line of text, made harmless; with runs of one escape counted."""
+    typer.echo(collapsed(printable(text)).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 def chosen_format(format: Format | None) -> Format:
@@ -62,7 +62,7 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
     """Prints a finding: what it is, why, and what to do."""
     say(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}")
     for sentence in finding.evidence:
-        say(f"  - {sentence}")
+        say(f"  - {brief(sentence)}")
     if action:
         say(f"  => {finding.action}")
 
@@ -85,7 +85,7 @@ def end(audit: rows.Audit) -> None:
         problems.append(f"{place_of(unknown[0])}: could not be judged")
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        typer.echo(f"incomplete: {printable(problems[0])}{more}", err=True)
+        typer.echo(f"incomplete: {brief(problems[0])}{more}", err=True)
     if hanging or stuck or audit.violations:
         raise typer.Exit(FOUND)
     if problems:

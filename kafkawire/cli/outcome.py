@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.text import printable
+from kafkawire.cli.text import brief
 
 #: Exit codes, beside 0: something was found; not all could be read, or judged.
 FOUND, INCOMPLETE = 3, 4
@@ -35,5 +35,5 @@ class Outcome:
         more = f" (and {self._problems - 1} more)" if self._problems > 1 else ""
         if not self._read:
             raise InputError(self._first + more)
-        typer.echo(f"incomplete: {printable(self._first)}{more}", err=True)
+        typer.echo(f"incomplete: {brief(self._first)}{more}", err=True)
         raise typer.Exit(INCOMPLETE)

@@ -21,7 +21,7 @@ import msgspec
 import typer
 
 from kafkawire.cli.output_file import Sink, open_output
-from kafkawire.cli.table import Views, table_width, tables
+from kafkawire.cli.table import CELL, Views, table_width, tables
 from kafkawire.cli.text import json_bytes, plain, printable
 from kafkawire.rows.base import Lines
 
@@ -45,8 +45,9 @@ FormatOption = Annotated[
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; its ending may tell the format.")
 ]
-WideOption = Annotated[
-    bool, typer.Option("--wide", help="Tables with all columns and values at full length, however wide.")
+WideOption = Annotated[bool, typer.Option("--wide", help="Tables with all columns, however wide.")]
+NoCutOption = Annotated[
+    bool, typer.Option("--no-cut", help=f"As --wide, and values of more than {CELL:,} characters whole.")
 ]
 
 #: How a formula begins, for a spreadsheet; in the wide forms too, which some of them fold (OWASP, "CSV Injection").
@@ -80,6 +81,7 @@ def print_rows(
     heading: str = "",
     live: bool = False,
     wide: bool = False,
+    no_cut: bool = False,
 ) -> None:
     """Prints rows on standard output or into a file.
 
@@ -93,7 +95,7 @@ def print_rows(
         heading: lines above the first table, already harmless.
         live: rows come as something happens: each is written at once, into the file itself, and a terminal gets jsonl
             too. Parquet is complete at the end only.
-        wide: a table shows all columns and values at their full length.
+        wide: a table shows all columns. `no_cut`: and all values at their full length.
     """
     if takes_columns(format, output):
         from kafkawire.cli.parquet import write_parquet
@@ -109,8 +111,8 @@ def print_rows(
         if chosen is Format.table:
             if heading:
                 stream.write(_encoded(heading + "\n\n", terminal))
-            width = table_width(terminal=terminal, wide=wide)
-            for text in tables(rows, views or {}, width=width, terminal=terminal, utf8=_utf8(terminal)):
+            width = table_width(terminal=terminal, wide=wide or no_cut)
+            for text in tables(rows, views or {}, width=width, terminal=terminal, utf8=_utf8(terminal), no_cut=no_cut):
                 stream.write(_encoded(text, terminal))
         elif chosen is Format.csv:
             names = dict.fromkeys(name for kind in kinds for name in kind.__struct_encode_fields__)

@@ -88,6 +88,7 @@ def list_messages(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """List the messages that there are codecs for.
 
@@ -123,7 +124,7 @@ def list_messages(
             columns=("name", "kind", "family", "api_key", "versions", "flexible"), primary=("name", "kind", "versions")
         )
     }
-    output.print_rows(rows, [MessageRow], format=format, output=to, views=views, wide=wide)
+    output.print_rows(rows, [MessageRow], format=format, output=to, views=views, wide=wide, no_cut=no_cut)
 
 
 def show(
@@ -133,6 +134,7 @@ def show(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Show the fields of a message, or its layout in one version.
 
@@ -154,6 +156,7 @@ def show(
         output=to,
         views={layouts.FieldRow: layouts.VIEW if version is None else layouts.VERSION_VIEW},
         wide=wide,
+        no_cut=no_cut,
         heading=layouts.heading(message, version),
     )
 

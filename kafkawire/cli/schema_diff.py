@@ -46,6 +46,7 @@ def diff(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Compare the schemas of A with those of B, message by message and version by version.
 
@@ -76,7 +77,7 @@ def diff(
         for change in changes
         if not (incompatible and change.compatible)
     )
-    output.print_rows(rows, [ChangeRow], format=format, output=to, views={ChangeRow: VIEW}, wide=wide)
+    output.print_rows(rows, [ChangeRow], format=format, output=to, views={ChangeRow: VIEW}, wide=wide, no_cut=no_cut)
     if not all(change.compatible for change in changes):
         raise typer.Exit(FOUND)
 

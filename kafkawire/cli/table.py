@@ -2,7 +2,8 @@
 
 A row is one line, however narrow the terminal is. Where the columns of a `View` do not fit, room is made in this order:
 topic and partition become one column, headings take two lines, long text is shortened in the middle, columns that are
-not primary are left out. The last line of the output then says so; `--wide` shows everything.
+not primary are left out. The last line of the output then says so; `--wide` shows everything, but for values of more
+than `CELL` characters: these are cut, with their length, unless `--no-cut` is given.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import io
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -18,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from kafkawire.cli.text import plain, printable
+from kafkawire.cli.text import brief, plain, printable
 
 
 class View(msgspec.Struct, frozen=True):
@@ -52,7 +54,11 @@ _TIMES = frozenset(
 )
 
 #: Width of a table that is not folded: of --wide, and of files and pipes where COLUMNS is not set.
-_UNLIMITED = 1_000_000
+_UNLIMITED = sys.maxsize
+#: Characters of a value; every row of a table is as wide as the longest value.
+CELL = 10_000
+#: The end of a value that was cut (`brief`), which stays.
+_LENGTH = re.compile(r" \([0-9,]+ characters\)$")
 #: Blanks between two columns.
 _GAP = 2
 #: Text up to this width is shortened only where not even the primary columns fit otherwise; longer text not below that.
@@ -82,7 +88,9 @@ def table_width(*, terminal: bool, wide: bool) -> int:
     return int(asked) if asked.isascii() and asked.isdigit() and int(asked[:9]) > 0 else _UNLIMITED
 
 
-def tables(rows: Iterable[msgspec.Struct], views: Views, *, width: int, terminal: bool, utf8: bool) -> Iterator[str]:
+def tables(
+    rows: Iterable[msgspec.Struct], views: Views, *, width: int, terminal: bool, utf8: bool, no_cut: bool = False
+) -> Iterator[str]:
     """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`."""
     title = None
     first = True
@@ -94,7 +102,7 @@ def tables(rows: Iterable[msgspec.Struct], views: Views, *, width: int, terminal
         )
         while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
             head = ("" if first else "\n") + (f"{printable(file)}\n" if file and file != title else "")
-            columns, gone = _fitted(_columns(piece, view), view, width)
+            columns, gone = _fitted(_columns(piece, view, no_cut=no_cut), view, width)
             left_out.update(dict.fromkeys(gone))
             shortened = shortened or any(column.shortened for column in columns)
             yield head + _table_text(columns, terminal=terminal, utf8=utf8)
@@ -148,20 +156,20 @@ class _Column(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, width=min(self.natural, width))
 
 
-def _columns(rows: list[dict[str, Any]], view: View) -> list[_Column]:
+def _columns(rows: list[dict[str, Any]], view: View, *, no_cut: bool) -> list[_Column]:
     """The columns of a view that say something."""
     return [
-        _column(name, [row.get(name) for row in rows], prose=name in view.prose)
+        _column(name, [row.get(name) for row in rows], prose=name in view.prose, no_cut=no_cut)
         for name in view.columns
         if any(row.get(name) not in _NOTHING for row in rows)
     ]
 
 
-def _column(name: str, values: Sequence[Any], *, prose: bool = False) -> _Column:
+def _column(name: str, values: Sequence[Any], *, prose: bool = False, no_cut: bool = False) -> _Column:
     from rich.cells import cell_len
 
     time = name in _TIMES
-    cells = tuple(_cell(value, time=time) for value in values)
+    cells = tuple(_cell(value, time=time, no_cut=no_cut) for value in values)
     natural = max(map(cell_len, cells))
     number = not time and all(isinstance(value, (int, float, type(None))) for value in values)
     return _Column(
@@ -176,12 +184,13 @@ def _column(name: str, values: Sequence[Any], *, prose: bool = False) -> _Column
     )
 
 
-def _cell(value: Any, *, time: bool) -> str:
+def _cell(value: Any, *, time: bool, no_cut: bool) -> str:
     if value in _NOTHING:
         return ""
     if time and isinstance(value, int):
         return time_text(value)
-    return printable(value) if isinstance(value, str) else str(plain(value))
+    text = value if isinstance(value, str) else str(plain(value))
+    return printable(text) if no_cut else brief(text, CELL)
 
 
 # Fitting -------------------------------------------------------------------------------------------------------------
@@ -303,7 +312,11 @@ def _in_the_middle(text: str, width: int, *, utf8: bool) -> str:
     if width <= len(dots) + 1:
         return set_cell_size(text, width)
     left = width - len(dots)
-    end = text
-    while cell_len(end) > left // 2:
-        end = end[max(1, (cell_len(end) - left // 2) // 2) :]
+    length = _LENGTH.search(text[-40:])
+    if length is not None and len(length[0]) < left:
+        end = length[0]
+    else:
+        end = text
+        while cell_len(end) > left // 2:
+            end = end[max(1, (cell_len(end) - left // 2) // 2) :]
     return set_cell_size(text, left - cell_len(end)) + dots + end

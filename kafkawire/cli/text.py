@@ -10,9 +10,9 @@ from unicodedata import category
 
 import msgspec
 
-from kafkawire.printable import escaped, printable
+from kafkawire.printable import brief, collapsed, escaped, printable
 
-__all__ = ["counted", "json_bytes", "plain", "printable", "printable_characters"]
+__all__ = ["brief", "collapsed", "counted", "json_bytes", "plain", "printable", "printable_characters"]
 
 #: Runs that may hold something not printable. In JSON text a newline can only be layout: inside of strings it is `\n`.
 _SUSPECT_JSON = re.compile(r"[^\n -~]+")

@@ -54,6 +54,7 @@ def describe(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Describe transactional ids: state, producer, timeout, duration and partitions; or what is open in partitions.
 
@@ -78,6 +79,7 @@ def describe(
             format,
             to,
             wide=wide,
+            no_cut=no_cut,
         )
         return
 
@@ -98,6 +100,7 @@ def describe(
             output=to,
             views={Description: VIEW},
             wide=wide,
+            no_cut=no_cut,
         )
     outcome.end()
 

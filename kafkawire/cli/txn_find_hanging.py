@@ -96,6 +96,7 @@ def find_hanging(
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Find hanging transactions on a cluster, prove that they hang, and say what to do about each.
 
@@ -133,19 +134,21 @@ def find_hanging(
     shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
     chosen = chosen_format(format)
     if chosen is Format.table:
-        _print_table(shown, len(found.findings) - len(shown.findings), wide=wide)
+        _print_table(shown, len(found.findings) - len(shown.findings), wide=wide, no_cut=no_cut)
     else:
         print_for_tools(shown, chosen)
     end(found)
 
 
-def _print_table(audit: rows.Audit, harmless: int, *, wide: bool) -> None:
+def _print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = False) -> None:
     from kafkawire.cli.text import counted
     from kafkawire.transactions.wording import when
 
     found = by_place(audit.findings)
     if found:
-        output.print_rows(map(_line, found), [Hanging], format=Format.table, views={Hanging: VIEW}, wide=wide)
+        output.print_rows(
+            map(_line, found), [Hanging], format=Format.table, views={Hanging: VIEW}, wide=wide, no_cut=no_cut
+        )
     else:
         say("No transaction hangs.")
     say("")

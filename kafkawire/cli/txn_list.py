@@ -55,6 +55,7 @@ def list_transactions(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """List transactional ids, the broker that coordinates each, its producer id and state.
 
@@ -93,5 +94,7 @@ def list_transactions(
             for broker, listed in found.values.items()
             for one in sorted(listed, key=lambda one: one.transactional_id)
         )
-        output.print_rows(lines, [Transaction], format=format, output=to, views={Transaction: VIEW}, wide=wide)
+        output.print_rows(
+            lines, [Transaction], format=format, output=to, views={Transaction: VIEW}, wide=wide, no_cut=no_cut
+        )
     outcome.end()

@@ -96,6 +96,7 @@ def describe_producers(
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
 ) -> None:
     """Describe the producers that partitions remember: epochs, last sequence and time, where a transaction began.
 
@@ -107,7 +108,7 @@ def describe_producers(
     if all_replicas and broker_id is not None:
         raise typer.BadParameter("--broker-id names one replica, --all-replicas all: give one of them")
     wanted = Wanted(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)
-    print_producers(bootstrap, wanted, command_config, timeout, format, to, wide=wide)
+    print_producers(bootstrap, wanted, command_config, timeout, format, to, wide=wide, no_cut=no_cut)
 
 
 def print_producers(
@@ -119,6 +120,7 @@ def print_producers(
     to: str | None,
     *,
     wide: bool = False,
+    no_cut: bool = False,
 ) -> None:
     """Prints what is wanted, and ends as the command does."""
     check_output(to, [command_config])
@@ -137,7 +139,7 @@ def print_producers(
             for state in sorted(asked.states, key=lambda state: state.producer_id)
             if state.transaction_start_offset is not None or not wanted.only_open
         )
-        output.print_rows(lines, [Producer], format=format, output=to, views={Producer: VIEW}, wide=wide)
+        output.print_rows(lines, [Producer], format=format, output=to, views={Producer: VIEW}, wide=wide, no_cut=no_cut)
     outcome.end()
 
 

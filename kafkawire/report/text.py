@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.printable import printable
+from kafkawire.printable import collapsed, printable
 
 #: Characters of a name or sentence that are shown; of a command, all or none.
 MOST_CHARACTERS = 400
@@ -10,8 +10,8 @@ MOST_COMMAND = 2000
 
 
 def shown(value: object) -> str:
-    """A value's text, harmless; nothing for None."""
-    return "" if value is None else printable(str(value))
+    """A value's text, harmless, with runs of one escape counted; nothing for None."""
+    return "" if value is None else collapsed(printable(str(value)))
 
 
 def shortened(text: str) -> str:

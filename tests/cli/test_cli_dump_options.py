@@ -21,6 +21,7 @@ from kafkawire.records import Record, build, build_marker
 from kafkawire.wire.write import uvarint
 from tests import golden
 from tests.cli.runner import Run
+from tests.cli.terminal import on_a_terminal
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
@@ -307,3 +308,26 @@ def test_files_are_only_read(run: Run, broker: Path) -> None:
     for flags in (["--print-data-log"], ["--stats"], ["--verify-index-only"], ["--index-sanity-check"]):
         lines(run, "logs", *flags)
     assert state() == before
+
+
+# What is damaged or long ---------------------------------------------------------------------------------------------
+
+
+def test_a_line_of_zero_bytes_is_counted_in_what_people_read(run: Run, broker: Path) -> None:
+    checkpoint = broker / "orders-1" / "leader-epoch-checkpoint"
+    checkpoint.write_bytes(b"0\n1\n" + b"\x00" * 470 + b"\n")
+    result = run("dump", checkpoint)
+    assert result.err == rf"error: {checkpoint}: at byte 4: cannot be read: '\x00{{100 times}}'" + "\n"
+    assert json.loads(result.out)["detail"].count(r"\x00") == 100, "rows for tools are complete"
+
+
+def test_a_long_key_on_a_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    batch = build([Record(offset=0, timestamp=0, key=b"k" * (1 << 20), value=b"v")])
+    (folder / "00000000000000000000.log").write_bytes(batch)
+    shown = on_a_terminal("dump", str(folder), "--print-data-log", "--offset", "0")
+    assert len(shown) < 100_000
+    assert "(1,048,576characters)" in "".join(shown.split())
+    whole = on_a_terminal("dump", str(folder), "--print-data-log", "--offset", "0", "--no-cut")
+    assert whole.count("k") >= 1 << 20

@@ -288,3 +288,27 @@ def test_the_tables_of_files(
     table = text.split("\nAges as of")[0] if name == "audit" else text
     assert widest(table) <= width
     golden.check(f"cli/table-{name}-{width}.txt", table)
+
+
+# Long values ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [Thing(name="n" * (1 << 20)), Thing(name="x", tags=("n" * (1 << 20),))])
+def test_a_value_of_a_megabyte_is_cut_and_its_length_shown(monkeypatch: pytest.MonkeyPatch, value: Thing) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    length = "1,048,576" if not value.tags else "1,048,580"  # with the brackets of JSON
+    for more in ({}, {"wide": True}):
+        text = printed([value], Format.table, terminal=True, **more)
+        assert len(text) < 40_000
+        assert text.count(f"({length} characters)") == 1
+    for text in (
+        printed([value], Format.table, terminal=True, no_cut=True),
+        printed([value], Format.table, no_cut=True),
+        *(printed([value], format, terminal=True) for format in (Format.csv, Format.json, Format.jsonl)),
+    ):
+        assert "n" * (1 << 20) in text
+
+
+def test_runs_of_one_escape_are_counted() -> None:
+    assert r"\x00{470 times}" in printed([Thing(name="\x00" * 470)], Format.table, wide=True)
+    assert r"\x00" * 470 in printed([Thing(name="\x00" * 470)], Format.table, no_cut=True)
