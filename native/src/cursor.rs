@@ -76,6 +76,12 @@ impl<'a> Cursor<'a> {
         Err(Refused)
     }
 
+    /// Whether a nullable struct is there: an int8, but inside a tagged field (`compact`) an unsigned varint.
+    #[inline]
+    pub fn present(&mut self, compact: bool) -> Read<bool> {
+        Ok(if compact { self.uvarint()? > 0 } else { (self.byte()? as i8) >= 0 })
+    }
+
     /// A length, `None` for null (any negative number, as Kafka reads it).
     #[inline]
     pub fn length(&mut self, compact: bool, narrow: bool) -> Read<Option<usize>> {

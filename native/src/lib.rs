@@ -13,6 +13,7 @@ mod lanes;
 mod layout;
 mod records;
 mod rows;
+mod walk;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

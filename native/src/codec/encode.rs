@@ -4,10 +4,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 
-use super::decode::{MAX_STRING, MAX_TAGS};
 use super::objects::{self, Class, Fields, Made, Object, Output, Small, Stop};
 use super::Program;
 use crate::layout::{Kind, Layout, Op};
+use crate::walk::{MAX_STRING, MAX_TAGS};
 
 pub type Written = Result<(), Stop>;
 

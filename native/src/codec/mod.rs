@@ -12,13 +12,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMemoryView, PyTuple, PyType};
 
+use crate::cursor::Cursor;
 use crate::layout::{layouts_of, Kind, Layout, Op};
-use decode::Decoder;
+use crate::walk::{Walk, MAX_DEPTH};
+use decode::Objects;
 use encode::Encoder;
 use objects::{Class, Input, Small, Stop};
-
-/// Deepest nesting of structs (`kafkawire.wire.layout.MAX_DEPTH`).
-const MAX_DEPTH: usize = 32;
 
 /// What a layout needs beyond itself to be executed.
 struct Plan {
@@ -204,9 +203,9 @@ impl Codec {
         let Some(offset) = offset.extract().ok().filter(|offset| *offset <= bytes.len()) else { return Ok(None) };
         let view = if copy.is_truthy()? { None } else { Some(objects::view(octets)) };
         let Ok(view) = view.transpose() else { return stopped(py) };
-        let mut decoder = Decoder::new(py, program, bytes, offset, view);
-        let Ok(message) = decoder.structure(root) else { return stopped(py) };
-        let end = decoder.position();
+        let mut walk = Walk::new(Cursor::new(bytes, offset), Objects { py, program, view });
+        let Ok(message) = walk.structure(root) else { return stopped(py) };
+        let end = walk.position();
         if whole && end != bytes.len() {
             return Ok(None);
         }

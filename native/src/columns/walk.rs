@@ -4,10 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::plan::{Columns, Plan, Space, Step, Walk};
 use crate::cursor::{Cursor, Read, Refused};
-
-/// Longest string in bytes, and most tagged fields of a struct (`kafkawire.wire.values`).
-const MAX_STRING: usize = 32767;
-const MAX_TAGS: i32 = 10_000;
+use crate::walk::{MAX_STRING, MAX_TAGS};
 
 /// Walks over all values: `data[starts[i]..ends[i]]`; those with a negative start are refused unread. Returns the
 /// columns, and which values were refused.
@@ -139,7 +136,7 @@ impl Walker<'_> {
             },
             Step::Nested { compact, nullable, column, walk } => {
                 if nullable {
-                    let there = if compact { cursor.uvarint()? > 0 } else { cursor.byte()? < 128 };
+                    let there = cursor.present(compact)?;
                     if let Some(column) = column {
                         self.columns.marks[column].put(row, there);
                     }
@@ -185,7 +182,8 @@ impl Walker<'_> {
 
     /// Tagged fields. Kafka accepts them in any order, and twice: such values are refused here, to be read one by one.
     fn tags(&mut self, walk: &Walk, count: i32, cursor: &mut Cursor<'_>, row: usize) -> Read<()> {
-        if !(0..=MAX_TAGS).contains(&count) || count as usize > cursor.left() {
+        let count = usize::try_from(count).map_err(|_| Refused)?;
+        if count > cursor.left().min(MAX_TAGS) {
             return Err(Refused);
         }
         let mut last = -1;

@@ -1,9 +1,7 @@
 //! The headers of requests and responses (RequestHeader v1 and v2, ResponseHeader v0 and v1).
 
 use crate::cursor::{Cursor, Read, Refused};
-
-/// As `codec::decode` has it.
-const MAX_TAGS: usize = 10_000;
+use crate::walk::MAX_TAGS;
 
 pub struct Request<'a> {
     pub correlation_id: i32,

@@ -2,19 +2,17 @@
 //! message. Refused is all that needs Python's answer; `kafkawire.wire.json_text` says what is done then.
 
 mod frame;
+mod sink;
 mod text;
-mod walk;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::cursor::{Cursor, Read};
+use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{layouts_of, Kind, Layout};
-use walk::{Counts, Walk};
-
-/// Deepest nesting of structs (`kafkawire.wire.layout.MAX_DEPTH`).
-const MAX_DEPTH: usize = 32;
+use crate::walk::{Walk, MAX_DEPTH};
+use sink::{Counts, JsonText};
 
 /// A field of a class.
 struct Field {
@@ -68,13 +66,21 @@ impl Plan {
 
     fn written<'py>(&self, py: Python<'py>, cursor: Cursor<'_>, root: usize, text: Text) -> Read<Body<'py>> {
         if text == Text::None {
-            let mut walk = Walk::<false>::new(self, cursor, true);
-            walk.whole(root)?;
-            return Ok((None, walk.counts));
+            return Ok((None, self.walked::<false>(cursor, root, true)?.counts));
         }
-        let mut walk = Walk::<true>::new(self, cursor, text == Text::All);
-        walk.whole(root)?;
-        Ok((Some(PyBytes::new(py, &walk.out)), walk.counts))
+        let written = self.walked::<true>(cursor, root, text == Text::All)?;
+        Ok((Some(PyBytes::new(py, &written.out)), written.counts))
+    }
+
+    /// The message of a layout, which must end where the data ends.
+    fn walked<const TEXT: bool>(&self, cursor: Cursor<'_>, root: usize, payloads: bool) -> Read<JsonText<'_, TEXT>> {
+        let mut walk = Walk::new(cursor, JsonText::new(self, cursor.left(), payloads));
+        walk.structure(root)?;
+        if walk.left() == 0 {
+            Ok(walk.sink)
+        } else {
+            Err(Refused)
+        }
     }
 }
 
