@@ -22,6 +22,7 @@ SHARED = {
         "tests/cli/test_cli_txn_stock.py",
         "tests/cli/test_cli_txn_watch.py",
         "tests/client/test_client_ending_broker.py",
+        "tests/client/test_client_groups.py",
         "tests/tools/test_bench_transactions.py",
         "tests/transactions/test_machine_broker.py",
     ),

@@ -5,8 +5,8 @@ listed in `COMMANDS`, in the order of the help. The module is imported when its 
 (numpy, rich, pyarrow, pyspark) a command imports in its functions, so that no other command waits for it.
 
 Commands raise. `main` is where errors become one line on standard error and an exit code: 0 done and clear, 1 error,
-2 usage, 3 found, 4 incomplete or damaged (commands raise `typer.Exit` with those two), 130 Ctrl-C, 141 broken
-pipe; of the commands that wait for a cluster or write a file, 143 SIGTERM and 129 SIGHUP.
+2 usage, 3 found, 4 incomplete or damaged, 5 found and incomplete (commands raise `typer.Exit` with those three), 130
+Ctrl-C, 141 broken pipe; of the commands that wait for a cluster or write a file, 143 SIGTERM and 129 SIGHUP.
 A traceback is only shown with KAFKAWIRE_DEBUG=1.
 """
 

@@ -12,7 +12,16 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.findings import by_place, chosen_format, end, explain, print_for_tools, say
+from kafkawire.cli.findings import (
+    by_place,
+    chosen_format,
+    end,
+    explain,
+    print_for_tools,
+    print_missing,
+    print_none_found,
+    say,
+)
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, total_size
@@ -134,7 +143,8 @@ def audit(
     """Find hanging transactions in copied log directories, and say what to do about each.
 
     The logs are held against the rules of the transaction protocol, too. Exit code 3: a hanging or stuck one was found,
-    or a broken rule; 4: none was found, but not all could be read or judged.
+    or a broken rule; 4: none was found, but not everything could be read or judged; 5: one was found, and not
+    everything could be read or judged.
 
     \b
     All brokers' copies, with a page to send around:
@@ -217,9 +227,11 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None
         lines = (_line(finding, several) for finding in found)
         output.print_rows(lines, [OpenTransaction], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut)
     else:
-        say("No transaction is open.")
+        print_none_found(audit, "No transaction is open.", "No open transaction was found")
     say("")
     say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
+    if audit.findings:
+        print_missing(audit)
     _print_answers(audit.answers)
     _print_settings(audit.read.settings)
     explain(audit.findings, several_clusters=several)

@@ -6,18 +6,31 @@ import sys
 from collections.abc import Iterable
 
 import typer
+from msgspec import structs
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.outcome import FOUND, INCOMPLETE
+from kafkawire.cli.outcome import FOUND, FOUND_INCOMPLETE, INCOMPLETE
 from kafkawire.cli.output import Format
 from kafkawire.cli.text import brief, collapsed, printable
+
+#: What `find-hanging` says where nothing was found, and where that is no all-clear.
+NOTHING_HANGS, NONE_FOUND = "No transaction hangs.", "None found"
+
+#: Sentences on what was not read that are printed; json has all.
+_MOST = 20
 
 
 class Read(rows.Coverage, frozen=True, kw_only=True):
     """The line of jsonl that says what was read, and the clock."""
 
     as_of: int | None = None
+
+
+class Answer(rows.Audit, frozen=True, kw_only=True):
+    """The object of json: an audit, and whether it is complete."""
+
+    outcome: rows.Outcome
 
 
 def say(text: str) -> None:
@@ -32,15 +45,18 @@ def chosen_format(format: Format | None) -> Format:
 
 def print_for_tools(audit: rows.Audit, format: Format) -> None:
     """As json (one object), jsonl (each part a line, with a `kind`) or csv (the findings alone)."""
+    from kafkawire.transactions.completeness import outcome
+
+    result = outcome(audit)
     if format is Format.json:
-        output.print_json(audit)
+        output.print_json(Answer(**structs.asdict(audit), outcome=result))
     elif format is Format.csv:
         output.print_rows(audit.findings, [rows.Finding], format=format)
     else:
         read = Read(**{name: getattr(audit.read, name) for name in rows.field_names(rows.Coverage)}, as_of=audit.as_of)
         output.print_rows(
-            (read, *audit.findings, *audit.violations, *audit.damage, *audit.answers),
-            [Read, rows.Finding, rows.Violation, rows.Damage, rows.CheckAnswer],
+            (read, *audit.findings, *audit.violations, *audit.damage, *audit.answers, *audit.unread, result),
+            [Read, rows.Finding, rows.Violation, rows.Damage, rows.CheckAnswer, rows.Unread, rows.Outcome],
             format=format,
         )
 
@@ -72,21 +88,49 @@ def place_of(finding: rows.Finding) -> str:
     return f"{finding.topic}-{finding.partition}, offset {finding.start_offset}"
 
 
+def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
+    """Prints the answer where no finding is shown: `clear`, or `found_none` and what was not read."""
+    from kafkawire.transactions.completeness import outcome
+
+    if outcome(audit).complete:
+        say(clear)
+    else:
+        print_missing(audit, f"{found_none}, but not everything was read:")
+
+
+def print_missing(audit: rows.Audit, title: str = "Not everything was read:") -> None:
+    """Prints what was not read, beside the result: what goes to standard error is easily lost."""
+    from kafkawire.transactions.completeness import not_read
+
+    missing = not_read(audit)
+    if missing:
+        say(title)
+    for sentence in missing[:_MOST]:
+        say(f"  - {sentence}")
+    if len(missing) > _MOST:
+        say(f"  - and {len(missing) - _MOST:,} more: --format json has all of them")
+
+
+def counted_partitions(read: rows.Coverage) -> str:
+    """`25 partitions`, or `17 of 25 partitions` where some were not read."""
+    from kafkawire.cli.text import counted
+
+    chosen = read.partitions_chosen
+    if chosen is None or chosen == read.partitions:
+        return counted(read.partitions, "partition")
+    return f"{read.partitions:,} of {counted(chosen, 'partition')}"
+
+
 def end(audit: rows.Audit) -> None:
-    """Raises what the command ends with: 3 where something was found, 4 where something may have been missed."""
-    stuck = any(finding.reason == "stuck_prepare" for finding in audit.findings)
-    hanging = any(finding.verdict == "hanging" for finding in audit.findings)
-    problems = [
-        *audit.read.gaps,
-        *(f"{d.file}: at byte {d.position}: {d.detail or d.reason}" for d in audit.damage if not d.harmless),
-    ]
-    unknown = [finding for finding in audit.findings if finding.verdict == "unknown"]
-    if unknown:
-        problems.append(f"{place_of(unknown[0])}: could not be judged")
-    if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        typer.echo(f"incomplete: {brief(problems[0])}{more}", err=True)
-    if hanging or stuck or audit.violations:
-        raise typer.Exit(FOUND)
-    if problems:
+    """Raises what the command ends with: 3 where something was found, 4 where something may have been missed, 5 where
+    both is so."""
+    from kafkawire.transactions.completeness import outcome
+
+    result = outcome(audit)
+    if not result.complete:
+        first, more = result.missing[0], len(result.missing) - 1
+        typer.echo(f"incomplete: {brief(first)}{f' (and {more} more)' if more else ''}", err=True)
+    if result.found:
+        raise typer.Exit(FOUND if result.complete else FOUND_INCOMPLETE)
+    if not result.complete:
         raise typer.Exit(INCOMPLETE)

@@ -7,8 +7,8 @@ import typer
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.text import brief
 
-#: Exit codes, beside 0: something was found; not all could be read, or judged.
-FOUND, INCOMPLETE = 3, 4
+#: Exit codes, beside 0: something was found; not everything could be read, or judged; both.
+FOUND, INCOMPLETE, FOUND_INCOMPLETE = 3, 4, 5
 
 
 class Outcome:

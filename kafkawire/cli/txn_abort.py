@@ -209,7 +209,7 @@ def _abort_all(job: Job, format: Format | None) -> None:
     audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, counting.advance), counting)
     hanging = all_hanging(audit.findings)
     if job.human and not hanging:
-        say("No transaction hangs.")
+        findings.print_none_found(audit, findings.NOTHING_HANGS, findings.NONE_FOUND)
     _print(hanging, job, format)
     findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))
 

@@ -9,7 +9,19 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.findings import by_place, chosen_format, end, explain, print_for_tools, say
+from kafkawire.cli.findings import (
+    NONE_FOUND,
+    NOTHING_HANGS,
+    by_place,
+    chosen_format,
+    counted_partitions,
+    end,
+    explain,
+    print_for_tools,
+    print_missing,
+    print_none_found,
+    say,
+)
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import (
@@ -100,7 +112,8 @@ def find_hanging(
 ) -> None:
     """Find hanging transactions on a cluster, prove that they hang, and say what to do about each.
 
-    Exit code 3: a hanging or stuck one was found; 4: none was found, but not all could be read or judged.
+    Exit code 3: a hanging or stuck one was found; 4: none was found, but not everything could be read or judged; 5: one
+    was found, and not everything could be read or judged.
 
     \b
     The whole cluster, and only what holds up a consumer group:
@@ -150,13 +163,15 @@ def _print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool =
             map(_line, found), [Hanging], format=Format.table, views={Hanging: VIEW}, wide=wide, no_cut=no_cut
         )
     else:
-        say("No transaction hangs.")
+        print_none_found(audit, NOTHING_HANGS, NONE_FOUND)
     say("")
     others = f"; {counted(harmless, 'transaction')} more live or too young (--all shows them)" if harmless else ""
-    partitions, brokers = counted(audit.read.partitions, "partition"), counted(len(audit.read.brokers), "broker")
+    partitions, brokers = counted_partitions(audit.read), counted(len(audit.read.brokers), "broker")
     say(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
     if audit.read.scope:
         say(audit.read.scope)
+    if found:
+        print_missing(audit)
     explain(found)
 
 

@@ -90,7 +90,8 @@ def force_terminate(
     """End the transaction of a transactional id: its coordinator aborts it, and its producer is locked out.
 
     An id that does not exist is not created. Transactions that hang in partitions which the coordinator does not know
-    stay open; they are named, with what to do. Exit code 3: one of them hangs.
+    stay open; they are named, with what to do. Exit code 3: one of them hangs; 4: not everything could be
+    read; 5: one of them hangs, and not everything could be read.
 
     \b
     What would be sent:

@@ -65,7 +65,7 @@ def watch(
 
     A line says that a transaction appeared, changed its verdict or is gone, that something can no longer be read or can
     be again, or that a poll failed. Ends on Ctrl-C (130) or SIGTERM (143). With --once: exit code 3 where one hangs or
-    is stuck, 4 where not all could be read or judged, 1 where nothing could.
+    is stuck, 4 where not everything could be read or judged, 5 where both is so, 1 where nothing could.
 
     A poll asks each broker for the producers of its partitions (500 in a request) and, while transactions are open, for
     their offsets and what it coordinates; over one connection a broker, which is kept.

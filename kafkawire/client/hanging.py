@@ -19,6 +19,7 @@ from kafkawire.client.absence import Prover
 from kafkawire.client.errors import ClientError, NoSuchBrokerError
 from kafkawire.client.reading import Key, Reading, missing_brokers, read
 from kafkawire.client.results import Metadata, TopicPartition
+from kafkawire.client.unread import Gap, gaps_of, readable_again, rows_of, topics_of
 from kafkawire.client.visibility import hidden_topics
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.live import Absence, LiveCase, Word
@@ -66,13 +67,6 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     def reach(self) -> str:
         """How the cluster is reached, as words of a command line after `--bootstrap-server`."""
         return self.address + (f" --command-config {shlex.quote(self.command_config)}" if self.command_config else "")
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """Something that was not read: `subject` names it in a few words, always the same; `text` is a sentence on why."""
-
-    subject: str
-    text: str
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,24 +136,31 @@ class _Finder:
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
         reading = await self._read(partitions, first=True)
-        self._gaps += summary(reading.errors)
         if partitions and not reading.described:
             raise next(iter(reading.errors.values()))
         findings = await self._judge(reading, reading.opens, {}, thorough=False)
         known = {key: again for key, finding in findings.items() if (again := self._confirmed(key, finding))}
         findings |= known
         suspects = {key for key, finding in findings.items() if self._suspect(finding) and key not in known}
+        last, errors = reading, reading.errors
         if suspects:
-            confirmed = await self._confirm(suspects, reading, findings, metadata)
+            confirmed, last, returned = await self._confirm(suspects, reading, findings, metadata)
             findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
+            errors = {place: error for place, error in errors.items() if place not in returned}
         found = tuple(finding for _, finding in sorted(findings.items()))
-        gaps = self._all_gaps(reading)
+        described = frozenset(partitions) - errors.keys()
+        gaps = self._all_gaps(errors, last)
         return Observation(
-            audit=rows.Audit(as_of=reading.at, read=self._coverage(metadata, reading, gaps), findings=found),
-            described=frozenset(partitions) - reading.errors.keys(),
-            errors=reading.errors,
+            audit=rows.Audit(
+                as_of=reading.at,
+                read=self._coverage(metadata, len(described), len(partitions), gaps),
+                findings=found,
+                unread=tuple(rows_of(errors, self._leaders)),
+            ),
+            described=described,
+            errors=errors,
             leaders=self._leaders,
-            silent=reading.listed.errors,
+            silent=reading.listed.errors | last.listed.errors,
             gaps=gaps,
             read_log=self._prover.tried,
         )
@@ -309,14 +310,25 @@ class _Finder:
 
     async def _confirm(
         self, suspects: set[Key], before: Reading, said: dict[Key, rows.Finding], metadata: Metadata
-    ) -> dict[Key, rows.Finding]:
-        """Reads suspects again until two readings agree. Those that have ended meanwhile are left out."""
+    ) -> tuple[dict[Key, rows.Finding], Reading, set[TopicPartition]]:
+        """Reads suspects again until two readings agree. Those that have ended meanwhile are left out.
+
+        Partitions that could not be read before are read with them, where their broker has come back.
+
+        Returns:
+            The findings, the last reading, and the partitions that could be read after all.
+        """
         final: dict[Key, rows.Finding] = {}
+        unread, returned = before.errors, set[TopicPartition]()
         unsettled = bool(missing_brokers(metadata))
         for turn in range(_READINGS):
             unsettled = unsettled or _unsettled(before)
             await asyncio.sleep(self._search.session_s if unsettled else self._search.confirm_after_s)
-            reading = await self._read(sorted({place for place, _ in suspects}))
+            back = await self._back(unread) if turn == 0 else []
+            reading = await self._read(sorted({*(place for place, _ in suspects), *back}))
+            if back:
+                returned = set(back) - reading.errors.keys()
+                suspects |= {key for key in reading.opens if key[0] in returned}
             changed = _changed(before, reading)
             last = turn == _READINGS - 1
             open_ = {key for key in suspects if key in reading.opens}
@@ -345,12 +357,26 @@ class _Finder:
                 break
             before, said = reading, now
             unsettled = bool(changed or reading.disputed)
-        return final
+        return final, reading, returned
 
-    def _all_gaps(self, reading: Reading) -> tuple[Gap, ...]:
-        silent = reading.listed.errors.items() if reading.opens else ()
+    async def _back(self, unread: Mapping[TopicPartition, ClientError]) -> list[TopicPartition]:
+        """The partitions of `unread` whose broker is there again."""
+        if not unread:
+            return []
+        cluster = self._admin.cluster
+        metadata = await cluster.metadata(topics_of(unread), deadline=cluster.deadline(self._search.timeout_s))
+        back = readable_again(unread, metadata, self._search.broker_id)
+        if self._search.broker_id is None:
+            self._leaders |= {
+                place: -1 if (one := metadata.partitions[place].leader) is None else one for place in back
+            }
+        return back
+
+    def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: Reading) -> tuple[Gap, ...]:
+        """What is missing in the end: partitions, and brokers that were silent in the last reading."""
+        silent = last.listed.errors.items() if last.opens else ()
         gaps = [Gap(f"broker {n}", f"broker {n} did not say what it coordinates: {error}") for n, error in silent]
-        return tuple(dict.fromkeys((*self._gaps, *gaps)))
+        return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *gaps)))
 
     def _suspect(self, finding: rows.Finding) -> bool:
         blocking = finding.reason == "ghost" and finding.blocked
@@ -360,12 +386,13 @@ class _Finder:
         """Whether it is said that no coordinator will end it."""
         return finding.verdict == HANGING or (self._search.confirm_young and finding.reason == "young")
 
-    def _coverage(self, metadata: Metadata, reading: Reading, gaps: tuple[Gap, ...]) -> rows.Coverage:
+    def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[Gap, ...]) -> rows.Coverage:
         return rows.Coverage(
             paths=(self._search.address,),
             brokers=tuple(sorted(metadata.brokers)),
             clusters=(self._cluster_id,) if self._cluster_id else (),
-            partitions=reading.described,
+            partitions=described,
+            partitions_chosen=chosen,
             transaction_state=tuple(self._prover.read),
             clock="this machine's clock",
             complete=not gaps,
@@ -410,15 +437,3 @@ def _changed(before: Reading, after: Reading) -> str:
     moved = [n for n in last.leaders if any(one.leaders.get(n) != last.leaders[n] for one in maps)]
     which = ", ".join(map(str, sorted(moved)[:_FEW])) + (", ..." if len(moved) > _FEW else "")
     return f"Coordinators moved while it was read (partitions {which} of __transaction_state)."
-
-
-def summary(errors: dict[TopicPartition, ClientError]) -> list[Gap]:
-    """Partitions that could not be described: one sentence a topic and reason."""
-    grouped: dict[tuple[str, str], list[TopicPartition]] = {}
-    for place, error in errors.items():
-        grouped.setdefault((place.topic, str(error).replace(str(place), "*")), []).append(place)
-    gaps = []
-    for (topic, _), places in grouped.items():
-        others = f" (and {len(places) - 1} more of its partitions)" if len(places) > 1 else ""
-        gaps.append(Gap(f"topic {topic}", f"{errors[places[0]]}{others}"))
-    return gaps

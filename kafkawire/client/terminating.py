@@ -18,8 +18,9 @@ from kafkawire.client.calls import Call, interrupted, prepared
 from kafkawire.client.deadline import backoffs
 from kafkawire.client.errors import BrokerError, ClientError, is_unknown_id
 from kafkawire.client.fencing import fence_request
-from kafkawire.client.hanging import Search, summary
+from kafkawire.client.hanging import Search
 from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
+from kafkawire.client.unread import gaps_of
 from kafkawire.transactions.ending import DECIDED, Refused, permit_end
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ async def left_open(admin: Admin, producer_id: int, search: Search) -> rows.Audi
         for place, found in states.values.items()
         if any(one.producer_id == producer_id and one.transaction_start_offset is not None for one in found)
     )
-    gaps = tuple(gap.text for gap in summary(states.errors))
+    gaps = tuple(gap.text for gap in gaps_of(states.errors))
     if not places:
         return rows.Audit(read=rows.Coverage(partitions=len(states.values), complete=not gaps, gaps=gaps))
     audit = await admin.find_hanging_transactions(replace(search, topics=None, partitions=None, places=places))

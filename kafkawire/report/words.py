@@ -10,6 +10,7 @@ import msgspec
 
 from kafkawire.rows import Audit, Coverage, Finding, Violation
 from kafkawire.transactions.checks import OF_FINDINGS
+from kafkawire.transactions.completeness import not_read
 from kafkawire.transactions.wording import count
 
 #: See `tone`, the loudest first.
@@ -171,26 +172,27 @@ def coverage(read: Coverage) -> str:
 
 
 def incomplete(audit: Audit) -> bool:
-    """Whether something may have been missed."""
-    return not audit.read.complete or any(not damage.harmless for damage in audit.damage)
+    """Whether something was not read."""
+    return bool(not_read(audit))
 
 
 def headline(audit: Audit) -> str:
-    """The answer in one sentence."""
+    """The answer in one sentence. That none was found says nothing of what was not read."""
     tones = Counter(map(tone, audit.findings))
+    missing = ", and not everything could be read" if incomplete(audit) else ""
     if tones["hanging"]:
-        return count(tones["hanging"], "hanging transaction")
-    if tones["stuck"]:
-        return f"No hanging transaction, but {count(tones['stuck'], 'stuck one')}"
-    if breaches := broken(audit):
-        return f"No hanging transaction, but {count(len({it.check for it in breaches}), 'broken rule')}"
+        return count(tones["hanging"], "hanging transaction") + missing
+    doubt = missing or (f", and {tones['unknown']} could not be judged" if tones["unknown"] else "")
+    none = "No hanging transaction found" if doubt else "No hanging transaction"
+    breaches = len({violation.check for violation in broken(audit)})
+    for number, noun in ((tones["stuck"], "stuck one"), (breaches, "broken rule")):
+        if number:
+            return f"{none}, but {count(number, noun)}{doubt}"
     if tones["unknown"]:
         return f"{count(tones['unknown'], 'open transaction')} could not be judged"
-    if incomplete(audit):
-        return "No hanging transaction found, but not all could be read"
-    if tones["watch"]:
-        return f"No hanging transaction, but {tones['watch']} to look at"
-    return "No hanging transaction"
+    if missing:
+        return f"{none}, but not everything could be read"
+    return f"{none}, but {tones['watch']} to look at" if tones["watch"] else none
 
 
 def lede(audit: Audit) -> list[str]:

@@ -6,7 +6,7 @@ bodies) is `UNSET` and does not appear at all. Text may hold surrogate escapes w
 UTF-8.
 """
 
-from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Setting, Violation
+from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, Place, Row, field_names, text, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
@@ -44,6 +44,7 @@ __all__ = [
     "Json",
     "Lines",
     "Metadata",
+    "Outcome",
     "Place",
     "Poll",
     "Record",
@@ -54,6 +55,7 @@ __all__ = [
     "Step",
     "TimeIndex",
     "TxnIndex",
+    "Unread",
     "Violation",
     "field_names",
     "text",

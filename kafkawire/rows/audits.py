@@ -70,6 +70,34 @@ class Violation(Row, frozen=True, kw_only=True):
     transactional_id: str | None = None
 
 
+class Unread(Row, frozen=True, kw_only=True):
+    """A partition that was to be read and was not (`txn find-hanging`).
+
+    Attributes:
+        broker_id: that was asked, None where the partition has no leader. `reason`: why it was not read.
+    """
+
+    kind: str = "unread"
+    topic: str
+    partition: int
+    broker_id: int | None = None
+    reason: str
+
+
+class Outcome(Row, frozen=True, kw_only=True):
+    """Whether something was found, and whether the answer is complete: what exit codes go by.
+
+    Attributes:
+        found: whether a transaction hangs or is stuck, or a rule is broken.
+        complete: whether everything was read and judged. `missing`: what was not, in sentences.
+    """
+
+    kind: str = "outcome"
+    found: bool
+    complete: bool
+    missing: tuple[str, ...] = ()
+
+
 class CheckAnswer(Row, frozen=True, kw_only=True):
     """What a check says of all that was read.
 
@@ -105,6 +133,7 @@ class Coverage(Row, frozen=True, kw_only=True):
         paths: as they were given. `brokers`: node ids of the log directories, where they say so.
         clusters: ids of the clusters, where the log directories say so; what is of several is never joined.
         partitions, segments, batches, bytes: how much was read.
+        partitions_chosen: how many partitions were to be read; None for copies of logs, where that is not known.
         transaction_state: partitions of `__transaction_state` that were read; `transaction_state_missing` those that
             were not there, as far as their number is known.
         scope: which partitions were chosen, in a sentence; None for all, or for those of topics that were given.
@@ -131,6 +160,7 @@ class Coverage(Row, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
     scope: str | None = None
+    partitions_chosen: int | None = None
 
 
 class Audit(Row, frozen=True, kw_only=True):
@@ -142,3 +172,4 @@ class Audit(Row, frozen=True, kw_only=True):
     violations: tuple[Violation, ...] = ()
     damage: tuple[Damage, ...] = ()
     answers: tuple[CheckAnswer, ...] = ()
+    unread: tuple[Unread, ...] = ()

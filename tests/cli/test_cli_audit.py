@@ -66,9 +66,12 @@ def test_a_stuck_transaction_is_3(run: Run, logs: LogDirectory) -> None:
     assert run(*arguments(logs)).code == 3
 
 
-def test_what_was_found_outweighs_what_was_not_read(run: Run, logs: LogDirectory) -> None:
+def test_found_and_incomplete_is_5(run: Run, logs: LogDirectory) -> None:
     result = run("audit", hanging(logs).write())
-    assert result.code == 3
+    assert result.code == 5
+    outcome = json.loads(result.text.splitlines()[-1])
+    assert (outcome["kind"], outcome["found"], outcome["complete"]) == ("outcome", True, False)
+    assert outcome["missing"] == ["47 of 50 partitions of __transaction_state were not read: 3-49"]
     assert result.err == "incomplete: 47 of 50 partitions of __transaction_state were not read: 3-49\n"
 
 
@@ -118,7 +121,8 @@ def test_wrong_options_are_2(run: Run, logs: LogDirectory, wrong: tuple[str, str
 
 def test_json_is_one_object(run: Run, logs: LogDirectory) -> None:
     audit = json.loads(run(*arguments(hanging(logs), "--format", "json")).out)
-    assert list(audit) == ["as_of", "read", "findings", "violations", "damage", "answers"]
+    assert list(audit) == ["as_of", "read", "findings", "violations", "damage", "answers", "unread", "outcome"]
+    assert audit["outcome"] == {"kind": "outcome", "found": True, "complete": True, "missing": []}
     assert audit["as_of"] == NOON
     (finding,) = audit["findings"]
     assert list(finding) == list(rows.field_names(rows.Finding))
@@ -129,7 +133,13 @@ def test_jsonl_has_a_kind_on_each_line(run: Run, logs: LogDirectory) -> None:
     path = Path(hanging(logs).write()) / "orders-0" / f"{0:020}.log"
     path.write_bytes(path.read_bytes() + b"torn")
     lines = [json.loads(line) for line in run("audit", logs.root, "--txn-partitions", 3).out.splitlines()]
-    assert [line["kind"] for line in lines] == ["read", "finding", "damage", *["answer"] * len(lines[0]["checks"])]
+    assert [line["kind"] for line in lines] == [
+        "read", "finding", "damage", *["answer"] * len(lines[0]["checks"]), "outcome",
+    ]  # fmt: skip
+    missing = lines[-1]["missing"]
+    assert lines[-1] == {"kind": "outcome", "found": False, "complete": False, "missing": missing}
+    assert missing[0].startswith(f"{path}: at byte ")
+    assert missing[1:] == ["orders-0, offset 2: could not be judged"]
     assert lines[0]["checks"] == list(CHECKS)
     assert lines[0]["as_of"] == NOON
 
@@ -164,6 +174,21 @@ def test_a_table_and_what_to_do(run: Run, logs: LogDirectory) -> None:
 def test_a_table_of_nothing(run: Run, logs: LogDirectory) -> None:
     out = run(*arguments(logs, "--format", "table")).out.decode()
     assert out.startswith("No transaction is open.\n\nAges as of 2025-06-16 12:00:00 UTC (")
+
+
+def test_nothing_open_is_no_headline_of_an_incomplete_answer(run: Run, logs: LogDirectory) -> None:
+    result = run("audit", logs.write(), "--format", "table")
+    assert result.code == 4
+    assert result.text.startswith(
+        "No open transaction was found, but not everything was read:\n"
+        "  - 47 of 50 partitions of __transaction_state were not read: 3-49\n\nAges as of "
+    )
+
+
+def test_what_was_not_read_stands_beside_what_was_found(run: Run, logs: LogDirectory) -> None:
+    out = run("audit", hanging(logs).write(), "--format", "table").text
+    missing = "\nNot everything was read:\n  - 47 of 50 partitions of __transaction_state were not read: 3-49\n"
+    assert out.index("  hanging  ") < out.index(missing) < out.index("hanging, transaction_ended")
 
 
 def test_the_clock_can_be_given(run: Run, logs: LogDirectory) -> None:

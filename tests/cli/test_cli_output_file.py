@@ -204,7 +204,7 @@ def test_accepts_output_beside_inputs(inputs: Path, run: Run) -> None:
     assert run("dump", segment, "-o", "rows.jsonl").code == 0, "a former output is replaced"
     assert run("capture", "c.pcap", "-o", "rows.csv").code == 4
     assert run("dump", segment, "-o", "logs/orders-1/rows.csv").code == 0
-    assert run("audit", "logs", "--report", "report.html").code == 3
+    assert run("audit", "logs", "--report", "report.html").code == 5
     assert Path("report.html").read_bytes().startswith(b"<!doctype html>")
     assert not list(inputs.glob(".*"))
 

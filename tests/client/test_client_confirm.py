@@ -27,7 +27,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_transactions_response import TransactionState as Described
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
-from kafkawire.rows import Audit
+from kafkawire.rows import Audit, Unread
 from kafkawire.transactions.model import partition_of_id
 from tests.client.answers import admin, describing, listing, producers, run, script
 from tests.client.scripted import ScriptedBroker, closed_port
@@ -408,7 +408,52 @@ async def test_partitions_that_could_not_be_described() -> None:
         audit = await client.find_hanging_transactions(SEARCH)
     assert verdicts(audit) == [HANGING]
     (gap,) = audit.read.gaps
-    assert gap.startswith("partition orders-1: LEADER_NOT_AVAILABLE")
+    why = "LEADER_NOT_AVAILABLE (no leader; its replicas: -1)"
+    assert gap == f"orders-1 was not read: {why}"
+    assert audit.unread == (Unread(topic="orders", partition=1, broker_id=None, reason=why),)
+    assert (audit.read.partitions, audit.read.partitions_chosen, audit.read.complete) == (1, 2, False)
+
+
+@scenario
+async def test_partition_whose_leader_came_back_is_read_and_confirmed() -> None:
+    """It has none in the first reading; its transaction is seen in two later ones, as that of any other partition."""
+    made = broker()
+    made.topics["orders"][1] = -1
+
+    def first_reading_is_over(_: ListTransactionsRequest) -> ListTransactionsResponse:
+        made.topics["orders"][1] = 1
+        return ListTransactionsResponse()
+
+    made.on[ListTransactionsRequest] = first_reading_is_over
+    async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
+        audit = await client.find_hanging_transactions(SEARCH)
+    assert [(finding.partition, finding.verdict) for finding in audit.findings] == [(0, "hanging"), (1, "hanging")]
+    assert (audit.read.gaps, audit.unread) == ((), ())
+    assert (audit.read.partitions, audit.read.partitions_chosen, audit.read.complete) == (2, 2, True)
+    assert made.count(DescribeProducersRequest) == 3
+
+
+@scenario
+async def test_partition_whose_leader_came_back_may_have_nothing_open() -> None:
+    made = broker()
+    made.topics["orders"][1] = -1
+
+    def first_reading_is_over(_: ListTransactionsRequest) -> ListTransactionsResponse:
+        made.topics["orders"][1] = 1
+        return ListTransactionsResponse()
+
+    def only_in_the_first(request: DescribeProducersRequest) -> DescribeProducersResponse:
+        answer = producers()(request)
+        (topic,) = answer.topics
+        partitions = tuple(p if p.partition_index == 0 else replace(p, active_producers=()) for p in topic.partitions)
+        return replace(answer, topics=(replace(topic, partitions=partitions),))
+
+    made.on |= {ListTransactionsRequest: first_reading_is_over, DescribeProducersRequest: only_in_the_first}
+    async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
+        audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [HANGING]
+    assert (audit.read.partitions, audit.read.complete) == (2, True)
+    assert made.count(DescribeProducersRequest) == 2
 
 
 @scenario

@@ -187,8 +187,8 @@ def test_topics_that_may_only_be_described(hung: Secure, rights: Any) -> None:
     audit = run(both())
     assert audit.read.partitions == 4
     assert audit.read.gaps == (
-        "partition hang-0: TOPIC_AUTHORIZATION_FAILED (Topic authorization failed.): the principal needs Read on topic "
-        "hang (and 5 more of its partitions)",
+        "hang-0, hang-1, hang-2, hang-3, hang-4, hang-5 were not read: TOPIC_AUTHORIZATION_FAILED (Topic authorization "
+        "failed.): the principal needs Read on topic hang",
     )
 
 

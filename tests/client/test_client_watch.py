@@ -332,7 +332,7 @@ def test_coverage_by_topic() -> None:
         assert isinstance(lost, Change)
         assert (lost.change, lost.subject) == ("lost", "topic headless")
         assert lost.text is not None
-        assert lost.text.startswith("partition headless-0: LEADER_NOT_AVAILABLE")
+        assert lost.text.startswith("headless-0 was not read: LEADER_NOT_AVAILABLE")
         assert outcome(first).failed_partitions == 1
         assert "regained" in changes(second)
         assert watch.error is None

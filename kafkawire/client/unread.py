@@ -1,0 +1,75 @@
+"""Partitions that were to be read and were not: why, in sentences and as rows; and which of them to read again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from kafkawire import rows
+from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
+from kafkawire.client.results import Metadata, TopicPartition
+from kafkawire.transactions.wording import some
+
+_NAMED = 20
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Something that was not read: `subject` names it in a few words, always the same; `text` is a sentence on why."""
+
+    subject: str
+    text: str
+
+
+def gaps_of(errors: Mapping[TopicPartition, ClientError]) -> list[Gap]:
+    """One sentence a topic and reason: it names the partitions, the first of them where there are many."""
+    grouped: dict[tuple[str, str], list[TopicPartition]] = {}
+    for place, error in sorted(errors.items()):
+        grouped.setdefault((place.topic, reason(place, error)), []).append(place)
+    gaps = []
+    for (topic, why), places in grouped.items():
+        names = some([str(place) for place in places], _NAMED)
+        gaps.append(Gap(f"topic {topic}", f"{names} {'was' if len(places) == 1 else 'were'} not read: {why}"))
+    return gaps
+
+
+def rows_of(errors: Mapping[TopicPartition, ClientError], asked: Mapping[TopicPartition, int]) -> list[rows.Unread]:
+    """A row each. `asked`: the broker that was asked, -1 for none."""
+    found = []
+    for place, error in sorted(errors.items()):
+        broker = asked.get(place, -1)
+        why = reason(place, error)
+        found.append(
+            rows.Unread(
+                topic=place.topic, partition=place.partition, broker_id=broker if broker >= 0 else None, reason=why
+            )
+        )
+    return found
+
+
+def reason(place: TopicPartition, error: ClientError) -> str:
+    """Why a partition was not read, without its name in front: the same text for all that the same befell."""
+    return str(error).removeprefix("partition ").removeprefix(f"{place}: ")
+
+
+def readable_again(
+    errors: Mapping[TopicPartition, ClientError], metadata: Metadata, broker_id: int | None = None
+) -> list[TopicPartition]:
+    """The partitions that were not read because of a broker, and whose broker is in the cluster's metadata now.
+
+    Args:
+        metadata: of the topics of these partitions, read after the errors.
+        broker_id: the broker that is asked; by default each partition's leader.
+    """
+    found = []
+    for place, error in errors.items():
+        info = metadata.partitions.get(place)
+        passes = error.retriable or isinstance(error, ConnectError | ApiTimeoutError | NoSuchBrokerError)
+        if passes and info is not None and (info.leader if broker_id is None else broker_id) in metadata.brokers:
+            found.append(place)
+    return sorted(found)
+
+
+def topics_of(places: Collection[TopicPartition]) -> tuple[str, ...]:
+    """Their topics, each once."""
+    return tuple(sorted({place.topic for place in places}))

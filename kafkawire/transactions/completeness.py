@@ -1,0 +1,38 @@
+"""Whether an answer is complete: what was not read, or could not be judged.
+
+Headlines, exit codes and the JSON of `audit` and `find-hanging` all go by this.
+"""
+
+from __future__ import annotations
+
+from kafkawire import rows
+from kafkawire.transactions.verdicts import HANGING, UNKNOWN
+
+
+def found(audit: rows.Audit) -> bool:
+    """Whether something was found: a transaction that hangs or is stuck, or a rule that is broken."""
+    return bool(audit.violations) or any(
+        finding.verdict == HANGING or finding.reason == "stuck_prepare" for finding in audit.findings
+    )
+
+
+def not_read(audit: rows.Audit) -> tuple[str, ...]:
+    """What was not read, as sentences: gaps, and damage that is not harmless."""
+    damage = [f"{d.file}: at byte {d.position}: {d.detail or d.reason}" for d in audit.damage if not d.harmless]
+    gaps = audit.read.gaps or (() if audit.read.complete else ("what was read is not complete",))
+    return (*gaps, *damage)
+
+
+def not_judged(audit: rows.Audit) -> tuple[str, ...]:
+    """Transactions without a verdict, as sentences."""
+    return tuple(
+        f"{one.topic}-{one.partition}, offset {one.start_offset}: could not be judged"
+        for one in audit.findings
+        if one.verdict == UNKNOWN
+    )
+
+
+def outcome(audit: rows.Audit) -> rows.Outcome:
+    """What was found, and what keeps the answer from being complete."""
+    missing = (*not_read(audit), *not_judged(audit))
+    return rows.Outcome(found=found(audit), complete=not missing, missing=missing)

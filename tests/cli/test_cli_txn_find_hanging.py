@@ -1,0 +1,197 @@
+"""`kafkawire txn find-hanging` where not everything can be read: no all-clear, and what is missing is named."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire.messages import DescribeProducersRequest, DescribeProducersResponse
+from kafkawire.messages.describe_producers_response import PartitionResponse
+from tests.cli.runner import Result, Run
+from tests.client.group_script import GROUP, GroupBroker, assigned, classic
+from tests.client.partition_script import PartitionBroker, in_thread
+
+pytestmark = pytest.mark.slow
+
+HASTE = {"socket.connection.setup.timeout.ms": 200}
+DENIED = "TOPIC_AUTHORIZATION_FAILED: the principal needs Read on topic orders"
+Find = Callable[..., Result]
+
+
+class Guarded(PartitionBroker):
+    """A transaction hangs in orders-0. Partitions in `denied` may not be read."""
+
+    def __init__(self, partitions: int, *denied: int) -> None:
+        super().__init__(partitions)
+        self.denied = denied
+        for number in range(1, partitions):
+            self.logs[number].start = -1
+
+    def describe_producers(self, request: DescribeProducersRequest) -> DescribeProducersResponse:
+        def shown(one: PartitionResponse) -> PartitionResponse:
+            number = one.partition_index
+            return PartitionResponse(partition_index=number, error_code=29) if number in self.denied else one
+
+        answer = super().describe_producers(request)
+        topics = (
+            type(topic)(name=topic.name, partitions=tuple(map(shown, topic.partitions)))
+            if topic.name == "orders"
+            else topic
+            for topic in answer.topics
+        )
+        return DescribeProducersResponse(topics=tuple(topics))
+
+
+@pytest.fixture
+def find(run: Run, tmp_path: Path) -> Find:
+    config = tmp_path / "client.properties"
+    config.write_text("".join(f"{name}={value}\n" for name, value in HASTE.items()))
+
+    def ask(broker: PartitionBroker, *args: object, command: str = "find-hanging") -> Result:
+        where = ("--bootstrap-server", broker.address, "--command-config", config, "--confirm-after", "0.01")
+        return run("txn", command, *where, *args)
+
+    return ask
+
+
+def nothing_found(partitions: int, *denied: int) -> Guarded:
+    broker = Guarded(partitions, *denied)
+    broker.log.start = -1
+    return broker
+
+
+# Nothing found --------------------------------------------------------------------------------------------------------
+
+
+def test_complete_answer_is_an_all_clear(find: Find) -> None:
+    with in_thread(nothing_found(4)) as broker:
+        result = find(broker, "--topic", "orders", "--format", "table")
+    assert (result.code, result.err) == (0, "")
+    assert result.text.startswith("No transaction hangs.\n\n4 partitions on 1 broker, as of ")
+
+
+def test_incomplete_answer_is_no_all_clear(find: Find) -> None:
+    """On standard output, beside the result: standard error gets lost."""
+    with in_thread(nothing_found(4, 1, 3)) as broker:
+        result = find(broker, "--topic", "orders", "--format", "table")
+    assert result.code == 4
+    assert "No transaction hangs" not in result.text
+    assert result.text.startswith(
+        "None found, but not everything was read:\n"
+        f"  - orders-1, orders-3 were not read: {DENIED}\n\n"
+        "2 of 4 partitions on 1 broker, as of "
+    )
+    assert result.err == f"incomplete: orders-1, orders-3 were not read: {DENIED}\n"
+
+
+def test_of_thousands_the_first_are_named(find: Find) -> None:
+    with in_thread(nothing_found(3000, *range(1, 3000))) as broker:
+        text = find(broker, "--topic", "orders", "--format", "table").text
+        full = json.loads(find(broker, "--topic", "orders", "--format", "json").text)
+    assert f" orders-20 and 2,979 more were not read: {DENIED}\n\n1 of 3,000 partitions on 1 broker" in text
+    assert len(text) < 1000
+    assert [one["partition"] for one in full["unread"]] == list(range(1, 3000))
+
+
+def test_many_reasons_are_cut_too(find: Find) -> None:
+    broker = nothing_found(1)
+    broker.topics |= {f"topic-{n}": {0: -1} for n in range(50)}
+    with in_thread(broker):
+        result = find(broker, "--format", "table")
+    lines = result.text.splitlines()
+    assert (result.code, lines[0]) == (4, "None found, but not everything was read:")
+    assert [line for line in lines if "topic-0-0" in line]
+    assert "  - and 30 more: --format json has all of them" in lines
+
+
+def test_abort_of_all_gives_no_all_clear(find: Find) -> None:
+    with in_thread(nothing_found(4, 2)) as broker:
+        result = find(broker, "--topic", "orders", "--all-hanging", "--yes", "--format", "table", command="abort")
+    assert result.code == 4
+    assert result.text.startswith(f"None found, but not everything was read:\n  - orders-2 was not read: {DENIED}\n")
+
+
+# Found ----------------------------------------------------------------------------------------------------------------
+
+
+def test_found_and_complete_is_3(find: Find) -> None:
+    with in_thread(Guarded(4)) as broker:
+        result = find(broker, "--topic", "orders", "--format", "json")
+    assert result.code == 3
+    audit = json.loads(result.text)
+    assert audit["outcome"] == {"kind": "outcome", "found": True, "complete": True, "missing": []}
+    assert (audit["unread"], audit["read"]["partitions_chosen"]) == ([], 4)
+
+
+def test_found_and_incomplete_is_5(find: Find) -> None:
+    missing = f"orders-1, orders-3 were not read: {DENIED}"
+    unread = [{"kind": "unread", "topic": "orders", "partition": p, "broker_id": 1, "reason": DENIED} for p in (1, 3)]
+    outcome = {"kind": "outcome", "found": True, "complete": False, "missing": [missing]}
+    with in_thread(Guarded(4, 1, 3)) as broker:
+
+        def asked(format: str) -> str:
+            result = find(broker, "--topic", "orders", "--format", format)
+            assert (result.code, result.err) == (5, f"incomplete: {missing}\n")
+            return result.text
+
+        audit = json.loads(asked("json"))
+        assert (audit["outcome"], audit["unread"]) == (outcome, unread)
+        assert (audit["read"]["partitions"], audit["read"]["partitions_chosen"]) == (2, 4)
+        read, finding, *rest = map(json.loads, asked("jsonl").splitlines())
+        assert (read["kind"], read["complete"], finding["kind"]) == ("read", False, "finding")
+        assert rest == [*unread, outcome]
+        (row,) = csv.DictReader(io.StringIO(asked("csv")))
+        assert row["verdict"] == "hanging"
+        table = asked("table")
+    where = table.index("2 of 4 partitions on 1 broker")
+    assert (
+        where < table.index(f"Not everything was read:\n  - {missing}\n") < table.index("orders-0, offset 40: hanging")
+    )
+
+
+def test_watch_ends_the_same_way(find: Find) -> None:
+    def once(broker: Any) -> int:
+        with in_thread(broker):
+            return find(broker, "--topic", "orders", "--once", command="watch").code
+
+    assert [once(broker) for broker in (nothing_found(2), Guarded(2), nothing_found(2, 1), Guarded(2, 1))] == [
+        0,
+        3,
+        4,
+        5,
+    ]
+
+
+# Groups ---------------------------------------------------------------------------------------------------------------
+
+
+def test_group_without_commits(find: Find) -> None:
+    """It was "No transaction hangs.", exit 0, where it had commits elsewhere, and an error where it had none."""
+    broker = GroupBroker()
+    broker.described = {"classic": classic(assigned(0, 1))}
+    with in_thread(broker):
+        result = find(broker, "--group", GROUP, "--format", "table")
+    assert result.code == 3
+    assert (
+        "\nOf group 'shipments' these were looked at: 2 partitions assigned to its 1 member (classic group, Stable); "
+        "0 partitions with committed offsets; __consumer_offsets-1, where its offsets are kept.\n"
+    ) in result.text
+
+
+def test_group_without_members_is_no_all_clear(find: Find) -> None:
+    broker = GroupBroker()
+    broker.described = {"classic": classic(state="Empty")}
+    broker.committed = {1: 42}
+    with in_thread(broker):
+        result = find(broker, "--group", GROUP, "--format", "table")
+    assert result.code == 4
+    assert result.text.startswith(
+        "None found, but not everything was read:\n  - group 'shipments': it has no members now\n"
+    )
+    assert "1 partition with committed offsets" in result.text

@@ -1,0 +1,39 @@
+"""Whether an answer is complete, and what it lacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkawire.rows import Audit, Coverage, Damage, Finding, Outcome, Violation
+from kafkawire.transactions.completeness import outcome
+
+CLEAR = Coverage(complete=True)
+
+
+def finding(verdict: str, reason: str) -> Finding:
+    return Finding(
+        verdict=verdict, reason=reason, topic="orders", partition=3, producer_id=7, producer_epoch=0, start_offset=64
+    )
+
+
+@pytest.mark.parametrize(
+    ("audit", "found", "missing"),
+    [
+        (Audit(read=CLEAR), False, ()),
+        (Audit(read=CLEAR, findings=(finding("not_hanging", "live"), finding("not_hanging", "late"))), False, ()),
+        (Audit(read=CLEAR, findings=(finding("hanging", "epoch_bumped"),)), True, ()),
+        (Audit(read=CLEAR, findings=(finding("not_hanging", "stuck_prepare"),)), True, ()),
+        (Audit(read=CLEAR, violations=(Violation(check="lso", place="orders-3", what="9, not 8"),)), True, ()),
+        (Audit(read=Coverage(gaps=("orders-4 was not read: why",))), False, ("orders-4 was not read: why",)),
+        (Audit(read=Coverage()), False, ("what was read is not complete",)),
+        (Audit(read=CLEAR, damage=(Damage(file="a", position=9, reason="crc_mismatch"),)), False,
+         ("a: at byte 9: crc_mismatch",)),
+        (Audit(read=CLEAR, damage=(Damage(file="a", position=9, reason="preallocated", harmless=True),)), False, ()),
+        (Audit(read=CLEAR, findings=(finding("unknown", "coverage_incomplete"),)), False,
+         ("orders-3, offset 64: could not be judged",)),
+        (Audit(read=Coverage(gaps=("a",)), findings=(finding("hanging", "epoch_bumped"), finding("unknown", "b"))),
+         True, ("a", "orders-3, offset 64: could not be judged")),
+    ],
+)  # fmt: skip
+def test_outcome(audit: Audit, found: bool, missing: tuple[str, ...]) -> None:
+    assert outcome(audit) == Outcome(found=found, complete=not missing, missing=missing)
