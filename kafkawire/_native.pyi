@@ -5,8 +5,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkawire.wire.columns.build import Blobs
 from kafkawire.wire.columns.plan import Plan
-from kafkawire.wire.columns.walked import Blobs
 from kafkawire.wire.layout import Table
 from kafkawire.wire.message import Struct
 from kafkawire.wire.values import Input
@@ -90,7 +90,7 @@ class ColumnPlan:
         list[NDArray[np.uint8] | None],
         list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]],
     ]:
-        """The parts of a `kafkawire.wire.columns.walked.Walked`."""
+        """The parts of a `kafkawire.wire.columns.build.PlanColumns`."""
 
 # Record batches, as `kafkawire.records.engine.Engine`; arrays are contiguous.
 _Bytes = NDArray[np.uint8]
@@ -105,6 +105,7 @@ def record_columns(
 ) -> tuple[_Columns, _Bytes | None, list[int], int, bool]: ...
 def payload_columns(head: bytes, payload: _Bytes, index: int, /) -> tuple[_Columns, bool]: ...
 def gather(data: _Bytes, starts: _Int64, lengths: _Int32, /) -> tuple[_Int32, _Bytes]: ...
+def candidates(window: bytes, count: int, left: int, longest: int, /) -> list[tuple[int, int]]: ...
 
 @final
 class RecordReader:

@@ -14,10 +14,10 @@ from kafkawire import rows
 from kafkawire.records.arrays import Int32, Int64
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.compression import codec_name
-from kafkawire.records.engine import engine
 from kafkawire.records.header import MAGIC
 from kafkawire.records.record import NO_SEQUENCE
 from kafkawire.rows import arrow
+from kafkawire.wire.backend import native
 
 Numbers = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -210,22 +210,26 @@ class _Content(NamedTuple):
 
 
 def _content(records: Records, starts: Int64, lengths: Int32) -> _Content:
-    is_text = engine.texts(records.data, starts, lengths)
+    assert native is not None
+    is_text = native.texts(records.data, starts, lengths)
     binary = (lengths >= 0) & ~is_text
     text = lengths
     base64 = None
     if binary.any():
         text = np.where(is_text, lengths, np.int32(-1))
-        offsets, content = engine.gather_base64(records.data, starts, np.where(binary, lengths, np.int32(-1)))
+        offsets, content = native.gather_base64(records.data, starts, np.where(binary, lengths, np.int32(-1)))
         base64 = _strings(offsets, content, binary)
-    return _Content(_strings(*engine.gather(records.data, starts, text), is_text), base64)
+    offsets, content = native.gather(records.data, starts, text)
+    return _Content(_strings(offsets, content, is_text), base64)
 
 
 def _header_keys(found: Records) -> pa.Array:
     starts, lengths = found.header_key_start, found.header_key_length
-    is_text = engine.texts(found.data, starts, lengths)
+    assert native is not None
+    is_text = native.texts(found.data, starts, lengths)
     if is_text.all():
-        return _strings(*engine.gather(found.data, starts, lengths), is_text)
+        offsets, content = native.gather(found.data, starts, lengths)
+        return _strings(offsets, content, is_text)
     view = found.data.data
     spans = zip(starts.tolist(), lengths.tolist(), strict=True)
     return pa.array([_text(bytes(view[start : start + length])) for start, length in spans], pa.string())

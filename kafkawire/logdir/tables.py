@@ -1,4 +1,5 @@
-"""Segments as Arrow columns, many batches at a time: what `rows_of` gives, without a row for each record.
+"""Segments as Arrow columns, many batches at a time: what `rows_of` gives, without a row for each record. Without the
+native engine it is `rows_of`.
 
 Each batch has a row, and its records have theirs behind it, as in `rows_of`. Refused (see `runs`) are batches that
 cannot be read, and those whose records are so many bytes that they are better not held twice. Which fields there are is
@@ -21,7 +22,7 @@ from kafkawire.logdir.options import Options
 from kafkawire.logdir.rows_of import log_rows, rows_of
 from kafkawire.logdir.runs import runs_of, samples_of
 from kafkawire.records.columns import Batches, Records
-from kafkawire.records.engine import engine
+from kafkawire.wire.backend import native
 
 #: The records of one piece have about so many bytes.
 _PIECE = 2 << 20
@@ -38,7 +39,7 @@ def columns_of(file: Located, options: Options, *, encode: Callable[[Any], bytes
     Raises:
         OSError: the file cannot be read.
     """
-    samples = samples_of(file, options)
+    samples = None if native is None else samples_of(file, options)
     if samples is None:
         yield from rows_of(file, options)
         return
@@ -76,7 +77,8 @@ def _piece(found: Batches, first: int, last: int, file: Located, options: Option
             if last == first:
                 return None
             limit = min(found.max_batch_bytes, _MOST_BYTES)
-            columns, copied, malformed, stop, _ = engine.record_columns(data, found.start[:last], first, _PIECE, limit)
+            assert native is not None
+            columns, copied, malformed, stop, _ = native.record_columns(data, found.start[:last], first, _PIECE, limit)
             if stop == first:
                 return None
             if not len(malformed):

@@ -1,8 +1,10 @@
-"""Where in a stretch of bytes a batch could begin, by sane values in its header. A checksum has the last word."""
+"""Where in a stretch of bytes a batch could begin, by sane values in its header. Its checksum decides (`walk`)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import struct
+from functools import cache
 
 from kafkawire.records.compression import CODECS
 from kafkawire.records.header import (
@@ -16,12 +18,12 @@ from kafkawire.records.header import (
     SHORTEST,
 )
 from kafkawire.records.legacy import KEY_AT, LEGACY_CODECS
-
-if TYPE_CHECKING:
-    from kafkawire.records.arrays import Bools, Bytes, Int64
+from kafkawire.wire.backend import native
 
 #: As many bytes from a position on are looked at.
 REACH = HEADER.size
+_LENGTH_AT = 8
+_LENGTH = struct.Struct(">i")
 
 
 def candidates(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, int]]:
@@ -32,62 +34,63 @@ def candidates(window: bytes, count: int, left: int, longest: int) -> list[tuple
         left: how many bytes there are from the window's beginning on.
         longest: most bytes of a batch.
     """
-    import numpy as np
+    if native is not None:
+        found: list[tuple[int, int]] = native.candidates(window, count, left, longest)
+        return found
+    return search(window, count, left, longest)
 
-    count = min(count, len(window))
+
+def search(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, int]]:
+    """`candidates` in pure Python."""
     # Zeros behind the end: a message of magic 0 can be shorter than a header of magic 2.
-    data = np.frombuffer(window + bytes(REACH), dtype=np.uint8)
-    # The magic, and the highest bytes of offset and length; then ever more of the header at ever fewer places.
-    high = min(0x7F, longest >> 24)
-    kept = (data[MAGIC_AT : MAGIC_AT + count] <= MAGIC) & (data[:count] < 0x80) & (data[8 : 8 + count] <= high)
-    kept &= (data[9 : 9 + count] | data[10 : 10 + count] | data[11 : 11 + count]) != 0
-    at = np.flatnonzero(kept)
-    size = _int32(data, at + 8) + LOG_OVERHEAD
-    kept = (size >= SHORTEST[0] + LOG_OVERHEAD) & (size <= np.minimum(longest, left - at))
-    at, size = at[kept], size[kept]
-    batches = data[at + MAGIC_AT] == MAGIC
-    kept = np.empty(len(at), bool)
-    kept[batches] = _batches(data, at[batches], size[batches])
-    kept[~batches] = _messages(data, at[~batches], size[~batches])
-    return list(zip(at[kept].tolist(), size[kept].tolist(), strict=True))
+    data = window + bytes(REACH)
+    last = min(count, len(window))
+    found = []
+    for match in _lengths(min(0x7F, longest >> 24)).finditer(data, _LENGTH_AT):
+        at = match.start() - _LENGTH_AT
+        if at >= last:
+            break
+        size = int(_LENGTH.unpack_from(data, at + _LENGTH_AT)[0]) + LOG_OVERHEAD
+        magic = data[at + MAGIC_AT]
+        if SHORTEST[0] + LOG_OVERHEAD <= size <= min(longest, left - at) and (
+            _batch(data, at, size) if magic == MAGIC else _message(data, at, size, magic, len(window))
+        ):
+            found.append((at, size))
+    return found
 
 
-def _batches(data: Bytes, at: Int64, size: Int64) -> Bools:
-    attributes = data[at + 21].astype(int) << 8 | data[at + 22]
-    delta, count = _int32(data, at + 23), _int32(data, at + 57)
-    sane = size >= HEADER.size
-    sane &= (attributes <= KNOWN_ATTRIBUTES) & (attributes & CODEC_MASK < len(CODECS))
-    sane &= _int32(data, at + 12) >= -1
-    sane &= (delta >= 0) & (count >= 0) & (count <= delta + 1)
-    return _sane_offset(data, at, sane)
+@cache
+def _lengths(high: int) -> re.Pattern[bytes]:
+    """The lengths of batches: the highest byte is `high` at most, one of the others is not zero, a magic follows."""
+    return re.compile(rb"[\x00-\x%02x](?=(?!\x00{3}).{7}[\x00-\x%02x])" % (high, MAGIC), re.DOTALL)
 
 
-def _messages(data: Bytes, at: Int64, size: Int64) -> Bools:
-    import numpy as np
-
-    magic, attributes = data[at + MAGIC_AT].astype(int), data[at + 17]
-    key_at = at + KEY_AT[0] + 8 * magic
-    key = _int32(data, key_at)
-    # Key and value fill the message, as far as the window tells.
-    value_at = key_at + 4 + np.maximum(key, 0)
-    sane = (
-        (attributes < 0x10) & (attributes & CODEC_MASK < len(LEGACY_CODECS)) & (key >= -1) & (value_at + 4 <= at + size)
+def _batch(data: bytes, at: int, size: int) -> bool:
+    offset, _, epoch, _, _, attributes, delta, *_, count = HEADER.unpack_from(data, at)
+    return (
+        size >= HEADER.size
+        and 0 <= offset < HIGHEST_OFFSET
+        and epoch >= -1
+        and 0 <= attributes <= KNOWN_ATTRIBUTES
+        and attributes & CODEC_MASK < len(CODECS)
+        and delta >= 0
+        and 0 <= count <= delta + 1
     )
-    sane &= (attributes & CODEC_MASK == 0) | (key == -1)  # wrappers have no key
-    inside = sane & (value_at + 4 <= len(data) - REACH)
-    value = _int32(data, value_at[inside])
-    sane[inside] &= (value >= -1) & (value_at[inside] + 4 + np.maximum(value, 0) == (at + size)[inside])
-    return _sane_offset(data, at, sane)
 
 
-def _sane_offset(data: Bytes, at: Int64, sane: Bools) -> Bools:
-    sane[sane] &= _int32(data, at[sane]) < HIGHEST_OFFSET >> 32
-    return sane
-
-
-def _int32(data: Bytes, at: Int64) -> Int64:
-    number: Int64 = data[at].astype(int)
-    for i in (1, 2, 3):
-        number = number << 8 | data[at + i]
-    number -= (number >> 31) << 32
-    return number
+def _message(data: bytes, at: int, size: int, magic: int, end: int) -> bool:
+    """Whether a message of magic 0 or 1 could be there; `end` is where the bytes given end."""
+    attributes = data[at + MAGIC_AT + 1]
+    key_at = at + KEY_AT[magic]
+    key = _LENGTH.unpack_from(data, key_at)[0]
+    value_at = key_at + _LENGTH.size + max(key, 0)
+    codec = attributes & CODEC_MASK
+    sane = attributes < 0x10 and codec < len(LEGACY_CODECS) and key >= -1 and value_at + _LENGTH.size <= at + size
+    if not sane or (codec and key != -1):  # wrappers have no key
+        return False
+    # Key and value fill the message, as far as the window tells.
+    if value_at + _LENGTH.size <= end:
+        value = _LENGTH.unpack_from(data, value_at)[0]
+        if value < -1 or value_at + _LENGTH.size + max(value, 0) != at + size:
+            return False
+    return bool(0 <= struct.unpack_from(">q", data, at)[0] < HIGHEST_OFFSET)

@@ -1,4 +1,4 @@
-"""The engine behind `columns`: the native one where it is installed and wanted (`wire.backend`), otherwise NumPy."""
+"""The engine behind `columns`: the native one where it runs (`wire.backend`), otherwise `object_columns`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkawire.wire.backend import native
 
 
 class Engine(Protocol):
-    """What both have. Nothing is explained here: what is refused, the caller asks the readers of objects about."""
+    """What both have. An engine refuses without a reason; the readers of objects give it."""
 
     def scan_batches(self, data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int, /) -> Columns:
         """The headers of the batches that begin before `stop`, one behind the other from the start of `data` on, up to
@@ -25,10 +25,6 @@ class Engine(Protocol):
         their positions refer to (None: `data`), the batches with malformed records (those before the malformed one
         are there), the batch to go on with, and whether that one could not be decompressed."""
 
-    def payload_columns(self, head: bytes, payload: Bytes, index: int, /) -> tuple[Columns, bool]:
-        """The records of batch number `index` with header `head` in their decompressed bytes, and whether one of them
-        is malformed."""
-
     def gather(self, data: Bytes, starts: Int64, lengths: Int32, /) -> tuple[Int32, Bytes]:
         """What lies at `starts`, as offsets and bytes of an Arrow column; a negative length is empty.
 
@@ -36,23 +32,13 @@ class Engine(Protocol):
             ValueError: outside of the data, or more than 2^31 bytes.
         """
 
-    def gather_base64(self, data: Bytes, starts: Int64, lengths: Int32, /) -> tuple[Int32, Bytes]:
-        """The same of its base64."""
-
-    def texts(self, data: Bytes, starts: Int64, lengths: Int32, /) -> Bools:
-        """Whether what lies at `starts` is UTF-8; false for a negative length.
-
-        Raises:
-            ValueError: outside of the data.
-        """
-
 
 def _chosen() -> Engine:
     if native is not None:
         return native
-    from kafkawire.records import lockstep
+    from kafkawire.records import object_columns
 
-    return lockstep
+    return object_columns
 
 
 #: The one in use.

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kafkawire.records import lockstep
+from kafkawire.records import object_columns
 from kafkawire.wire.backend import native
 
-ENGINES: list[Any] = [pytest.param(lockstep, id="numpy")]
+ENGINES: list[Any] = [pytest.param(object_columns, id="python")]
 if native is not None:
     ENGINES.append(pytest.param(native, id="native"))

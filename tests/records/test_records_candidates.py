@@ -1,4 +1,4 @@
-"""Where a batch could begin: the vectorized search equals the same rules, position by position, on any bytes."""
+"""Where a batch could begin: native and pure Python find what the same rules give, position by position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from record_bytes import FIRST, SECOND, fixed, message
 from record_strategies import builds, legacy_builds
 
 from kafkawire.records import Record, build, find_batch
-from kafkawire.records.candidates import REACH, candidates
+from kafkawire.records.candidates import REACH, candidates, search
 
 WRAPPER = build([Record(offset=3)], magic=1, codec="gzip", base_offset=3)
 LIMIT = 1 << 20
@@ -49,7 +49,14 @@ def slowly(data: bytes, longest: int = LIMIT) -> list[tuple[int, int]]:
 
 
 def fast(data: bytes, longest: int = LIMIT) -> list[tuple[int, int]]:
-    return candidates(data, len(data), len(data), longest)
+    return both(data, len(data), len(data), longest)
+
+
+def both(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, int]]:
+    """What the search finds that is in use, and the one in pure Python."""
+    found = candidates(window, count, left, longest)
+    assert search(window, count, left, longest) == found
+    return found
 
 
 @given(st.lists(builds() | legacy_builds(), min_size=1, max_size=3), st.data())
@@ -118,18 +125,18 @@ def test_a_wrapper_has_no_key() -> None:
 
 def test_only_so_many_positions_and_only_what_the_source_can_hold() -> None:
     data = FIRST + SECOND
-    assert candidates(data, len(FIRST), len(data), LIMIT) == [(0, len(FIRST))]
-    assert candidates(data, len(FIRST) + 1, len(data), LIMIT) == [(0, len(FIRST)), (len(FIRST), len(SECOND))]
-    assert candidates(data[:REACH], 1, len(FIRST) - 1, LIMIT) == []
-    assert candidates(data[:REACH], 1, len(FIRST), LIMIT) == [(0, len(FIRST))]
-    assert candidates(data[:REACH], 1, len(FIRST), len(FIRST) - 1) == []
-    assert candidates(b"", 5, 0, LIMIT) == []
+    assert both(data, len(FIRST), len(data), LIMIT) == [(0, len(FIRST))]
+    assert both(data, len(FIRST) + 1, len(data), LIMIT) == [(0, len(FIRST)), (len(FIRST), len(SECOND))]
+    assert both(data[:REACH], 1, len(FIRST) - 1, LIMIT) == []
+    assert both(data[:REACH], 1, len(FIRST), LIMIT) == [(0, len(FIRST))]
+    assert both(data[:REACH], 1, len(FIRST), len(FIRST) - 1) == []
+    assert both(b"", 5, 0, LIMIT) == []
 
 
 def test_a_value_behind_the_window_is_believed() -> None:
     """Whether key and value fill a long message, only its checksum tells."""
     data = message(0, bytes(300))
-    assert candidates(data[:REACH], 1, len(data), LIMIT) == [(0, len(data))]
+    assert both(data[:REACH], 1, len(data), LIMIT) == [(0, len(data))]
     keyed = build([Record(bytes(200), b"v")], magic=1)
-    assert candidates(keyed[:REACH], 1, len(keyed), LIMIT) == [(0, len(keyed))]
+    assert both(keyed[:REACH], 1, len(keyed), LIMIT) == [(0, len(keyed))]
     assert find_batch(b"\1" * 100 + keyed) == 100

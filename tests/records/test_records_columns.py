@@ -15,6 +15,7 @@ from record_strategies import builds
 
 from kafkawire.errors import RecordError
 from kafkawire.records import CODECS, Batch, Damage, Header, Memory, Record, build, build_marker, columns, read, record
+from kafkawire.wire.backend import native
 
 pytestmark = pytest.mark.slow
 
@@ -208,7 +209,8 @@ def test_flags_and_checksums(engine: Any) -> None:
     assert (batch.position, str(batch.control)) == (2 * len(FIRST), "ABORT")
 
 
-def test_nothing_of_an_uncompressed_payload_is_copied(engine: Any) -> None:
+@pytest.mark.skipif(native is None, reason="the native engine is not installed")
+def test_nothing_of_an_uncompressed_payload_is_copied() -> None:
     data = FIRST + SECOND
     (part,) = columns.read(data)
     assert isinstance(part, columns.Records)
@@ -232,7 +234,7 @@ def test_pieces_stay_small(engine: Any) -> None:
     """Forty batches of 1 MB that are a few hundred bytes each: never all of them at once."""
     data = build([Record(value=bytes(1 << 20))], codec="zstd") * 40
     sizes = [len(item.data) for item in columns.read(data) if isinstance(item, columns.Records)]
-    assert sum(sizes) > 40 << 20
+    assert sum(sizes) >= 40 << 20
     assert max(sizes) < columns.PIECE + (2 << 20)
 
 

@@ -1,4 +1,4 @@
-"""The engines of columns side by side, and what `decode` says of the same bytes."""
+"""The native engine of columns beside pure Python, and what `decode` says of the same bytes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 import pyarrow as pa
 
 from kafkawire.errors import DecodeError, UnsupportedVersionError
-from kafkawire.wire import backend
-from kafkawire.wire.columns import decode_structs, lockstep
+from kafkawire.wire.columns import decode_structs
+from kafkawire.wire.columns.decoding import ENGINE
 from kafkawire.wire.columns.objects import clean, row_maker, told
 from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of
 from kafkawire.wire.message import Message
 
-ENGINES: dict[str, Any] = {"numpy": lockstep.walk}
-if backend.native is not None:
-    from kafkawire.wire.columns.native import walk
-
-    ENGINES["native"] = walk
+#: None: values are decoded object by object.
+ENGINES: dict[str, Any] = {"python": None}
+if ENGINE is not None:
+    ENGINES["native"] = ENGINE
 
 PREFIX = "prefix"
 

@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-import numpy as np
 from column_engines import ENGINES, PREFIX, check, values_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,9 +25,8 @@ from kafkawire.messages import (
     TransactionLogValue,
 )
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.wire.columns import decode_structs, gather, lockstep, shape
+from kafkawire.wire.columns import decode_structs, decoding, shape
 from kafkawire.wire.columns.schema import SPARK
-from kafkawire.wire.layout import INT64, UUID
 from kafkawire.wire.message import Message
 
 pytestmark = pytest.mark.slow
@@ -110,18 +108,24 @@ def run(cls: type[Message], version: int, values: list[Any], rng: random.Random)
 
 
 def run_whole(cls: type[Message], version: int, values: list[Any], rng: random.Random) -> None:
-    """As `run`; and an engine leaves no value that was encoded to `decode`, which would hide that it cannot read it."""
+    """As `run`; and the native engine reads every value that was encoded: a refusal would hide that it cannot."""
     run(cls, version, values, rng)
-    for name, engine in ENGINES.items():
-        refused: list[int] = []
+    if decoding.ENGINE is not None:
+        assert refused_by_the_engine(cls, [value.encode(version) for value in values], version) == []
 
-        def walked(plan: Any, given: Any, engine: Any = engine, refused: list[int] = refused) -> Any:
-            found = engine(plan, given)
-            refused.extend(found.refused.tolist())
-            return found
 
-        decode_structs(cls, [value.encode(version) for value in values], version, engine=walked)
-        assert refused == [], name
+def refused_by_the_engine(cls: type[Message], buffers: list[bytes], version: int) -> list[int]:
+    """The values that the native engine leaves to `decode`."""
+    refused: list[int] = []
+
+    def recorded(plan: Any, given: Any) -> Any:
+        assert decoding.ENGINE is not None
+        found = decoding.ENGINE(plan, given)
+        refused.extend(found.refused.tolist())
+        return found
+
+    decode_structs(cls, buffers, version, engine=recorded)
+    return refused
 
 
 def cases(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
@@ -135,45 +139,42 @@ def test_every_message_and_version(name: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-@pytest.mark.parametrize("few", [0, lockstep.FEW])
-def test_every_kind_of_field(
-    everything: type[Message], version: int, few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lockstep, "FEW", few)
-    check_case = run if few else run_whole
+def test_every_kind_of_field(everything: type[Message], version: int) -> None:
     for_all(
-        cases(everything, version), 0.3, f"everything {version}", lambda case: check_case(everything, version, *case)
+        cases(everything, version), 0.3, f"everything {version}", lambda case: run_whole(everything, version, *case)
     )
 
 
 @pytest.mark.parametrize("cls", [MetadataResponse, FetchResponse, DescribeProducersResponse, TransactionLogValue])
-def test_long_lists_in_lockstep(cls: type[Message], monkeypatch: pytest.MonkeyPatch) -> None:
-    # With no value left to be decoded alone, the lists of all are walked to their end.
-    monkeypatch.setattr(lockstep, "FEW", 0)
+def test_the_engine_reads_every_encoded_value(cls: type[Message]) -> None:
     for version in cls.spec.valid_versions:
-        for_all(cases(cls, version), 0.1, f"lockstep {version}", lambda case, v=version: run_whole(cls, v, *case))
+        for_all(cases(cls, version), 0.1, f"encoded {version}", lambda case, v=version: run_whole(cls, v, *case))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.skipif(decoding.ENGINE is None, reason="the native engine is not installed")
 @pytest.mark.parametrize("lengths", [[3] * 200, [0, 1, 2, 3, 200], [1000], [40] * 100 + [41] * 3])
-def test_good_values_are_read_by_the_engine(engine: str, lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_reads_lists_of_any_lengths(lengths: list[int]) -> None:
     values = [
         TransactionLogValue(transaction_partitions=tuple(PartitionsSchema(f"t{i}", (i,)) for i in range(length)))
         for length in lengths
     ]
-    encoded = [value.encode(1) for value in values]
-    refused = []
+    encoded: list[bytes | None] = [value.encode(1) for value in values]
+    assert check(TransactionLogValue, encoded, 1) == [values_of(value, TransactionLogValue) for value in values]
+    assert refused_by_the_engine(TransactionLogValue, [value.encode(1) for value in values], 1) == []
 
-    def walked(plan: Any, given: Any) -> Any:
-        found = ENGINES[engine](plan, given)
-        refused.extend(found.refused.tolist())
-        return found
 
-    decoded = decode_structs(TransactionLogValue, encoded, 1, engine=walked)
-    assert decoded.array.to_pylist() == [values_of(value, TransactionLogValue) for value in values]
-    # Lists that few others keep up with are left to be decoded one by one, by NumPy's engine alone.
-    alone = [i for i, length in enumerate(lengths) if length > lockstep.PATIENCE and lengths.count(length) < 64]
-    assert refused == ([] if engine == "native" else alone)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("at_once", [1, 3, 4])
+def test_values_decoded_a_few_at_a_time_keep_their_order(
+    engine: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoding, "_AT_ONCE", at_once)
+    good = [TransactionLogValue(producer_id=i).encode(1) for i in range(10)]
+    buffers = [data[:-1] if i % 4 == 1 else None if i == 6 else data for i, data in enumerate(good)]
+    decoded = decode_structs(TransactionLogValue, buffers, 1, engine=ENGINES[engine])
+    ids = [None if row is None else row["producer_id"] for row in decoded.array.to_pylist()]
+    assert ids == [0, None, 2, 3, 4, None, None, 7, 8, None]
+    assert sorted(decoded.errors) == [1, 5, 9]
 
 
 # Versions ------------------------------------------------------------------------------------------------------------
@@ -222,15 +223,6 @@ def test_what_a_version_lacks_has_its_default_with_unknown_tags_and_without(ever
         (row,) = check(everything, [value.encode(0)], 0, shape=shape(everything, unknown_tags=tags))
         assert (row["ratio"], row["name"], row["inner"]["x"], row["inner"]["tags"]) == ("2.5", "größe", -7, [])
         assert ("unknown_tagged_fields" in row["inner"]) == tags
-
-
-def test_numbers_that_no_value_has() -> None:
-    """All values are shorter than the run of numbers that they lack."""
-    absent = np.array([gather.ABSENT, gather.ABSENT])
-    for data in (np.zeros(3, np.uint8), np.zeros(40, np.uint8)):
-        runs = gather.Runs(data, absent, 24)
-        assert runs.numbers(0, INT64, 5).tolist() == [5, 5]
-        assert runs.numbers(8, UUID, b"0123456789abcdef").tobytes() == 2 * b"0123456789abcdef"
 
 
 def test_everything_in_the_manner_of_spark(everything: type[Message]) -> None:

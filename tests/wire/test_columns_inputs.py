@@ -32,7 +32,8 @@ from kafkawire.messages import (
 from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.messages.offset_for_leader_epoch_request import OffsetForLeaderPartition, OffsetForLeaderTopic
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.wire.columns import build, decode_structs, gather, inputs, lockstep
+from kafkawire.wire.columns import build, decode_structs, inputs
+from kafkawire.wire.columns.decoding import ENGINE
 from kafkawire.wire.columns.schema import SPARK, UNKNOWN_TAGS, shape_of
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
@@ -151,21 +152,14 @@ def test_few_values_of_a_large_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decoded(large, offsets=[5]).num_rows == 0
 
 
-def test_more_than_one_column_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = lockstep.walk
-    texts = [TransactionLogValue(transaction_partitions=(PartitionsSchema("x" * 10, ()),) * 3).encode(1)] * 2
-    monkeypatch.setattr(gather, "MOST_BYTES", 60)
-    assert len(decode_structs(TransactionLogValue, texts, 1, engine=walk).array) == 2
-    monkeypatch.setattr(gather, "MOST_BYTES", 59)
-    with pytest.raises(ValueError, match="one column would hold 60 items or bytes, more than Arrow counts"):
-        decode_structs(TransactionLogValue, texts, 1, engine=walk)
+@pytest.mark.skipif(ENGINE is None, reason="the native engine is not installed")
+def test_more_uuids_as_text_than_one_column_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [MetadataResponse(topics=(MetadataResponseTopic(topic_id=UUID(int=i)),)).encode(12) for i in range(4)]
-    monkeypatch.setattr(gather, "MOST_BYTES", 1 << 20)
     monkeypatch.setattr(build, "MOST_BYTES", 144)
-    assert len(decode_structs(MetadataResponse, topics, 12, style=SPARK, engine=walk).array) == 4
+    assert len(decode_structs(MetadataResponse, topics, 12, style=SPARK).array) == 4
     monkeypatch.setattr(build, "MOST_BYTES", 143)
     with pytest.raises(ValueError, match="4 uuids are more text than one column can hold"):
-        decode_structs(MetadataResponse, topics, 12, style=SPARK, engine=walk)
+        decode_structs(MetadataResponse, topics, 12, style=SPARK)
 
 
 @pytest.mark.parametrize("buffer", [JOINED, bytearray(JOINED), memoryview(JOINED), np.frombuffer(JOINED, np.uint8)])

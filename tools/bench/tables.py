@@ -55,15 +55,16 @@ def _number(value: float) -> str:
 
 
 _RECORDS = "16 MB of 200-byte records in batches of 80; records a second."
+_COLUMNS = "Pure Python makes columns of objects; Java has none, and reads objects."
 KINDS = (
     Kind("decode", "Decode", "Bytes to objects, one message.", _micros, mean=True),
     Kind("encode", "Encode", "Objects to bytes, one message.", _micros, mean=True),
     Kind("no-copy", "Records left where they are", "Views of the input; Java writes them the same way.", _micros),
     Kind("strict", "Strict mode", "Accepts only the bytes that encode would write.", _micros, mean=True),
     Kind("records/objects", "Records as objects", _RECORDS, _rate),
-    Kind("records/columns", "Records as columns", f"{_RECORDS} Java has no columns: it walks objects.", _rate),
+    Kind("records/columns", "Records as columns", f"{_RECORDS} {_COLUMNS}", _rate),
     Kind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
-    Kind("columns", "Messages as columns", "100,000 values of `__transaction_state`; Java reads objects.", _rate),
+    Kind("columns", "Messages as columns", f"100,000 values of `__transaction_state`. {_COLUMNS}", _rate),
     Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
     Kind("capture", "kafkawire capture", "Connections of real clients, some 27 MB; frames a second.", _thousands),
     Kind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),

@@ -7,9 +7,10 @@ All versions of a message have one schema (`schema`): a field that a version doe
 is bad exactly when the message's `decode` refuses it; then its columns are null and `_error` says what `decode` says.
 
 - `schema`: the Arrow types, and which fields are asked for; `inputs`: buffers, offsets, versions
-- `plan`: a layout as steps and columns of positions; `lockstep`, `gather`: the NumPy engine that executes plans
-- `native`: the Rust engine that does; `build`: what an engine found -> arrays
-- `objects`: values one by one, where engines refuse; `decoding`: all of it together
+- `plan`: a layout as the steps of the native engine (`native/src/columns`), and the columns that they fill
+- `build`: the columns of a plan -> Arrow arrays
+- `objects`: values decoded one by one: all of them without the native engine, otherwise those that it refuses
+- `decoding`: the entry points
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""From what an engine has walked over to Arrow arrays."""
+"""The columns of a plan, as the native engine fills them, -> Arrow arrays."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kafkawire.wire.columns.inputs import MOST_BYTES, Ints
+from kafkawire.wire.columns.inputs import MOST_BYTES, Bytes, Ints
 from kafkawire.wire.columns.plan import NONE, ArrayNode, BlobNode, ListNode, Node, NumberNode, Plan, StructNode
 from kafkawire.wire.columns.schema import (
     ARROW,
@@ -18,11 +20,44 @@ from kafkawire.wire.columns.schema import (
     struct_type,
     unknown_tags_type,
 )
-from kafkawire.wire.columns.walked import Blobs, Numbers, Offsets, Walked
 from kafkawire.wire.layout import BOOL, UUID
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: One more than there are elements; the first is 0.
+Offsets: TypeAlias = NDArray[np.int32]
+Numbers: TypeAlias = NDArray[Any]
+#: A bit for each element, the first the lowest; None where none is null.
+Validity: TypeAlias = Bytes | None
+
+#: Strings and their bytes; and which texts are no UTF-8: those have U+FFFD in place of what is wrong.
+Blobs: TypeAlias = tuple[Offsets, Validity, Bytes, Ints]
+
+
+class PlanColumns(NamedTuple):
+    """The columns of a plan, in its order, in buffers as Arrow holds them.
+
+    Attributes:
+        refused: values that the engine did not read, ascending; their entries mean nothing.
+        counts: elements of each space.
+        numbers: bools as bytes, uuids as 16 bytes each, unsigned integers in the next wider type.
+        blobs: see `Blobs`.
+        arrays: offsets, validity, the numbers of all arrays.
+        lists: offsets, validity.
+        marks: validity.
+        unknown: unknown tagged fields: offsets of each element's list of them, their tags, offsets of their data, data.
+    """
+
+    refused: Ints
+    counts: Sequence[int]
+    numbers: Sequence[Numbers]
+    blobs: Sequence[Blobs]
+    arrays: Sequence[tuple[Offsets, Validity, Numbers]]
+    lists: Sequence[tuple[Offsets, Validity]]
+    marks: Sequence[Validity]
+    unknown: Sequence[tuple[Offsets, NDArray[np.int32], Offsets, Bytes]]
 
 
 class Built(NamedTuple):
@@ -32,23 +67,23 @@ class Built(NamedTuple):
     impure: Ints
 
 
-def build(plan: Plan, walked: Walked, shape: Shape, style: Style = ARROW) -> Built:
+def build(plan: Plan, filled: PlanColumns, shape: Shape, style: Style = ARROW) -> Built:
     """The columns of a shape, in its order."""
-    builder = _Builder(walked, style)
+    builder = _Builder(filled, style)
     columns = builder.struct(plan.root, shape, 0, [])
     impure = np.unique(np.concatenate(builder.impure)) if builder.impure else np.zeros(0, np.int64)
     return Built(columns, impure)
 
 
 class _Builder:
-    def __init__(self, walked: Walked, style: Style) -> None:
-        self.walked = walked
+    def __init__(self, filled: PlanColumns, style: Style) -> None:
+        self.filled = filled
         self.style = style
         self.impure: list[Ints] = []
 
     def struct(self, node: StructNode, shape: Shape, space: int, above: list[Offsets]) -> list[pa.Array]:
         """The fields of a struct. `above` has the offsets of the lists around it, the outermost first."""
-        count = self.walked.counts[space]
+        count = self.filled.counts[space]
         columns = [
             constant(part, self.style, count) if child is None else self.field(child, part, type_, count, space, above)
             for part, child, type_ in zip(shape.fields, node.fields, field_types(shape, self.style), strict=True)
@@ -60,28 +95,28 @@ class _Builder:
     def field(
         self, node: Node, part: FieldShape, type_: pa.DataType, count: int, space: int, above: list[Offsets]
     ) -> pa.Array:
-        walked = self.walked
+        filled = self.filled
         if isinstance(node, NumberNode):
-            return self.numbers(node.kind, walked.numbers[node.column], type_, count)
+            return self.numbers(node.kind, filled.numbers[node.column], type_, count)
         if isinstance(node, BlobNode):
-            return self.blob(walked.blobs[node.column], type_, count, above)
+            return self.blob(filled.blobs[node.column], type_, count, above)
         if isinstance(node, ArrayNode):
-            offsets, validity, numbers = walked.arrays[node.column]
+            offsets, validity, numbers = filled.arrays[node.column]
             items = self.numbers(node.kind, numbers, type_.value_type, int(offsets[-1]))
             return _array(type_, count, [validity, offsets], [items])
         if isinstance(node, ListNode):
-            offsets, validity = walked.lists[node.column]
-            inside, inner = [*above, offsets], walked.counts[node.space]
+            offsets, validity = filled.lists[node.column]
+            inside, inner = [*above, offsets], filled.counts[node.space]
             if isinstance(node.item, StructNode):
                 assert part.struct is not None
                 children = self.struct(node.item, part.struct, node.space, inside)
                 items = _array(type_.value_type, inner, [None], children)
             else:
                 assert isinstance(node.item, BlobNode)
-                items = self.blob(walked.blobs[node.item.column], type_.value_type, inner, inside)
+                items = self.blob(filled.blobs[node.item.column], type_.value_type, inner, inside)
             return _array(type_, count, [validity, offsets], [items])
         assert part.struct is not None
-        marks = None if node.mark == NONE else walked.marks[node.mark]
+        marks = None if node.mark == NONE else filled.marks[node.mark]
         return _array(type_, count, [marks], self.struct(node, part.struct, space, above))
 
     def numbers(self, kind: int, numbers: Numbers, type_: pa.DataType, count: int) -> pa.Array:
@@ -101,7 +136,7 @@ class _Builder:
         if column == NONE:
             return _no_tags(self.style, count)
         type_ = unknown_tags_type(self.style)
-        offsets, tags, places, data = self.walked.unknown[column]
+        offsets, tags, places, data = self.filled.unknown[column]
         total = len(tags)
         tag_type, data_type = (field.type for field in type_.value_type)
         children = [_array(tag_type, total, [None, tags]), _array(data_type, total, [None, places, data])]

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from kafkawire.errors import DecodeError, MissingExtraError, UnsupportedVersionError
 from kafkawire.wire.backend import native
 from kafkawire.wire.columns import objects
-from kafkawire.wire.columns.build import Built, build
+from kafkawire.wire.columns.build import Built, PlanColumns, build
 from kafkawire.wire.columns.inputs import MISSING, Ints, Values, Versions, read_values, read_versions
 from kafkawire.wire.columns.plan import Plan, make_plan
 from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of, struct_type
-from kafkawire.wire.columns.walked import Walked
 from kafkawire.wire.layout import Table
 
 if TYPE_CHECKING:
@@ -27,7 +26,25 @@ if TYPE_CHECKING:
 #: Columns of a batch beside the message's own: no schema's name begins with an underscore.
 VERSION, ERROR = "_version", "_error"
 
-Engine = Callable[[Plan, Values], Walked]
+#: Fills the columns of a plan out of values.
+Engine = Callable[[Plan, Values], PlanColumns]
+
+#: Values that are decoded one by one before arrays are made of them: their objects are in memory together.
+_AT_ONCE = 4096
+
+
+@lru_cache(maxsize=1024)
+def _prepared(plan: Plan) -> Any:
+    return native.ColumnPlan(plan)  # type: ignore[union-attr]
+
+
+def _native_engine(plan: Plan, values: Values) -> PlanColumns:
+    """The native engine, which walks over values with the GIL released."""
+    return PlanColumns(*_prepared(plan).walk(values.data, values.starts, values.ends))
+
+
+#: The native engine where it runs; None: values are decoded object by object.
+ENGINE: Engine | None = None if native is None else _native_engine
 
 
 class Decoded(NamedTuple):
@@ -141,7 +158,7 @@ def decode_structs(
     offsets: Any = None,
     asked: Shape | None = None,
     style: Style = ARROW,
-    engine: Engine | None = None,
+    engine: Engine | None = ENGINE,
 ) -> Decoded:
     """Many values as one array of structs, with their errors: what `decode` is made of.
 
@@ -149,7 +166,8 @@ def decode_structs(
         message: as in `decode`, and so are `values`, `version` and `offsets`.
         asked: the fields (see `shape`); all by default.
         style: what differs between users.
-        engine: the engine that walks over values; by default the one that `kafkawire.backend` names.
+        engine: the native engine; None decodes values object by object, with the same result. By default as
+            `kafkawire.backend` says.
     """
     _need_pyarrow()
     import pyarrow as pa
@@ -158,16 +176,23 @@ def decode_structs(
     read = read_values(values, offsets)
     versions = read_versions(message.spec, read, version)
     type_ = struct_type(asked, style)
-    parts, rest = _by_layout(message, read, versions, asked, style, engine or _engine())
     there = read.starts != MISSING
-    found, errors = objects.decode_each(message, read, versions, rest[there[rest]].tolist())
+    parts: list[_Part] = []
+    rest = np.arange(len(read))
+    if engine is not None:
+        parts, rest = _by_layout(message, read, versions, asked, style, engine)
     impure = [part.rows[part.built.impure] for part in parts]
-    if found:
-        make = objects.row_maker(asked, style)
-        array = pa.array([make(value) for value in found.values()], type_)
-        rows = np.fromiter(found, np.int64, len(found))
-        parts.append(_Part(rows, Built(array.flatten(), _none()), _none()))
-        impure.append(np.array([row for row, value in found.items() if objects.told(value, asked)], np.int64))
+    errors: dict[int, DecodeError | UnsupportedVersionError] = {}
+    make = objects.row_maker(asked, style)
+    rest = rest[there[rest]]
+    for begin in range(0, len(rest), _AT_ONCE):
+        found, wrong = objects.decode_each(message, read, versions, rest[begin : begin + _AT_ONCE].tolist())
+        errors |= wrong
+        if found:
+            array = pa.array([make(value) for value in found.values()], type_)
+            rows = np.fromiter(found, np.int64, len(found))
+            parts.append(_Part(rows, Built(array.flatten(), _none()), _none()))
+            impure.append(np.array([row for row, value in found.items() if objects.told(value, asked)], np.int64))
 
     def told(row: int) -> str | None:
         return objects.told(objects.decode_one(message, read, versions, row), asked)
@@ -213,10 +238,10 @@ def _by_layout(
         if not whole:
             ours = Values(values.data, starts[rows], values.ends[rows])
         plan = _plan(message, root, shape)
-        walked = engine(plan, ours)
-        parts.append(_Part(rows, build(plan, walked, shape, style), walked.refused))
+        filled = engine(plan, ours)
+        parts.append(_Part(rows, build(plan, filled, shape, style), filled.refused))
         read[rows] = True
-        read[rows[walked.refused]] = False
+        read[rows[filled.refused]] = False
     return parts, np.flatnonzero(~read)
 
 
@@ -277,16 +302,6 @@ def _version_column(versions: Versions, there: NDArray[np.bool_]) -> pa.Array:
 
 def _none() -> Ints:
     return np.zeros(0, np.int64)
-
-
-def _engine() -> Engine:
-    if native is not None:
-        from kafkawire.wire.columns.native import walk
-
-        return walk
-    from kafkawire.wire.columns.lockstep import walk as numpy_walk
-
-    return numpy_walk
 
 
 def _need_pyarrow() -> None:

@@ -1,11 +1,13 @@
-"""Values one by one, through `decode`: what the engines refuse, with its errors, and text that is no UTF-8.
+"""Values one by one, through `decode`: its messages as rows, its errors, and text that is no UTF-8.
 
-Engines accept nothing that `decode` refuses, and refuse what is rare: then this decides, and explains.
+All values without the native engine. Otherwise those that it refuses: it accepts nothing that `decode` refuses, and
+leaves what is rare to this module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -105,10 +107,16 @@ def told(value: Struct, shape: Shape) -> str | None:
     return "; ".join(found) or None
 
 
+@lru_cache(maxsize=4096)
+def _with_text(shape: Shape) -> tuple[FieldShape, ...]:
+    """The fields of a struct that are strings or structs."""
+    return tuple(part for part in shape.fields if part.struct is not None or part.field.kind == STRING)
+
+
 def _broken(value: Struct, shape: Shape, place: str) -> Iterator[tuple[str, bytes]]:
-    for part in shape.fields:
+    for part in _with_text(shape):
         held = getattr(value, part.field.attribute)
-        if held is None or (part.struct is None and part.field.kind != STRING):
+        if held is None:
             continue
         path = place + part.field.attribute
         items = enumerate(held) if part.field.is_array else [(None, held)]

@@ -32,7 +32,7 @@ type Array<'py, T> = Bound<'py, PyArray1<T>>;
 type Validity<'py> = Option<Array<'py, u8>>;
 type Any<'py> = Bound<'py, PyAny>;
 
-/// The parts of a `kafkawire.wire.columns.walked.Walked`.
+/// The parts of a `kafkawire.wire.columns.build.PlanColumns`.
 type Walked<'py> = (
     Array<'py, i64>,
     Vec<usize>,

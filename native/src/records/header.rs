@@ -9,7 +9,7 @@ pub const LOG_OVERHEAD: usize = 12;
 pub const CHECKSUMMED: usize = 21;
 const MAGIC: i8 = 2;
 /// A base offset above this is not believed: the offsets after it would overflow.
-const HIGHEST_OFFSET: i64 = i64::MAX - (1 << 32) + 1;
+pub const HIGHEST_OFFSET: i64 = i64::MAX - (1 << 32) + 1;
 
 const CODEC_MASK: i16 = 0x07;
 const LOG_APPEND_TIME: i16 = 0x08;

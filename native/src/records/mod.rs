@@ -2,6 +2,7 @@
 //! batch, or not a record, is not explained here: `kafkawire.records.reader` says what it is.
 
 pub mod batch;
+mod candidates;
 pub mod codec;
 mod columns;
 pub mod header;
@@ -83,6 +84,20 @@ fn payload_columns<'py>(
     Ok((found.into_arrays(py)?, malformed))
 }
 
+/// Positions below `count` at which a batch could begin, and its size: see `kafkawire.records.candidates`.
+#[pyfunction]
+#[pyo3(name = "candidates")]
+fn batch_candidates(
+    py: Python<'_>,
+    window: &Bound<'_, PyBytes>,
+    count: usize,
+    left: usize,
+    longest: usize,
+) -> Vec<(usize, usize)> {
+    let window = window.as_bytes();
+    py.detach(|| candidates::candidates(window, count, left, longest))
+}
+
 type Gathered<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<u8>>);
 
 /// An Arrow binary column: offsets and bytes of what lies at `starts`; a negative length is empty.
@@ -139,6 +154,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(checksums, module)?)?;
     module.add_function(wrap_pyfunction!(record_columns, module)?)?;
     module.add_function(wrap_pyfunction!(payload_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(batch_candidates, module)?)?;
     module.add_function(wrap_pyfunction!(gather, module)?)?;
     module.add_function(wrap_pyfunction!(gather_base64, module)?)?;
     module.add_function(wrap_pyfunction!(texts, module)?)?;

@@ -210,7 +210,7 @@ TARGETS = (
     ),
     Target(
         name="columns",
-        reads="some messages' bytes as Arrow columns: NumPy and native engine",
+        reads="some messages' bytes as Arrow columns: object by object and native engine",
         holds="rows and errors are those of `decode`",
         check=check_columns,
         seeds=_columns,

@@ -113,7 +113,7 @@ def _internal() -> Iterator[bytes]:
 TARGETS = (
     Target(
         name="records",
-        reads="record batches and message sets, checksums right or not: objects, NumPy, native engine",
+        reads="record batches and message sets, checksums right or not: objects, columns of objects, native engine",
         holds="every engine gives the same headers, records, damage and places",
         check=check_records,
         seeds=_records,
