@@ -1,4 +1,4 @@
-"""Segments as columns: value for value what their rows say."""
+"""Segments as columns, which the native engine makes: value for value what their rows say."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from kafkawire import logdir, rows
 from kafkawire.cli.text import json_bytes
 from kafkawire.records import CODECS, Header, Record, build, build_marker
+from kafkawire.wire.backend import native
 from tests.logdir.test_logdir_jsonl import EXAMPLES, WAYS, mutated_examples, mutated_segments, segment, segments
 
 pa = pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.skipif(native is None, reason="the native engine is not installed")
 
 from kafkawire.logdir import tables  # noqa: E402 (needs pyarrow)
 
