@@ -16,6 +16,8 @@ from kafkawire.errors import Problem, SchemaError
 # Strings are matched so that the comment marks in them are none. A comment is blanked and not cut: places stay.
 _STRING_OR_COMMENT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))', re.DOTALL)
 _BUT_NEWLINES = re.compile(r"[^\r\n]")
+#: Bytes of one schema; Kafka's longest has 60 KB.
+MAX_SCHEMA = 4 << 20
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -105,7 +107,11 @@ def _read(file: Path, name: str, family: str) -> RawSchema:
     if not file.is_file():  # a folder, a pipe, a link to nowhere
         raise SchemaError([Problem(name, "", "is no file" if file.exists() else "there is no such file")])
     try:
-        text = file.read_bytes().decode("utf-8")
+        with file.open("rb") as stream:
+            content = stream.read(MAX_SCHEMA + 1)
+        if len(content) > MAX_SCHEMA:
+            raise SchemaError([Problem(name, "", f"is longer than {MAX_SCHEMA >> 20} MiB")])
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SchemaError([Problem(name, "", f"is not UTF-8 (byte {error.start})")]) from None
     except OSError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire.codegen.importing.facts import Schema, loads
-from kafkawire.codegen.load import RawSchema, quote
+from kafkawire.codegen.load import MAX_SCHEMA, RawSchema, quote
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import Problem, SchemaError
 
@@ -30,8 +30,7 @@ FAMILIES = {
 }
 """The artifacts of org.apache.kafka that hold schemas -> the family of their messages."""
 
-#: Bytes of one schema (Kafka's longest has 60 KB), of all schemas of a jar, and how many files there may be.
-MAX_SCHEMA = 4 << 20
+#: Bytes of all schemas of a jar, and how many files there may be.
 MAX_JAR = 128 << 20
 MAX_FILES = 10_000
 

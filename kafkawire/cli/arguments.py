@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -20,6 +20,15 @@ NAME_HELP = "A message's name, DescribeProducersResponse; kip-664-draft:NAME for
 
 SchemasOption = Annotated[
     str | None, typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's.")
+]
+
+#: Bytes of an input that is read as a whole: as many as a request has at most (socket.request.max.bytes).
+MOST_BYTES = 100 << 20
+_CHUNK = 1 << 20
+
+MaxMessageSizeOption = Annotated[
+    int,
+    typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of FILE or standard input."),
 ]
 
 _HEX_NOISE = re.compile(r"[\s:]|(?<![0-9a-fA-F])0[xX]")
@@ -110,18 +119,26 @@ def version_text(versions: range) -> str:
 # Input ---------------------------------------------------------------------------------------------------------------
 
 
-def read_bytes(argument: str | None, *, as_hex: bool) -> bytes:
-    """The bytes of HEX, FILE or `-`: files and standard input are raw, unless `as_hex` says that they hold hex."""
-    raw = _file_or_stdin(argument)
+def read_bytes(argument: str | None, *, as_hex: bool, most: int = MOST_BYTES) -> bytes:
+    """The bytes of HEX, FILE or `-`: files and standard input are raw, unless `as_hex` says that they hold hex.
+
+    Raises:
+        InputError: more than `most` bytes of a file or of standard input; or no hex.
+    """
+    raw = _file_or_stdin(argument, most)
     if raw is not None:
         return hex_bytes(raw.decode("latin-1"), argument or "-") if as_hex else raw
     assert argument is not None
     return hex_bytes(argument, None)
 
 
-def read_text(argument: str | None) -> str:
-    """The text of an argument, FILE or `-`."""
-    raw = _file_or_stdin(argument)
+def read_text(argument: str | None, *, most: int = MOST_BYTES) -> str:
+    """The text of an argument, FILE or `-`.
+
+    Raises:
+        InputError: more than `most` bytes of a file or of standard input; or no UTF-8.
+    """
+    raw = _file_or_stdin(argument, most)
     if raw is None:
         assert argument is not None
         return argument
@@ -161,13 +178,26 @@ def _place(text: str, digit: int) -> int:
     return digit
 
 
-def _file_or_stdin(argument: str | None) -> bytes | None:
+def _file_or_stdin(argument: str | None, most: int) -> bytes | None:
     """The bytes of a file or, for `-` and for nothing, of standard input; None where the argument is no file."""
     if argument is None or argument == "-":
         if argument is None and sys.stdin.isatty():
             raise typer.BadParameter("give the input as an argument, a file, or - for standard input")
-        return sys.stdin.buffer.read()
+        return _whole(sys.stdin.buffer, "standard input", most)
     if not os.path.exists(argument):
         return None
     with open(argument, "rb") as file:
-        return file.read()
+        return _whole(file, argument, most)
+
+
+def _whole(stream: BinaryIO, name: str, most: int) -> bytes:
+    """All bytes of a stream, which may have no end (`/dev/zero`)."""
+    parts: list[bytes] = []
+    left = most + 1
+    while left:
+        wanted = min(left, _CHUNK)
+        parts.append(stream.read(wanted))
+        left -= len(parts[-1])
+        if len(parts[-1]) < wanted:  # the end; a terminal would ask for more
+            return b"".join(parts)
+    raise InputError(f"{name}: more than {most} bytes (--max-message-size)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -40,6 +42,7 @@ def decode(
     api_key: Annotated[int | None, typer.Option("--api-key", help="With --frame: the response to this api.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Only the bytes that encoding would give.")] = False,
     schemas: arguments.SchemasOption = None,
+    max_message_size: arguments.MaxMessageSizeOption = arguments.MOST_BYTES,
     compact: Annotated[bool, typer.Option("--compact", help="JSON on one line.")] = False,
 ) -> None:
     """Print a message as JSON, in the form of Kafka's *JsonConverter classes.
@@ -52,10 +55,11 @@ def decode(
       kafkawire decode TransactionLogValue --prefixed value.bin
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
+    read = partial(arguments.read_bytes, as_hex=as_hex, most=max_message_size)
     if frame:
         if prefixed or strict or schemas is not None:
             raise typer.BadParameter("--frame goes without --prefixed, --strict and --schemas")
-        result = _frame(name, data, version, api_key, as_hex)
+        result = _frame(name, data, version, api_key, read)
     else:
         if api_key is not None:
             raise typer.BadParameter("--api-key goes with --frame only")
@@ -63,15 +67,17 @@ def decode(
         if prefixed:
             if version is not None:
                 raise typer.BadParameter("--prefixed reads the version from the bytes: leave --version out")
-            decoded, version = message.decode_prefixed(arguments.read_bytes(data, as_hex=as_hex), strict=strict)
+            decoded, version = message.decode_prefixed(read(data), strict=strict)
         else:
             version = arguments.message_version(message, version)
-            decoded = message.decode(arguments.read_bytes(data, as_hex=as_hex), version, strict=strict)
+            decoded = message.decode(read(data), version, strict=strict)
         result = _json(decoded, version)
     output.print_json(result, compact=compact)
 
 
-def _frame(name: str, data: str | None, version: int | None, api_key: int | None, as_hex: bool) -> dict[str, Any]:
+def _frame(
+    name: str, data: str | None, version: int | None, api_key: int | None, read: Callable[[str], bytes]
+) -> dict[str, Any]:
     """What a frame holds. With one argument, that is the frame; with two, the first is the response's name."""
     from kafkawire import frames
 
@@ -81,7 +87,7 @@ def _frame(name: str, data: str | None, version: int | None, api_key: int | None
         api_key = _response_key(name, api_key)
     if (api_key is None) != (version is None):
         raise typer.BadParameter("a response needs --version, and its NAME or --api-key; a request neither")
-    raw = arguments.read_bytes(data, as_hex=as_hex)
+    raw = read(data)
     if len(raw) >= 4 and int.from_bytes(raw[:4], "big", signed=True) == len(raw) - 4:
         raw = raw[4:]
     if api_key is None or version is None:

@@ -32,6 +32,7 @@ def encode(
     correlation_id: Annotated[int, typer.Option("--correlation-id", help="With --frame.")] = 0,
     client_id: Annotated[str | None, typer.Option("--client-id", help="With --frame, of a request.")] = None,
     schemas: arguments.SchemasOption = None,
+    max_message_size: arguments.MaxMessageSizeOption = arguments.MOST_BYTES,
 ) -> None:
     """Print the bytes of a message that is given as JSON, in hex.
 
@@ -46,7 +47,7 @@ def encode(
         raise typer.BadParameter("--prefixed and --frame do not go together")
     cls = arguments.message_class(name, schemas)
     version = arguments.message_version(cls, version)
-    message = from_json(cls, _object(arguments.read_text(text), text), version)
+    message = from_json(cls, _object(arguments.read_text(text, most=max_message_size), text), version)
     if frame:
         data = _frame(message, version, correlation_id, client_id)
     else:

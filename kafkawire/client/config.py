@@ -27,6 +27,8 @@ _OTHER_LOGINS = {
 _OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endpoint.url and a client id, or a token"
 #: Of a port or a time; Python does not read numbers of thousands.
 _MOST_DIGITS = 20
+#: Of a file of properties, which may hold certificates and keys.
+_MOST_BYTES = 1 << 20
 
 
 class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,9 +105,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """The properties of a file (`--command-config`). Raises OSError, ConfigError."""
+    """The properties of a file (`--command-config`), of at most 1 MiB. Raises OSError, ConfigError."""
     with open(path, "rb") as file:
-        data = file.read()
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"{path} is no file of client properties: it has more than {_MOST_BYTES} bytes")
     try:
         text = data.decode()
     except UnicodeDecodeError:

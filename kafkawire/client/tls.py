@@ -17,6 +17,8 @@ from kafkawire.errors import MissingExtraError
 _PEM = b"-----BEGIN "
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _OLD_VERSIONS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+#: Of a store of certificates; all authorities of a system are some 250 KB.
+_MOST_BYTES = 16 << 20
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 
@@ -162,6 +164,9 @@ def _pkcs12(data: bytes, location: str, password: str | None) -> Any:
 def _read(path: str, key: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read()
+            data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{key}: {path}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"{key}: {path} is no store of certificates: it has more than {_MOST_BYTES} bytes")
+    return data

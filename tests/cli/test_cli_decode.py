@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -243,3 +244,27 @@ def test_any_bytes_give_json_or_one_line(run: Run, data: bytes, how: str) -> Non
         assert result.code == 1
         assert result.err.startswith("error: ")
         assert result.err.count("\n") == 1
+
+
+# Input without an end ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
+@pytest.mark.parametrize("arguments", [(), ("--hex",), ("--prefixed",)])
+def test_input_without_an_end_is_bounded(run: Run, arguments: tuple[str, ...]) -> None:
+    version = () if "--prefixed" in arguments else ("--version", "0")
+    result = run("decode", "TransactionLogValue", "/dev/zero", *version, *arguments, "--max-message-size", "1000000")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err == "error: /dev/zero: more than 1000000 bytes (--max-message-size)\n"
+
+
+def test_the_bound_without_the_option(run: Run) -> None:
+    result = run("decode", "TransactionLogValue", "--version", "0", "/dev/zero")
+    assert result.err == f"error: /dev/zero: more than {100 << 20} bytes (--max-message-size)\n"
+
+
+def test_the_bound_of_frames_and_of_standard_input(run: Run) -> None:
+    result = run("decode", "--frame", "-", "--max-message-size", "8", stdin=bytes(9))
+    assert (result.code, result.err) == (1, "error: standard input: more than 8 bytes (--max-message-size)\n")
+    result = run("decode", "AbortedTxn", "--version", "0", "-", "--max-message-size", "32", stdin=bytes(32))
+    assert result.code == 0

@@ -94,3 +94,11 @@ def test_raw_bytes_are_not_for_a_terminal(run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     result = run("encode", NAME, "--raw", json.dumps({"transactionalIds": []}))
     assert (result.code, result.out) == (2, b"")
+
+
+def test_input_without_an_end_is_bounded(run: Run) -> None:
+    arguments = ("encode", "AbortedTxn", "--version", "0", "--max-message-size", "1000000")
+    result = run(*arguments, "/dev/zero")
+    assert (result.code, result.err) == (1, "error: /dev/zero: more than 1000000 bytes (--max-message-size)\n")
+    result = run(*arguments, "-", stdin=b" " * 1_000_001)
+    assert (result.code, result.err) == (1, "error: standard input: more than 1000000 bytes (--max-message-size)\n")

@@ -99,3 +99,8 @@ def test_no_mechanism() -> None:
 def test_unknown_protocol() -> None:
     with pytest.raises(ConfigError, match=r"security\.protocol: 'TLS' is none of"):
         Config.of("a:1", {"security.protocol": "tls"})
+
+
+def test_properties_without_an_end_are_refused() -> None:
+    with pytest.raises(ConfigError, match="/dev/zero is no file of client properties: it has more than 1048576 bytes"):
+        read_properties("/dev/zero")

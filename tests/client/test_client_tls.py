@@ -103,3 +103,9 @@ def test_enabled_versions_of_tls_are_applied() -> None:
     for enabled in ("TLSv1.1", "TLSv1.2,TLS1.3"):
         with pytest.raises(ConfigError, match=r"ssl\.enabled\.protocols: .* is none of TLSv1\.2, TLSv1\.3"):
             versions(enabled)
+
+
+@pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.keystore.location"])
+def test_stores_without_an_end_are_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key}: /dev/zero is no store of certificates: it has more than 16777216"):
+        Config.of("a:1", {"security.protocol": "SSL", key: "/dev/zero"})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.codegen.load import load_folder, load_text
+from kafkawire.codegen.load import MAX_SCHEMA, load_folder, load_text
 from kafkawire.errors import Problem, SchemaError
 
 
@@ -148,3 +148,10 @@ def test_names_without_a_file(tmp_path: Path) -> None:
         Problem("B.json", "", "there is no such file"),
         Problem("C.json", "", "is no file"),
     ]
+
+
+def test_a_schema_that_is_too_long(tmp_path: Path) -> None:
+    root = write(tmp_path, {"A.json": " " * (MAX_SCHEMA + 1)})
+    with pytest.raises(SchemaError) as caught:
+        load_folder(root)
+    assert caught.value.problems == [Problem("A.json", "", "is longer than 4 MiB")]
