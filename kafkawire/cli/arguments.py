@@ -31,6 +31,12 @@ MaxMessageSizeOption = Annotated[
     typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of FILE or standard input."),
 ]
 
+MINUTE_MS = 60_000
+#: The longest setting that brokers keep as an int32 of milliseconds, in minutes.
+LONGEST_MINUTES = (2**31 - 1) // MINUTE_MS
+#: Epoch milliseconds, earlier than any broker; as seconds it is a time in the far future.
+LEAST_CLOCK_MS = 10**11
+
 _HEX_NOISE = re.compile(r"[\s:]|(?<![0-9a-fA-F])0[xX]")
 #: Characters of an argument that a sentence repeats.
 _SHOWN = 60
@@ -114,6 +120,26 @@ def version_text(versions: range) -> str:
     if not versions:
         return ""
     return str(versions[0]) if len(versions) == 1 else f"{versions[0]}-{versions[-1]}"
+
+
+# Times ---------------------------------------------------------------------------------------------------------------
+
+
+def check_minutes(value: int | None) -> int | None:
+    """A setting of brokers in minutes; a usage error where no broker can have it: they keep int32 of milliseconds."""
+    if value is not None and value > LONGEST_MINUTES:
+        raise typer.BadParameter(
+            f"{value} minutes are more than a broker can have ({LONGEST_MINUTES}; an int32 of milliseconds); "
+            f"{value} milliseconds are {value / MINUTE_MS:.4g} minutes"
+        )
+    return value
+
+
+def check_clock(value: int | None) -> int | None:
+    """Epoch milliseconds of a clock; a usage error for what is before 1973: seconds, most likely."""
+    if value is not None and value < LEAST_CLOCK_MS:
+        raise typer.BadParameter(f"{value} is no time of a broker in epoch milliseconds; of seconds, multiply by 1000")
+    return value
 
 
 # Input ---------------------------------------------------------------------------------------------------------------

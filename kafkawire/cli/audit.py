@@ -11,7 +11,7 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.arguments import InputError
+from kafkawire.cli.arguments import MINUTE_MS, InputError, check_clock, check_minutes
 from kafkawire.cli.findings import (
     by_place,
     chosen_format,
@@ -30,8 +30,6 @@ from kafkawire.cli.table import View, Views
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
     from kafkawire.transactions import Settings
-
-MINUTE_MS = 60_000
 
 
 class Engine(StrEnum):
@@ -101,12 +99,17 @@ def audit(
     ] = None,
     as_of: Annotated[
         int | None,
-        typer.Option(metavar="MS", help="The clock, epoch milliseconds; by default the newest time a broker wrote."),
+        typer.Option(
+            callback=check_clock,
+            metavar="MS",
+            help="The clock, epoch milliseconds; by default the newest time a broker wrote.",
+        ),
     ] = None,
     max_transaction_timeout: Annotated[
         int | None,
         typer.Option(
             min=0,
+            callback=check_minutes,
             metavar="MINUTES",
             help="The brokers' transaction.max.timeout.ms, in minutes; by default as its metadata says, or else 15.",
         ),
@@ -123,6 +126,7 @@ def audit(
         int | None,
         typer.Option(
             min=1,
+            callback=check_minutes,
             metavar="MINUTES",
             help="The brokers' producer.id.expiration.ms, in minutes; by default as its metadata says, or else a day.",
         ),
@@ -131,6 +135,7 @@ def audit(
         int | None,
         typer.Option(
             min=1,
+            callback=check_minutes,
             metavar="MINUTES",
             help="The brokers' transactional.id.expiration.ms, in minutes; likewise, or else 7 days.",
         ),

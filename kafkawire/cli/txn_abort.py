@@ -107,7 +107,7 @@ def abort(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     audit_log: AuditLogOption = None,
-    max_transaction_timeout: MaxTimeoutOption = 15,
+    max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli import output
+from kafkawire.cli.arguments import MINUTE_MS
 from kafkawire.cli.findings import (
     NONE_FOUND,
     NOTHING_HANGS,
@@ -25,7 +26,6 @@ from kafkawire.cli.findings import (
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import (
-    MINUTE_MS,
     BootstrapOption,
     ConfigOption,
     ConfirmOption,
@@ -34,6 +34,7 @@ from kafkawire.cli.txn_options import (
     TimeoutOption,
     TopicOption,
     make_search,
+    warn_of_limit,
     with_admin,
 )
 from kafkawire.cli.waiting import Counting
@@ -101,7 +102,7 @@ def find_hanging(
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
     ] = None,
-    max_transaction_timeout: MaxTimeoutOption = 15,
+    max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
     all_: Annotated[bool, typer.Option("--all", help="Those too that are live, or too young to be judged.")] = False,
     command_config: ConfigOption = None,
@@ -144,6 +145,7 @@ def find_hanging(
         return await admin.find_hanging_transactions(search, counting.advance)
 
     found = with_admin(bootstrap, command_config, timeout, ask, counting)
+    warn_of_limit(found.read.settings)
     shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
     chosen = chosen_format(format)
     if chosen is Format.table:

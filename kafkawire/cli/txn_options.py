@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from kafkawire.cli import output
+from kafkawire.cli.arguments import MINUTE_MS, check_minutes
 from kafkawire.cli.text import printable
 from kafkawire.cli.waiting import Counting, reported
 
 if TYPE_CHECKING:
+    from kafkawire import rows
     from kafkawire.client import Admin, Search
 
 T = TypeVar("T")
-
-MINUTE_MS = 60_000
 
 BootstrapOption = Annotated[
     str, typer.Option("--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of the cluster.")
@@ -31,17 +31,22 @@ ConfigOption = Annotated[
 TimeoutOption = Annotated[
     float | None,
     typer.Option(
-        "--timeout", min=0.001, max=86_400, metavar="SECONDS", help="For each call, by default as configured, or 60."
+        "--timeout",
+        min=0.001,
+        max=86_400,
+        metavar="SECONDS",
+        help="For each call, by default as configured, or 60.",
     ),
 ]
 TopicOption = Annotated[list[str] | None, typer.Option("--topic", metavar="NAME", help="Only this topic; repeatable.")]
 MaxTimeoutOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--max-transaction-timeout",
         min=0,
+        callback=check_minutes,
         metavar="MINUTES",
-        help="The brokers' transaction.max.timeout.ms, in minutes.",
+        help="The brokers' transaction.max.timeout.ms, in minutes; by default as they say, or else 15.",
     ),
 ]
 ConfirmOption = Annotated[
@@ -125,19 +130,31 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def make_search(
-    bootstrap: str, command_config: str | None, max_transaction_timeout: int, confirm_after: float, **where: Any
+    bootstrap: str, command_config: str | None, max_transaction_timeout: int | None, confirm_after: float, **where: Any
 ) -> Search:
     """What the options say; `where` as `Search` has it."""
     from kafkawire.client import Search
 
     return Search(
-        max_timeout_ms=max_transaction_timeout * MINUTE_MS,
+        max_timeout_ms=None if max_transaction_timeout is None else max_transaction_timeout * MINUTE_MS,
         confirm_after_s=confirm_after,
         session_s=max(Search().session_s, confirm_after),
         address=bootstrap,
         command_config=command_config,
         **where,
     )
+
+
+def warn_of_limit(settings: tuple[rows.Setting, ...]) -> None:
+    """A warning where more is given for transaction.max.timeout.ms than any broker allows."""
+    if len(settings) == 2 and settings[0].value > settings[1].value:
+        from kafkawire.transactions.wording import duration
+
+        given, allowed = settings
+        warn_once(
+            f"--max-transaction-timeout is {duration(given.value)}, and the {allowed.name} of {allowed.source} is "
+            f"{duration(allowed.value)}: what hangs counts as young for longer"
+        )
 
 
 def now_ms() -> int:

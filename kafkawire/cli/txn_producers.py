@@ -9,10 +9,11 @@ import msgspec
 import typer
 
 from kafkawire.cli import output
+from kafkawire.cli.arguments import MINUTE_MS
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
-from kafkawire.cli.txn_options import MINUTE_MS, BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
+from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, ProducerState, TopicPartition

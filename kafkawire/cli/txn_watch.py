@@ -10,6 +10,7 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
+from kafkawire.cli.metrics_server import serving
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.text import printable
@@ -21,14 +22,13 @@ from kafkawire.cli.txn_options import (
     TimeoutOption,
     TopicOption,
     make_search,
+    warn_of_limit,
     with_admin,
 )
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Watch
 
-#: What was read so many intervals ago is not exposed any more.
-_STALE = 3
 _LOOPBACK = "127.0.0.1"
 
 ListenOption = Annotated[
@@ -43,10 +43,11 @@ def watch(
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
     ] = None,
-    max_transaction_timeout: MaxTimeoutOption = 15,
+    max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
     interval: Annotated[
-        float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="From one poll to the next.")
+        float,
+        typer.Option(min=1, max=86_400, metavar="SECONDS", help="From one poll to the next."),
     ] = 60.0,
     listen: ListenOption = None,
     textfile: Annotated[
@@ -95,13 +96,13 @@ def watch(
     async def run(admin: Admin) -> Watch:
         watching = Watch(admin, search, interval_s=interval, everything=all_)
         with ExitStack() as stack:
-            wrote = _metrics(watching, stack, address, textfile, search.max_timeout_ms, round(interval * 1000) * _STALE)
+            wrote = _metrics(watching, stack, address, textfile, round(interval * 1000))
             if once:
-                _print(await watching.poll(), every_poll=True)
+                _print(await watching.poll(), watching, every_poll=True)
                 wrote()
                 return watching
             async for told in watching.run():
-                _print(told, every_poll=every_poll)
+                _print(told, watching, every_poll=every_poll)
                 wrote()
         raise AssertionError("a watch ends by a signal alone")
 
@@ -124,7 +125,9 @@ def parse_address(text: str) -> tuple[str, int]:
     return host or _LOOPBACK, int(port)
 
 
-def _print(told: list[rows.Change | rows.Poll], *, every_poll: bool) -> None:
+def _print(told: list[rows.Change | rows.Poll], watching: Watch, *, every_poll: bool) -> None:
+    if watching.observation is not None:
+        warn_of_limit(watching.observation.audit.read.settings)
     shown = [row for row in told if isinstance(row, rows.Change) or every_poll or row.outcome == "failed" or row.missed]
     output.print_rows(shown, [rows.Change, rows.Poll], format=Format.jsonl, live=True)
 
@@ -134,8 +137,7 @@ def _metrics(
     stack: ExitStack,
     address: tuple[str, int] | None,
     textfile: str | None,
-    max_timeout_ms: int,
-    stale_ms: int,
+    interval_ms: int,
 ) -> Callable[[], None]:
     """Serves metrics for as long as `stack` lasts; gives what writes them into a file."""
     if address is None and textfile is None:
@@ -143,20 +145,14 @@ def _metrics(
     from kafkawire.client.watch import clock_ms
     from kafkawire.client.watch_metrics import Exporter
 
-    exporter = Exporter(lambda: watching.state, clock_ms, max_timeout_ms=max_timeout_ms, stale_ms=stale_ms)
+    exporter = Exporter(lambda: watching.state, clock_ms, interval_ms=interval_ms)
     registry = exporter.registry()
-    from prometheus_client import generate_latest, start_http_server
+    from prometheus_client import generate_latest
 
     if address is not None:
-        try:
-            server, thread = start_http_server(address[1], address[0], registry)
-        except OSError as error:
-            raise OSError(f"--listen {address[0]}:{address[1]}: {error.strerror}") from None
-        stack.callback(thread.join)
-        stack.callback(server.server_close)
-        stack.callback(server.shutdown)
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        typer.echo(f"note: metrics are at http://{printable(host)}:{server.server_port}/metrics", err=True)
+        port = stack.enter_context(serving(registry, *address))
+        typer.echo(f"note: metrics are at http://{printable(host)}:{port}/metrics", err=True)
 
     def write() -> None:
         if textfile is not None:

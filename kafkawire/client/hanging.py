@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.absence import Prover
-from kafkawire.client.errors import ClientError, NoSuchBrokerError
+from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
+from kafkawire.client.limits import max_timeouts, settings
 from kafkawire.client.reading import Key, Reading, missing_brokers, read
-from kafkawire.client.results import Metadata, TopicPartition
+from kafkawire.client.results import Metadata, Results, TopicPartition
 from kafkawire.client.unread import Gap, gaps_of, readable_again, rows_of, topics_of
 from kafkawire.client.visibility import hidden_topics
 from kafkawire.transactions.facts import Open, Place
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 SESSION_S = 12.0
 _READINGS = 4
 _FEW = 5
+#: Before suspects are read again: whether a broker is missing or a coordinator moves.
+_AGAIN = {
+    False: "suspects are read again",
+    True: "a broker is missing or a coordinator moves: suspects are read again when brokers' sessions are over",
+}
 _CONFIRMED = "An earlier search has confirmed it, and read the same."
 
 
@@ -43,7 +49,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         topics: only these; None for all that are visible. `partitions`: only these numbers of them.
         places: only these partitions, of any topics.
         broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
-        max_timeout_ms: the brokers' transaction.max.timeout.ms.
+        max_timeout_ms: the brokers' transaction.max.timeout.ms; None: as they say, or Kafka's default.
         confirm_after_s: before a suspect is read again; `session_s` where a broker is missing or a coordinator moves.
         confirm_young: read those again, too, that are only too young to be called hanging, and prove it.
         timeout_s: of each call; None as configured.
@@ -55,7 +61,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[int, ...] | None = None
     places: tuple[TopicPartition, ...] | None = None
     broker_id: int | None = None
-    max_timeout_ms: int = MAX_TIMEOUT_MS
+    max_timeout_ms: int | None = None
     confirm_after_s: float = 1.0
     session_s: float = SESSION_S
     confirm_young: bool = False
@@ -77,6 +83,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         leaders: the broker that was asked for each, -1 for none.
         silent: brokers that did not say what they coordinate. `gaps`: all that is missing.
         read_log: whether `__transaction_state` was read, to its end or not.
+        expected: brokers of the cluster, and those that have replicas and are not there. `answered`: those of them that
+            answered all that they were asked.
+        max_timeout_ms: the limit that the verdicts count with.
     """
 
     audit: rows.Audit
@@ -86,6 +95,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     silent: dict[int, ClientError]
     gaps: tuple[Gap, ...]
     read_log: bool = False
+    expected: frozenset[int] = frozenset()
+    answered: frozenset[int] = frozenset()
+    max_timeout_ms: int = MAX_TIMEOUT_MS
 
 
 async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, int], None] | None = None) -> rows.Audit:
@@ -101,7 +113,12 @@ async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, in
 
 
 async def observe(
-    admin: Admin, search: Search, earlier: Mapping[Key, rows.Finding], *, read_log: bool = True
+    admin: Admin,
+    search: Search,
+    earlier: Mapping[Key, rows.Finding],
+    *,
+    read_log: bool = True,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Observation:
     """As `find_hanging`, for who asks again and again.
 
@@ -109,8 +126,9 @@ async def observe(
         earlier: the last findings. What was called hanging (or stuck) then, and is so at first sight now, is not read
             a second time, nor is absence proven once more: an id never comes to a producer id that is in use.
         read_log: whether `__transaction_state` may be read as a proof, which can be large.
+        pause: waits so many seconds, before suspects are read again.
     """
-    return await _Finder(admin, search, None, earlier, read_log=read_log).run()
+    return await _Finder(admin, search, None, earlier, read_log=read_log, pause=pause).run()
 
 
 class _Finder:
@@ -122,8 +140,11 @@ class _Finder:
         earlier: Mapping[Key, rows.Finding],
         *,
         read_log: bool,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._admin = admin
+        self._pause = pause
+        self._settings: tuple[rows.Setting, ...] = ()
         self._search = search
         self._progress = progress
         self._earlier = earlier
@@ -135,7 +156,7 @@ class _Finder:
     async def run(self) -> Observation:
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
-        reading = await self._read(partitions, first=True)
+        reading, allowed = await self._first_reading(partitions, metadata)
         if partitions and not reading.described:
             raise next(iter(reading.errors.values()))
         findings = await self._judge(reading, reading.opens, {}, thorough=False)
@@ -150,6 +171,7 @@ class _Finder:
         found = tuple(finding for _, finding in sorted(findings.items()))
         described = frozenset(partitions) - errors.keys()
         gaps = self._all_gaps(errors, last)
+        silent = reading.listed.errors | last.listed.errors
         return Observation(
             audit=rows.Audit(
                 as_of=reading.at,
@@ -160,10 +182,27 @@ class _Finder:
             described=described,
             errors=errors,
             leaders=self._leaders,
-            silent=reading.listed.errors | last.listed.errors,
+            silent=silent,
             gaps=gaps,
             read_log=self._prover.tried,
+            expected=frozenset(metadata.brokers) | missing_brokers(metadata),
+            answered=frozenset(metadata.brokers) - _unanswered(errors, silent, allowed, self._leaders),
+            max_timeout_ms=self._settings[0].value,
         )
+
+    async def _first_reading(
+        self, partitions: Collection[TopicPartition], metadata: Metadata
+    ) -> tuple[Reading, Results[int, int]]:
+        """A reading, and side by side with it the longest transaction that each broker allows."""
+        deadline = self._admin.cluster.deadline(self._search.timeout_s)
+        asking = asyncio.create_task(max_timeouts(self._admin.cluster, metadata.brokers, deadline))
+        try:
+            reading = await self._read(partitions, first=True)
+            allowed = await asking
+        finally:
+            asking.cancel()
+        self._settings = settings(self._search.max_timeout_ms, allowed)
+        return reading, allowed
 
     # What to read -----------------------------------------------------------------------------------------------------
 
@@ -284,7 +323,7 @@ class _Finder:
             ),
             first_start=starts[place],
             as_of=reading.at,
-            max_timeout_ms=self._search.max_timeout_ms,
+            max_timeout_ms=self._settings[0].value,
             cluster_id=self._cluster_id,
             leader=self._leaders[place],
             start=offsets.log_start if offsets else None,
@@ -323,7 +362,9 @@ class _Finder:
         unsettled = bool(missing_brokers(metadata))
         for turn in range(_READINGS):
             unsettled = unsettled or _unsettled(before)
-            await asyncio.sleep(self._search.session_s if unsettled else self._search.confirm_after_s)
+            seconds = self._search.session_s if unsettled else self._search.confirm_after_s
+            with self._admin.cluster.waits.on("suspects", _AGAIN[unsettled], seconds):
+                await self._pause(seconds)
             back = await self._back(unread) if turn == 0 else []
             reading = await self._read(sorted({*(place for place, _ in suspects), *back}))
             if back:
@@ -397,7 +438,20 @@ class _Finder:
             clock="this machine's clock",
             complete=not gaps,
             gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
+            settings=self._settings,
         )
+
+
+def _unanswered(
+    unread: Mapping[TopicPartition, ClientError],
+    silent: Mapping[int, ClientError],
+    allowed: Results[int, int],
+    leaders: Mapping[TopicPartition, int],
+) -> set[int]:
+    """Brokers that could not be reached, or did not answer something in time."""
+    asked = [*allowed.errors.items(), *silent.items()]
+    asked += [(leaders.get(place, -1), error) for place, error in unread.items()]
+    return {broker for broker, error in asked if isinstance(error, ConnectError | ApiTimeoutError)}
 
 
 def _ending(finding: rows.Finding) -> bool:

@@ -9,6 +9,7 @@ _RIGHTS = {
     ("DescribeProducers", TOPIC_DENIED): "Read on topic {}",
     ("Fetch", TOPIC_DENIED): "Read on topic {}",
     ("WriteTxnMarkers", CLUSTER_DENIED): "Alter or ClusterAction on the cluster",
+    ("DescribeConfigs", CLUSTER_DENIED): "DescribeConfigs on the cluster",
     ("InitProducerId", ID_DENIED): "Write on transactional id {}",
     ("InitProducerId", CLUSTER_DENIED): "IdempotentWrite on the cluster",
 }

@@ -16,6 +16,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kafkawire.client.errors import ClientError, ConnectError
 from kafkawire.client.hanging import Observation, Search, observe
 from kafkawire.client.watch_state import Attempt, State, advance
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 #: Between two readings of `__transaction_state`.
 READ_LOG_S = 600.0
-#: A poll is several calls, one after the other; as a whole it may take so many times what one may.
-_CALLS = 5
+#: A poll waits no longer for the cluster than an interval, but for so many seconds; a call no longer than half of that.
+_LEAST_S = 5.0
 
 
 def clock_ms() -> int:
@@ -58,7 +60,8 @@ class Watch:
         """
         Args:
             interval_s: from the beginning of one poll to that of the next.
-            poll_timeout_s: after which a poll is given up; by default five times what one call may take.
+            poll_timeout_s: after which a poll is given up, by default `interval_s`, and 5 at least. Pauses before
+                suspects are read again are not counted. A call may take half of it, or less where less is configured.
             read_log_s: at least so long between two readings of `__transaction_state`.
             everything: tell of transactions that are live or young, too.
         """
@@ -66,9 +69,10 @@ class Watch:
         self.observation: Observation | None = None
         self.error: KafkaWireError | None = None
         self._admin = admin
-        self._search = search
         self._interval_s = interval_s
-        self._timeout_s = poll_timeout_s or _CALLS * (search.timeout_s or admin.cluster.config.api_timeout_s)
+        self._timeout_s = poll_timeout_s or max(interval_s, _LEAST_S)
+        call_s = search.timeout_s or admin.cluster.config.api_timeout_s
+        self._search = replace(search, timeout_s=min(call_s, self._timeout_s / 2))
         self._read_log_s = read_log_s
         self._log_read = float("-inf")
         self._everything = everything
@@ -99,8 +103,8 @@ class Watch:
         observation = None
         self.error = None
         try:
-            async with asyncio.timeout(self._timeout_s):
-                observation = await self._observe()
+            async with asyncio.timeout(self._timeout_s) as limit:
+                observation = await self._observe(limit)
         except TimeoutError:
             self.error = ClientError(f"the poll did not come to its end in {self._timeout_s:.3g} s")
         except KafkaWireError as error:
@@ -117,10 +121,14 @@ class Watch:
         self.state, told = advance(self.state, attempt, everything=self._everything)
         return told
 
-    async def _observe(self) -> Observation:
+    async def _observe(self, limit: asyncio.Timeout) -> Observation:
+        async def pause(seconds: float) -> None:
+            limit.reschedule((limit.when() or 0.0) + seconds)
+            await asyncio.sleep(seconds)
+
         now = time.monotonic()
         read_log = now - self._log_read >= self._read_log_s
-        found = await observe(self._admin, self._search, self.state.findings, read_log=read_log)
+        found = await observe(self._admin, self._search, self.state.findings, read_log=read_log, pause=pause)
         if found.read_log:
             self._log_read = now
         return found

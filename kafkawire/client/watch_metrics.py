@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Partitions with series of their own.
 MOST_PARTITIONS = 1000
+#: Intervals for which a value is exposed after its reading.
+_KEPT = 3
 #: Kafka's longest name of a topic (Topic.MAX_NAME_LENGTH); what is longer never came from Kafka.
 _LONGEST_NAME = 249
 
@@ -45,13 +47,13 @@ def late(finding: Finding, as_of: int, max_timeout_ms: int) -> bool:
     return last > 0 and as_of - last > max_timeout_ms + GRACE_MS
 
 
-def late_by_broker(state: State, max_timeout_ms: int) -> dict[int, int]:
+def late_by_broker(state: State) -> dict[int, int]:
     """How many of the partitions that each broker leads have late transactions.
 
     Kafka's kafka.server:type=ReplicaManager,name=PartitionsWithLateTransactionsCount (KIP-664)."""
     counts = dict.fromkeys(state.brokers, 0)
     for seen in _earliest(state.seen.values()).values():
-        if late(seen.finding, seen.at, max_timeout_ms):
+        if late(seen.finding, seen.at, state.max_timeout_ms):
             counts[seen.leader] = counts.get(seen.leader, 0) + 1
     return counts
 
@@ -79,10 +81,10 @@ def lags(seen: Iterable[Seen]) -> dict[TopicPartition, float]:
     return found
 
 
-def gauges(state: State, max_timeout_ms: int) -> Iterator[Gauge]:
+def gauges(state: State) -> Iterator[Gauge]:
     """Of the cluster. Each partition that has a series has all of them; each value is as of its reading."""
     chosen, left_out = _chosen(state, MOST_PARTITIONS)
-    by_broker = late_by_broker(state, max_timeout_ms)
+    by_broker = late_by_broker(state)
     yield (
         _LATE,
         "Partitions with transactions open longer than transaction.max.timeout.ms and 5 minutes, by leader.",
@@ -99,6 +101,11 @@ def gauges(state: State, max_timeout_ms: int) -> Iterator[Gauge]:
         said = seen.finding.verdict, seen.finding.reason
         verdicts[said] = verdicts.get(said, 0.0) + 1
     yield "kafkawire_open_transactions", "Open transactions by verdict.", ("verdict", "reason"), verdicts
+    hanging, left_out_hanging = _hanging(state, MOST_PARTITIONS)
+    text = "Transactions that hang or are stuck, of a partition."
+    yield "kafkawire_hanging", text, ("topic", "partition"), hanging
+    text = "Partitions with transactions that hang or are stuck, without a series in kafkawire_hanging."
+    yield "kafkawire_hanging_left_out_partitions", text, (), {(): left_out_hanging}
     yield "kafkawire_left_out_partitions", "Partitions with open transactions, without series.", (), {(): left_out}
     yield "kafkawire_partitions", "Partitions that were read.", (), {(): float(state.described)}
     yield (
@@ -112,9 +119,23 @@ def gauges(state: State, max_timeout_ms: int) -> Iterator[Gauge]:
     yield "kafkawire_gaps", "What could not be read, or may be hidden.", (), {(): float(len(state.gaps))}
 
 
-def health(state: State) -> Iterator[Gauge]:
+def stale(state: State, now: int, interval_ms: int) -> bool:
+    """Whether what is exposed is not of the last poll that was due: that one failed, or takes too long.
+
+    Too long is half an interval; twice the time of the poll before, where that is more; an interval at most.
+    """
+    last = state.last
+    if last is None or last.observation is None:
+        return True
+    patience = min(interval_ms, max(interval_ms // 2, 2 * (last.ended - last.began)))
+    return now > max(last.ended, last.began + interval_ms) + patience
+
+
+def health(state: State, now: int, interval_ms: int) -> Iterator[Gauge]:
     """Of the polls."""
     last = state.last
+    text = "1 where the last poll that was due failed or has not ended."
+    yield "kafkawire_stale", text, (), {(): float(stale(state, now, interval_ms))}
     if last is not None:
         seen = last.observation is not None
         yield "kafkawire_poll_success", "Whether the last poll saw something.", (), {(): float(seen)}
@@ -125,6 +146,13 @@ def health(state: State) -> Iterator[Gauge]:
     if state.success is not None:
         text = "When the last poll ended that saw something."
         yield "kafkawire_last_success_timestamp_seconds", text, (), {(): state.success / 1000}
+        text = "Brokers of the cluster, also those that are not there but have replicas."
+        yield "kafkawire_brokers_expected", text, (), {(): float(len(state.expected))}
+        text = "Brokers that answered all that the last poll asked; 0 where it failed."
+        yield "kafkawire_brokers_answered", text, (), {(): float(len(state.answered))}
+    if state.complete is not None:
+        text = "When the last poll ended that saw everything."
+        yield "kafkawire_last_complete_timestamp_seconds", text, (), {(): state.complete / 1000}
 
 
 def counters(state: State) -> Iterator[Gauge]:
@@ -136,19 +164,20 @@ def counters(state: State) -> Iterator[Gauge]:
     yield "kafkawire_broker_failures", "Polls in which a broker did not answer something.", ("broker",), failures
 
 
-def families(state: State, now: int, *, max_timeout_ms: int, stale_ms: int) -> Iterator[Metric]:
+def families(state: State, now: int, *, interval_ms: int) -> Iterator[Metric]:
     """All of it.
 
     Args:
         now: the clock, epoch milliseconds.
-        stale_ms: what was read longer ago is not exposed any more, but for the health of the polls.
+        interval_ms: from one poll to the next. What was read more than three intervals ago is not exposed any more, but
+            for the health of the polls.
     """
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    fresh = _fresh(state, now - stale_ms)
-    shown = [*health(state)]
+    fresh = _fresh(state, now - _KEPT * interval_ms)
+    shown = [*health(state, now, interval_ms)]
     if fresh is not None:
-        shown += gauges(fresh, max_timeout_ms)
+        shown += gauges(fresh)
     for kind, given in ((GaugeMetricFamily, shown), (CounterMetricFamily, counters(state))):
         for name, text, labels, values in given:
             family = kind(name, text, labels=labels)
@@ -161,16 +190,13 @@ class Exporter:
     """A collector of prometheus-client. `state` is called at each scrape, from another thread: it gives a state that
     nobody changes any more."""
 
-    def __init__(
-        self, state: Callable[[], State], clock: Callable[[], int], *, max_timeout_ms: int, stale_ms: int
-    ) -> None:
+    def __init__(self, state: Callable[[], State], clock: Callable[[], int], *, interval_ms: int) -> None:
         self._state = state
         self._clock = clock
-        self._max_timeout_ms = max_timeout_ms
-        self._stale_ms = stale_ms
+        self._interval_ms = interval_ms
 
     def collect(self) -> Iterator[Metric]:
-        return families(self._state(), self._clock(), max_timeout_ms=self._max_timeout_ms, stale_ms=self._stale_ms)
+        return families(self._state(), self._clock(), interval_ms=self._interval_ms)
 
     def registry(self) -> CollectorRegistry:
         """A registry with nothing else in it. Raises ConfigError where prometheus-client is not installed."""
@@ -203,6 +229,19 @@ def _chosen(state: State, most: int) -> tuple[list[Seen], float]:
     places = sorted((place for place in ranks if len(place.topic) <= _LONGEST_NAME), key=lambda p: (ranks[p], p))
     chosen = set(places[-most:])
     return [seen for seen in state.seen.values() if _place(seen) in chosen], float(len(ranks) - len(chosen))
+
+
+def _hanging(state: State, most: int) -> tuple[dict[Labels, float], float]:
+    """How many transactions hang or are stuck in each partition, those that are open longest first; and how many
+    partitions have some and no series."""
+    chosen: dict[TopicPartition, list[Seen]] = {}
+    for seen in state.seen.values():
+        if seen.finding.verdict == HANGING or seen.finding.reason == "stuck_prepare":
+            chosen.setdefault(_place(seen), []).append(seen)
+    nameable = [place for place in chosen if len(place.topic) <= _LONGEST_NAME]
+    places = sorted(nameable, key=lambda place: (-max(one.duration_ms for one in chosen[place]), place))[:most]
+    counts = {place: float(len(chosen[place])) for place in sorted(places)}
+    return _by_partition(counts), float(len(chosen) - len(places))
 
 
 def _earliest(seen: Iterable[Seen]) -> dict[TopicPartition, Seen]:

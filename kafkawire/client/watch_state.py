@@ -15,7 +15,7 @@ from kafkawire.client.hanging import Observation
 from kafkawire.client.reading import Key
 from kafkawire.client.results import TopicPartition
 from kafkawire.rows import Change, Finding, Poll
-from kafkawire.transactions.verdicts import HELD, UNKNOWN
+from kafkawire.transactions.verdicts import HELD, MAX_TIMEOUT_MS, UNKNOWN
 
 COMPLETE, INCOMPLETE, FAILED = "complete", "incomplete", "failed"
 OUTCOMES = (COMPLETE, INCOMPLETE, FAILED)
@@ -79,23 +79,32 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seen: every open transaction. `gaps`: what the last poll that saw something could not read, by subject.
-        last: the last poll. `success`: when the last one ended that saw something, epoch milliseconds.
+        last: the last poll. `success`: when the last one ended that saw something, epoch milliseconds; `complete`: when
+            the last one ended that saw everything.
         outcomes: how many polls had each. `missed`: how many did not take place.
         failures: by broker, the polls in which it did not answer something.
         brokers, described, failed: of the last poll that saw something: its brokers, how many partitions were read, and
             the broker that was asked for each of those that could not be.
+        expected: brokers of the cluster, and those that have replicas and are not there, of the last poll that saw
+            something.
+        answered: brokers that answered all that the last poll asked; none where it failed.
+        max_timeout_ms: transaction.max.timeout.ms, as given or as the brokers say.
     """
 
     seen: dict[Key, Seen] = {}
     gaps: dict[str, str] = {}
     last: Attempt | None = None
     success: int | None = None
+    complete: int | None = None
     outcomes: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
     missed: int = 0
     failures: dict[int, int] = {}
     brokers: tuple[int, ...] = ()
     described: int = 0
     failed: dict[TopicPartition, int] = {}
+    expected: frozenset[int] = frozenset()
+    answered: frozenset[int] = frozenset()
+    max_timeout_ms: int = MAX_TIMEOUT_MS
 
     @property
     def findings(self) -> dict[Key, Finding]:
@@ -117,7 +126,7 @@ def advance(state: State, attempt: Attempt, *, everything: bool = False) -> tupl
     missed = state.missed + attempt.missed
     observation = attempt.observation
     if observation is None:
-        kept = msgspec.structs.replace(state, last=attempt, outcomes=outcomes, missed=missed)
+        kept = msgspec.structs.replace(state, last=attempt, outcomes=outcomes, missed=missed, answered=frozenset())
         return kept, [_poll(attempt)]
     gaps: dict[str, str] = {}
     for gap in observation.gaps:
@@ -134,12 +143,16 @@ def advance(state: State, attempt: Attempt, *, everything: bool = False) -> tupl
         gaps=gaps,
         last=attempt,
         success=attempt.ended,
+        complete=attempt.ended if attempt.outcome == COMPLETE else state.complete,
         outcomes=outcomes,
         missed=missed,
         failures=dict(list(failures.items())[-MOST_BROKERS:]),
         brokers=observation.audit.read.brokers,
         described=len(observation.described),
         failed=failed,
+        expected=observation.expected,
+        answered=observation.answered,
+        max_timeout_ms=observation.max_timeout_ms,
     )
     told: list[Change | Poll] = [
         *_of_findings(state, after, attempt, observation, everything),

@@ -110,7 +110,17 @@ def test_a_folder_without_logs_is_1(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--engine", "flink"), ("--as-of", "noon"), ("--txn-partitions", "0"), ("--format", "xml")]
+    "wrong",
+    [
+        ("--engine", "flink"),
+        ("--as-of", "noon"),
+        ("--as-of", "1795288900"),  # seconds
+        ("--txn-partitions", "0"),
+        ("--format", "xml"),
+        ("--max-transaction-timeout", "900000"),  # milliseconds
+        ("--producer-id-expiration", "86400000"),
+        ("--transactional-id-expiration", "604800000"),
+    ],
 )
 def test_wrong_options_are_2(run: Run, logs: LogDirectory, wrong: tuple[str, str]) -> None:
     assert run(*arguments(logs, *wrong)).code == 2

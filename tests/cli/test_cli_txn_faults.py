@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from kafkawire.cli.txn_options import _warned
 from kafkawire.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
     DescribeProducersRequest,
     DescribeTransactionsRequest,
     FindCoordinatorRequest,
@@ -17,6 +20,7 @@ from kafkawire.messages import (
     ListTransactionsRequest,
     MetadataRequest,
 )
+from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kafkawire.messages.find_coordinator_response import Coordinator
 from tests.cli.runner import Run
 from tests.client.answers import describing, listing, producers
@@ -143,3 +147,33 @@ def test_commands_report_on_standard_error_and_refuse_before_they_connect(run: R
         assert (result.code, result.text) == (1, "")
         assert result.err == "error: security.protocl: no such client property; security.protocol?\n"
         assert broker.connections == connected
+
+
+@pytest.mark.parametrize("command", ["find-hanging", "watch", "abort", "force-terminate"])
+def test_a_limit_that_no_broker_can_have_is_refused(run: Run, command: str) -> None:
+    given = COMMANDS.get(command, (command,))
+    result = run("txn", *given, "--bootstrap-server", "127.0.0.1:1", "--max-transaction-timeout", 900_000)
+    assert (result.code, result.text) == (2, "")
+    sentence = (
+        "900000 minutes are more than a broker can have (35791; an int32 of milliseconds); 900000 milliseconds are 15"
+    )
+    assert sentence in result.err
+
+
+@pytest.mark.parametrize(("minutes", "warned"), [(30, False), (61, True), (35_791, True)])
+def test_a_limit_above_that_of_the_brokers_is_reported(run: Run, minutes: int, warned: bool) -> None:
+    broker = ScriptedBroker({"orders": {0: 1}, "__transaction_state": {0: 1}})
+    broker.versions[32] = (1, 4)
+    broker.on[DescribeProducersRequest] = producers(start=-1)
+    config = DescribeConfigsResourceResult(name="transaction.max.timeout.ms", value="3600000")
+    broker.on[DescribeConfigsRequest] = lambda _: DescribeConfigsResponse(
+        results=(DescribeConfigsResult(configs=(config,)),)
+    )
+    with in_thread(broker):
+        for command in (("find-hanging",), ("watch", "--once")):
+            _warned.clear()
+            given = ("--topic", "orders", "--bootstrap-server", broker.address, "--max-transaction-timeout", minutes)
+            result = run("txn", *command, *given)
+            assert result.code == 0
+            assert result.err.startswith("warning: --max-transaction-timeout is ") is warned
+            assert ("the transaction.max.timeout.ms of broker 1 is 1 h" in result.err) is warned

@@ -72,13 +72,15 @@ def describing(code: int = 0) -> Callable[[DescribeTransactionsRequest], Describ
     return answer
 
 
-def producers(code: int = 0, start: int = 40, coordinator_epoch: int = -1) -> Callable[..., DescribeProducersResponse]:
+def producers(
+    code: int = 0, start: int = 40, coordinator_epoch: int = -1, timestamp: int = 1000
+) -> Callable[..., DescribeProducersResponse]:
     def answer(request: DescribeProducersRequest) -> DescribeProducersResponse:
         state = ProducerState(
             producer_id=7,
             producer_epoch=3,
             last_sequence=2,
-            last_timestamp=1000,
+            last_timestamp=timestamp,
             coordinator_epoch=coordinator_epoch,
             current_txn_start_offset=start,
         )

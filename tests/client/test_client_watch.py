@@ -250,7 +250,29 @@ def test_a_poll_that_hangs_is_given_up() -> None:
             watch = watching(client, poll_timeout_s=0.2)
             (poll,) = await watch.poll()
         assert isinstance(poll, Poll)
-        assert (poll.outcome, poll.error) == ("failed", "the poll did not come to its end in 0.2 s")
+        assert poll.outcome == "failed"
+        assert "no answer to DescribeProducers in 0.0" in (poll.error or "")
+
+    run(scenario)
+
+
+def test_a_poll_of_many_slow_answers_is_given_up() -> None:
+    """Each comes within the time of a call."""
+
+    async def scenario() -> None:
+        made = broker()
+        given = made.on[MetadataRequest]
+
+        async def slowly(request: Any) -> Any:
+            await asyncio.sleep(0.2)
+            return given(request)
+
+        made.on[MetadataRequest] = slowly
+        async with made.running(), admin(made.address, request_timeout_ms="10000") as client:
+            watch = watching(client, poll_timeout_s=0.5)
+            (poll,) = await watch.poll()
+        assert isinstance(poll, Poll)
+        assert (poll.outcome, poll.error) == ("failed", "the poll did not come to its end in 0.5 s")
 
     run(scenario)
 
@@ -348,5 +370,66 @@ def test_errors_are_kept_for_who_polls_once() -> None:
             await watch.poll()
         assert isinstance(watch.error, ClientError)
         assert watch.observation is None
+
+    run(scenario)
+
+
+def test_a_poll_takes_no_longer_than_its_interval_and_a_call_half_of_it() -> None:
+    """However long calls may take; with short intervals there are five seconds."""
+
+    async def scenario() -> None:
+        async with admin("127.0.0.1:1", default_api_timeout_ms="60000") as client:
+            for interval_s, poll_s, call_s in ((60, 60, 30), (600, 600, 60), (1, 5, 2.5)):
+                watch = watching(client, replace(SEARCH, timeout_s=None), interval_s=interval_s)
+                assert (watch._timeout_s, watch._search.timeout_s) == (poll_s, call_s)
+            watch = watching(client, replace(SEARCH, timeout_s=2), interval_s=60)
+            assert watch._search.timeout_s == 2
+
+    run(scenario)
+
+
+def test_pauses_before_suspects_are_read_again_are_no_part_of_a_poll_s_time() -> None:
+    """A session of brokers can be longer than an interval."""
+
+    async def scenario() -> None:
+        made = broker()
+        async with made.running(), admin(made.address) as client:
+            search = replace(SEARCH, confirm_after_s=1.0)
+            poll = outcome(await watching(client, search, poll_timeout_s=0.9).poll())
+        assert (poll.outcome, poll.transactions) == ("complete", HANGING)
+
+    run(scenario)
+
+
+def test_a_partition_without_a_leader_costs_one_poll_its_wait() -> None:
+    async def scenario() -> None:
+        made = broker()
+        made.topics["headless"] = {0: -1}
+        made.on[DescribeProducersRequest] = ended
+        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="1000") as client:
+            watch = watching(client, replace(SEARCH, topics=("orders", "headless")))
+            asked = []
+            for _ in range(3):
+                before = made.count(MetadataRequest)
+                assert outcome(await watch.poll()).failed_partitions == 1
+                asked.append(made.count(MetadataRequest) - before)
+        assert asked[0] > asked[1] + 2
+        assert asked[1] == asked[2]
+
+    run(scenario)
+
+
+def test_a_broker_that_hangs_makes_polls_incomplete_and_no_poll_fails() -> None:
+    async def scenario() -> None:
+        made, other = broker(), ScriptedBroker(node_id=2)
+        other.on[DescribeProducersRequest] = lambda _: ...
+        async with other.running(), made.running():
+            made.brokers = {1: made.port, 2: other.port}
+            made.topics["orders"][1] = 2
+            async with admin(made.address, socket_connection_setup_timeout_ms="500") as client:
+                watch = watching(client)
+                told = [outcome(await watch.poll()) for _ in range(3)]
+        assert [(poll.outcome, poll.failed_partitions) for poll in told] == [("incomplete", 1)] * 3
+        assert (watch.state.expected, watch.state.answered) == ({1, 2}, {1})
 
     run(scenario)

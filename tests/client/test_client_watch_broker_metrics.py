@@ -11,7 +11,6 @@ import pytest
 
 from kafkawire.client import Admin, Search, Watch
 from kafkawire.client.watch_metrics import lags, late_by_broker
-from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tools.broker import Cluster
@@ -86,7 +85,7 @@ def test_the_broker_counts_the_same(observed: tuple[Cluster, str]) -> None:
     watch = asyncio.run(_watched(cluster.bootstrap))
     theirs = gauges(address)
     assert theirs[LATE] == sum(IS_LATE)
-    assert late_by_broker(watch.state, MAX_TIMEOUT_MS) == {1: theirs[LATE]}
+    assert late_by_broker(watch.state) == {1: theirs[LATE]}
     ours = {place.partition: lag for place, lag in lags(watch.state.seen.values()).items() if place.topic == TOPIC}
     assert {partition: ours.get(partition, 0) for partition in range(len(BATCHES))} == {
         partition: theirs[f"{LAG}{partition}"] for partition in range(len(BATCHES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire.client import TopicPartition
 from kafkawire.client.watch_state import State, advance
@@ -34,7 +35,7 @@ def state_of(*seen: Any) -> State:
 
 
 def text_of(state: State, now: int = NOW) -> str:
-    exporter = Exporter(lambda: state, lambda: now, max_timeout_ms=LIMIT_MS, stale_ms=3 * MINUTE_MS)
+    exporter = Exporter(lambda: state, lambda: now, interval_ms=MINUTE_MS)
     return generate_latest(exporter.registry()).decode()
 
 
@@ -72,7 +73,7 @@ def test_exposition() -> None:
 
 
 def test_before_the_first_poll_and_where_nothing_was_ever_seen() -> None:
-    assert set(samples(State())) == {"kafkawire_polls_total", "kafkawire_missed_polls_total"}
+    assert set(samples(State())) == {"kafkawire_polls_total", "kafkawire_missed_polls_total", "kafkawire_stale"}
     found = samples(state_of(None))
     assert found["kafkawire_poll_success"] == {(): 0}
     assert found["kafkawire_polls_total"] == {("complete",): 0, ("incomplete",): 0, ("failed",): 1}
@@ -177,3 +178,78 @@ def test_series_are_bounded_and_those_that_matter_most_are_there() -> None:
     assert result["kafkawire_left_out_partitions"] == {(): 501}
     assert result["kafkawire_unread_partitions"][("1",)] == MOST_PARTITIONS + 1
     assert max(map(len, result.values())) == MOST_PARTITIONS
+
+
+def test_late_counts_with_the_limit_of_the_brokers() -> None:
+    assert samples(state_of(observation(old(30), max_timeout_ms=60 * MINUTE_MS)))[LATE] == {("1",): 0, ("2",): 0}
+    assert samples(state_of(observation(old(30), max_timeout_ms=MINUTE_MS)))[LATE] == {("1",): 1, ("2",): 0}
+
+
+def test_brokers_that_do_not_answer_are_missing_from_those_that_did() -> None:
+    state = state_of(observation(brokers=(1, 2, 3), missing=[4], silent=[3]))
+    found = samples(state)
+    assert (found["kafkawire_brokers_expected"], found["kafkawire_brokers_answered"]) == ({(): 4}, {(): 2})
+    failed, _ = advance(state, attempt(2))
+    found = samples(failed, NOW + 99 * MINUTE_MS)
+    assert (found["kafkawire_brokers_expected"], found["kafkawire_brokers_answered"]) == ({(): 4}, {(): 0})
+
+
+def test_staleness_shows_when_a_poll_failed_or_does_not_end() -> None:
+    def stale(state: State, now: int) -> float:
+        return samples(state, now)["kafkawire_stale"][()]
+
+    began = T0 + MINUTE_MS
+    state = state_of(observation())
+    due = began + MINUTE_MS
+    assert stale(State(), T0) == 1
+    assert stale(state, due + MINUTE_MS // 2) == 0
+    assert stale(state, due + MINUTE_MS // 2 + 1) == 1, "half an interval after it was due"
+    failed, _ = advance(state, attempt(2))
+    assert stale(failed, due + 1000) == 1
+    back, _ = advance(failed, attempt(3, observation()))
+    assert stale(back, due + MINUTE_MS + 1000) == 0
+    slow, _ = advance(State(), replace(attempt(1, observation()), ended=began + 40_000))
+    assert stale(slow, due + MINUTE_MS) == 0, "polls that take long are not late"
+    assert stale(slow, due + MINUTE_MS + 1) == 1
+
+
+def test_the_last_complete_poll_has_a_time_of_its_own() -> None:
+    name = "kafkawire_last_complete_timestamp_seconds"
+    gap = observation(gaps={"topic orders": "refused"})
+    assert name not in samples(state_of(gap))
+    found = samples(state_of(observation(), gap))
+    assert found[name] == {(): NOW / 1000}
+    assert found["kafkawire_last_success_timestamp_seconds"] == {(): NOW / 1000 + 60}
+
+
+HANGING = "kafkawire_hanging"
+
+
+def test_what_hangs_has_its_place() -> None:
+    payments = TopicPartition("payments", 3)
+    seen = observation(
+        old(30),
+        old(31, producer_id=8, start_offset=50),
+        old(30, reason="live", place=TopicPartition("clear", 0)),
+        old(30, reason="stuck_prepare", place=payments),
+    )
+    found = samples(state_of(seen))
+    assert found[HANGING] == {("orders", "0"): 2, ("payments", "3"): 1}
+    assert found["kafkawire_hanging_left_out_partitions"] == {(): 0}
+
+
+def test_series_of_what_hangs_are_bounded_and_counted() -> None:
+    places = [TopicPartition("t", number) for number in range(MOST_PARTITIONS + 20)]
+    found = [old(1 + number, place=place) for number, place in enumerate(places)]
+    found.append(old(9999, place=TopicPartition("n" * 250, 0)))
+    result = samples(state_of(observation(*found, described=())))
+    assert len(result[HANGING]) == MOST_PARTITIONS
+    assert ("t", "19") not in result[HANGING], "those that are open longest have series"
+    assert result["kafkawire_hanging_left_out_partitions"] == {(): 21}
+
+
+@pytest.mark.parametrize("topic", ['a"} 1\nevil{x="', "\x1b[31mred", "\udcff", "", "a\r\n# HELP x y"])
+def test_hostile_names_of_what_hangs_are_values_of_labels(topic: str) -> None:
+    found = samples(state_of(observation(old(30, place=TopicPartition(topic, 0)), described=())))
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in topic)
+    assert found[HANGING] == {(shown, "0"): 1}

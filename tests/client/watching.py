@@ -31,6 +31,8 @@ def observation(
     silent: Collection[int] = (),
     gaps: Mapping[str, str] | None = None,
     brokers: tuple[int, ...] = (1, 2),
+    missing: Collection[int] = (),
+    max_timeout_ms: int = 15 * MINUTE_MS,
 ) -> Observation:
     return Observation(
         audit=Audit(read=Coverage(brokers=brokers), findings=findings),
@@ -39,6 +41,9 @@ def observation(
         leaders=dict.fromkeys((*described, *(errors or ())), 1) | dict(leaders or {}),
         silent={broker: ClientError("silent") for broker in silent},
         gaps=tuple(Gap(subject, text) for subject, text in (gaps or {}).items()),
+        expected=frozenset(brokers) | frozenset(missing),
+        answered=frozenset(brokers) - frozenset(silent),
+        max_timeout_ms=max_timeout_ms,
     )
 
 
