@@ -99,6 +99,7 @@ class Cluster:
         Raises:
             ClientError: no broker with that id, no connection, no answer, no common version.
         """
+        began = time.monotonic()
         try:
             link = await self._link(broker_id, deadline)
             left = deadline.left()
@@ -107,7 +108,9 @@ class Cluster:
             with self.waits.on(name, name, timeout):
                 answer = await link.ask(body, timeout, pause_s=left, at_most=at_most, at_least=at_least)
         except RequestTimeoutError as error:
-            if broker_id != _BOOTSTRAP:
+            # One that had no time for its answer is not silent.
+            least_s = min(_LOOK_S, self.config.request_timeout_s, self.config.connect_timeout_s)
+            if broker_id in self._silent or (broker_id != _BOOTSTRAP and time.monotonic() - began >= least_s):
                 self._silent[broker_id] = time.monotonic(), error
             raise
         self._silent.pop(broker_id, None)

@@ -186,3 +186,22 @@ def test_connections_that_are_looked_for_end_with_the_client() -> None:
             assert not [task for task in asyncio.all_tasks() if "_broker" in repr(task)]
 
     run(scenario)
+
+
+def test_a_broker_that_had_no_time_for_its_answer_is_not_taken_for_one_that_hangs() -> None:
+    async def scenario() -> None:
+        first, second = pair()
+
+        async def slowly(_: Any) -> Any:
+            await asyncio.sleep(0.05)
+            return listing("b")
+
+        second.on[ListTransactionsRequest] = slowly
+        async with second.running(), first.running(), admin(first.address, request_timeout_ms="2000") as client:
+            join(first, second)
+            await client.cluster.known_brokers(client.cluster.deadline())
+            with suppress(RequestTimeoutError):
+                await client.cluster.ask(2, ListTransactionsRequest(), client.cluster.deadline(0.02))
+            assert client.cluster._silent == {}
+
+    run(scenario)
