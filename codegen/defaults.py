@@ -27,7 +27,7 @@ NULLABLE_KINDS = frozenset({STRING, BYTES, RECORDS, STRUCT})
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,24})|0x[0-9A-Fa-f]{1,24}")
 _UUID = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
-_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 _NOTHING_GIVEN: dict[int, Default] = {
     BOOL: False,

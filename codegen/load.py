@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kafkawire.errors import Problem, SchemaError
 
-# Strings are matched so that the comment marks in them are none. A comment is blanked and not cut: places stay.
-_STRING_OR_COMMENT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))', re.DOTALL)
+# Strings are matched so that the comment marks in them are none; one without an end goes to the end of the text, which
+# is not looked through again for each quote in it. A comment is blanked and not cut: places stay.
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))', re.DOTALL)
 _BUT_NEWLINES = re.compile(r"[^\r\n]")
 #: Bytes of one schema; Kafka's longest has 60 KB.
 MAX_SCHEMA = 4 << 20
@@ -152,8 +154,8 @@ class _Objects:
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
         if len(value) != len(pairs):
-            keys = [key for key, _ in pairs]
-            self._repeated[id(value)] = [key for key in value if keys.count(key) > 1]
+            counts = Counter(key for key, _ in pairs)
+            self._repeated[id(value)] = [key for key in value if counts[key] > 1]
         return value
 
     def repeated_keys(self, file: str, value: dict[str, Any]) -> list[Problem]:

@@ -89,12 +89,13 @@ def assert_linear_time(prepare: Prepare, n: int) -> None:
 
 
 def assert_linear_in_text(work: Callable[[str], object], n: int, heads: Iterable[str] = HEADS) -> None:
-    """Asserts that CPU time grows at most about linearly with a text: each of `heads`, then n times one of `PIECES`."""
-    for head, piece in product(heads, PIECES):
+    """Asserts that CPU time grows at most about linearly with a text: each of `heads`, then n of one of `PIECES`. The
+    pieces alone are also tried before a character that is in none of them."""
+    for (head, tail), piece in product([*((head, "") for head in heads), ("", "!")], PIECES):
         try:
-            assert_linear_time(lambda times: partial(work, head + piece * times), n)  # noqa: B023  # called at once
+            assert_linear_time(lambda times: partial(work, head + piece * times + tail), n)  # noqa: B023  # called here
         except AssertionError as error:
-            raise AssertionError(f"{head!r} + {piece!r} * n: {error}") from None
+            raise AssertionError(f"{head!r} + {piece!r} * n + {tail!r}: {error}") from None
 
 
 def _steps(work: Callable[[], object]) -> int:

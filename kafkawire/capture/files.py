@@ -79,6 +79,9 @@ class Following:
 class Lookahead:
     """A file that can be looked at without being read; nothing is ever asked of it that is not needed.
 
+    What was looked at is appended behind what is held, and becomes what is held when that has been read: each byte is
+    moved once, however often and in however small steps it is looked at.
+
     Attributes:
         position: of the next byte, from where this began.
     """
@@ -89,16 +92,20 @@ class Lookahead:
         self._read1: Callable[[int], bytes] | None = getattr(file, "read1", None)
         self._held = b""
         self._used = 0  # of what is held
+        self._behind = bytearray()  # what was looked at behind it
 
     def at(self, offset: int, size: int) -> bytes:
         """Bytes that lie ahead; fewer at the end of the file."""
-        start = self._used + offset
-        lacking = start + size - len(self._held)
+        lacking = self._used + offset + size - len(self._held) - len(self._behind)
         if lacking > 0:
-            self._held = self._held[self._used :] + self._file.read(lacking)
-            start -= self._used
-            self._used = 0
-        return self._held[start : start + size]
+            self._behind += self._file.read(lacking)
+            self._pass(0)
+        start = self._used + offset
+        found = self._held[start : start + size]
+        if len(found) < size and self._behind:
+            start = max(0, start - len(self._held))
+            found += bytes(memoryview(self._behind)[start : start + size - len(found)])
+        return found
 
     def ready(self) -> tuple[bytes, int]:
         """Bytes that are there without being waited for, and the place in them from which on they lie ahead.
@@ -111,14 +118,20 @@ class Lookahead:
 
     def pass_over(self, place: int) -> None:
         """What was ready has been read up to that place in it."""
-        self.position += place - self._used
-        self._used = place
+        self._pass(place - self._used)
 
     def read(self, size: int, /) -> bytes:
         data = self.at(0, size)
-        self._used += len(data)
-        self.position += len(data)
+        self._pass(len(data))
         return data
+
+    def _pass(self, count: int) -> None:
+        self.position += count
+        self._used += count
+        if self._used >= len(self._held) and self._behind:
+            self._used -= len(self._held)
+            self._held = bytes(self._behind)
+            self._behind = bytearray()
 
 
 class _Decompressed:

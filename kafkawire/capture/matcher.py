@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -52,7 +52,7 @@ class Matcher:
     """
 
     def __init__(self, row: Exchange, sequencer: Sequencer, reading: Reading) -> None:
-        self.outstanding: dict[int, Pending] = {}
+        self.outstanding: OrderedDict[int, Pending] = OrderedDict()
         self._row = row  # what all rows of the connection have in common
         self._sequencer = sequencer
         self._options = reading.options
@@ -161,9 +161,10 @@ class Matcher:
             self._sequencer.close(ticket)
             self._complete(pending, frame)
             return
-        for old in (correlation_id, next(iter(self.outstanding), None)):
-            if old in self.outstanding and (old == correlation_id or len(self.outstanding) >= MOST_OUTSTANDING):
-                self._unanswered(self.outstanding.pop(old))
+        if correlation_id in self.outstanding:
+            self._unanswered(self.outstanding.pop(correlation_id))
+        elif len(self.outstanding) >= MOST_OUTSTANDING:
+            self._unanswered(self.outstanding.popitem(last=False)[1])
         self.outstanding[correlation_id] = pending
 
     def _complete(self, pending: Pending, frame: Frame) -> None:
@@ -218,7 +219,7 @@ class Unheard:
     """In a `Matcher`'s place where a connection is another's to read: nothing comes of its frames."""
 
     def __init__(self) -> None:
-        self.outstanding: dict[int, Pending] = {}
+        self.outstanding: OrderedDict[int, Pending] = OrderedDict()
         self.held = 0
 
     def request(self, frame: Frame) -> None: ...

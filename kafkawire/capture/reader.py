@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,7 +64,7 @@ class Exchanges:
         self._lanes = lanes
         self._fragments = Fragments()
         self._connections: dict[Ends, Connection] = {}
-        self._ended: dict[Ends, None] = {}
+        self._ended: OrderedDict[Ends, None] = OrderedDict()
         self._resets: Resets[Ends] = Resets()
         self._weighed = memory.EVERY_BYTES
         self._opened = 0

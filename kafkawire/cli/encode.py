@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -93,7 +94,7 @@ def _no_constant(name: str) -> NoReturn:
 def _no_repeated_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        repeated = next(key for key, count in counts.items() if count > 1)
         raise InputError(f"not the JSON of a message: the key {repeated!r} is given twice")
     return value

@@ -156,8 +156,11 @@ async def _ask(admin: Admin, wanted: Wanted, outcome: Outcome) -> list[Asked]:
     places = list(dict.fromkeys((*known, *named)))  # those that do not exist get their own error
     replicas: list[tuple[int | None, list[TopicPartition]]] = [(wanted.broker_id, places)]
     if wanted.all_replicas:
-        brokers = sorted({broker for place in known for broker in metadata.partitions[place].replicas})
-        replicas = [(one, [p for p in known if one in metadata.partitions[p].replicas]) for one in brokers]
+        by_broker: dict[int, list[TopicPartition]] = {}
+        for place in known:
+            for replica in dict.fromkeys(metadata.partitions[place].replicas):
+                by_broker.setdefault(replica, []).append(place)
+        replicas = [(replica, by_broker[replica]) for replica in sorted(by_broker)]
     found: list[Asked] = []
     answers = await asyncio.gather(*(_one_broker(admin, broker, mine) for broker, mine in replicas))
     for (broker, _), (values, problems) in zip(replicas, answers, strict=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+#: What stands before a value in quotes, and the value, which may hold any quotes: looked for once, from the beginning.
+_VALUE = r"""^([^'"]*)['"].*['"]"""
 #: Sentences of the libraries that read options, of old releases and of new ones -> ours.
 _WORDS = [
     (re.compile(pattern), words)
@@ -12,8 +14,11 @@ _WORDS = [
         (r"^Invalid value: ", ""),
         (r"^Invalid value for '?([^':]*)'?: ", r"\1: "),
         (r"Value error, ", ""),
-        (r"Input should be a valid integer.*|('.*') is not a valid int(?:eger)?(?: range)?\.?$", "not a whole number"),
-        (r"Input should be a valid number.*|('.*') is not a valid float(?: range)?\.?$", "not a number"),
+        (
+            rf"Input should be a valid integer.*|{_VALUE} is not a valid int(?:eger)?(?: range)?\.?$",
+            r"\1not a whole number",
+        ),
+        (rf"Input should be a valid number.*|{_VALUE} is not a valid float(?: range)?\.?$", r"\1not a number"),
         (r"Input should be greater than or equal to ", "must be at least "),
         (r"Input should be less than or equal to ", "must be at most "),
         (r"\.$", ""),

@@ -241,19 +241,21 @@ class _Finder:
     def _chosen(self, metadata: Metadata) -> list[TopicPartition]:
         search = self._search
         chosen = []
+        numbers = frozenset(search.partitions or ())
         wanted = None if search.places is None else set(search.places)
         for place, info in metadata.partitions.items():
             if wanted is not None and place not in wanted:
                 continue
-            if search.partitions is not None and place.partition not in search.partitions:
+            if search.partitions is not None and place.partition not in numbers:
                 continue
             if search.broker_id is not None and search.broker_id not in info.replicas:
                 continue
             chosen.append(place)
             asked = info.leader if search.broker_id is None else search.broker_id
             self._leaders[place] = -1 if asked is None else asked
+        there = {place.partition for place in metadata.partitions}
         for number in search.partitions or ():
-            if not any(place.partition == number for place in metadata.partitions):
+            if number not in there:
                 raise ClientError(f"topic {', '.join(search.topics or ())} has no partition {number}")
         return chosen
 

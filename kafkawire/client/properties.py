@@ -8,7 +8,7 @@ import msgspec
 
 from kafkawire.client.errors import ConfigError
 
-_SEPARATOR = re.compile(r"(?:[^\\=:\s]|\\.)*", re.DOTALL)
+_SEPARATOR = re.compile(r"(?:[^\\=:\s]|\\.)*+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -35,18 +35,18 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 def _logical_lines(text: str) -> list[tuple[int, str]]:
     """Lines without comments and blanks; those that end in an odd number of backslashes go on in the next."""
     lines: list[tuple[int, str]] = []
-    held: tuple[int, str] | None = None
+    start, held = 0, list[str]()  # of a line that goes on in the next: its number, and its parts
     for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = raw.lstrip(" \t\f")
-        if held is None and (not line or line[0] in "#!"):
+        if not held and (not line or line[0] in "#!"):
             continue
-        start, before = held or (number, "")
+        start = start if held else number
         continues = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        joined = before + (line[:-1] if continues else line)
-        held = (start, joined) if continues else None
-        if held is None:
-            lines.append((start, joined))
-    return lines + ([held] if held and held[1] else [])
+        held.append(line[:-1] if continues else line)
+        if not continues:
+            lines.append((start, "".join(held)))
+            held = []
+    return [*lines, (start, "".join(held))] if any(held) else lines
 
 
 def _unescaped(text: str, source: str, number: int) -> str:

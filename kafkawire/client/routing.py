@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,7 @@ async def infos(
 ) -> dict[TopicPartition, PartitionInfo | ClientError]:
     """What the cluster's metadata says of each partition."""
     metadata = await cluster.metadata(sorted({key.topic for key in keys}), deadline=deadline)
+    counts = Counter(one.topic for one in metadata.partitions)
     found: dict[TopicPartition, PartitionInfo | ClientError] = {}
     for key in keys:
         if key in metadata.partitions:
@@ -68,7 +70,7 @@ async def infos(
         elif key.topic in metadata.errors:
             found[key] = metadata.errors[key.topic]
         else:
-            count = sum(one.topic == key.topic for one in metadata.partitions)
+            count = counts[key.topic]
             there = f"topic {key.topic} has {count} partition{'s' * (count != 1)}" if count else "no such topic"
             found[key] = BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"partition {key}", detail=there)
     return found

@@ -1,0 +1,172 @@
+"""The work of reading a capture grows linearly with each thing that there can be many of (`tests.doubling`)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from io import BytesIO
+
+import pytest
+from wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
+
+from kafkawire import capture
+from kafkawire.capture import Exchanges, Selection, Statistics, read_packets
+from kafkawire.capture.matched import Options
+from kafkawire.messages import ApiVersionsRequest
+from tests.doubling import assert_linear_steps, assert_linear_time
+
+Packets = list[bytes]
+
+
+def exchanges(n: int) -> Packets:
+    """In one connection, one after the other."""
+    talk = Talk()
+    for number in range(n):
+        ask(talk, number)
+    return talk.packets
+
+
+def outstanding(n: int) -> Packets:
+    """As many requests as are answered later, and some more of each."""
+    talk = Talk()
+    for number in range(n):
+        question(talk, number)
+    for number in range(n):
+        question(talk, n + number)
+        answer(talk, number)
+    return talk.packets
+
+
+def unanswered(n: int) -> Packets:
+    talk = Talk()
+    for number in range(n):
+        question(talk, number)
+    return talk.packets
+
+
+def unasked(n: int) -> Packets:
+    """Responses whose requests were not captured."""
+    talk = ask(Talk(), 0)
+    for number in range(1, n):
+        answer(talk, number)
+    return talk.packets
+
+
+def connections(n: int) -> Packets:
+    """Open at the same time, none of which ends."""
+    talks = [ask(Talk(("10.0.0.1", 1024 + number)), 1) for number in range(n)]
+    return [packet for packets in zip(*(talk.packets for talk in talks), strict=True) for packet in packets]
+
+
+def ended_connections(n: int) -> Packets:
+    return [packet for number in range(n) for packet in ask(Talk(("10.0.0.1", 1024 + number)), 1).close().packets]
+
+
+def joined_connections(n: int) -> Packets:
+    talks = [ask(Talk(("10.0.0.1", 1024 + number)).send(1, bytes(9)), 1) for number in range(n)]
+    return [packet for talk in talks for packet in talk.packets[3:]]
+
+
+def small_packets(n: int) -> Packets:
+    """Of one large frame."""
+    return Talk(mss=10).request(produce(1, bytes(10 * n)), version=9, correlation_id=1).packets
+
+
+def swapped_packets(n: int) -> Packets:
+    """Each behind the one that follows it."""
+    packets = exchanges(n)
+    return packets[:3] + [packets[i ^ 1] for i in range(4, len(packets) - 2)]
+
+
+def holes(n: int) -> Packets:
+    talk = Talk(handshake=False)
+    for number in range(n):
+        ask(talk, number)
+        talk.next[number % 2] += 100
+        ask(talk, n + number)
+    return talk.packets
+
+
+def held_packets(n: int) -> Packets:
+    """All behind the first one, which comes last."""
+    packets = ask(Talk(mss=20).request(produce(1, bytes(20 * n)), version=9, correlation_id=1), 2).packets
+    return [*packets[:3], *packets[4:], packets[3]]
+
+
+def packets_without_data(n: int) -> Packets:
+    talk = ask(Talk(), 1)
+    acknowledgment = tcp(*talk.ends, talk.next[0], talk.next[1], ACK, b"")
+    return [*talk.packets, *[acknowledgment] * n]
+
+
+MADE = [
+    (exchanges, 30),
+    (outstanding, 30),
+    (unanswered, 30),
+    (unasked, 150),
+    (connections, 20),
+    (ended_connections, 20),
+    (joined_connections, 20),
+    (small_packets, 100),
+    (swapped_packets, 40),
+    (holes, 20),
+    (held_packets, 50),
+    (packets_without_data, 100),
+]
+
+
+@pytest.mark.parametrize("lanes", [True, False])
+@pytest.mark.parametrize(("make", "n"), MADE)
+def test_reading_grows_linearly(make: Callable[[int], Packets], n: int, lanes: bool) -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        data = pcap(map(ethernet, make(size)))
+
+        def work() -> None:
+            if lanes:
+                found = capture.read(BytesIO(data))
+            else:
+                found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", Options(), Selection())
+            list(found)
+
+        return work
+
+    assert_linear_steps(prepare, n)
+
+
+def test_statistics_grow_linearly_with_clients() -> None:
+    def prepare(n: int) -> Callable[[], object]:
+        talk = Talk()
+        for number in range(n):
+            talk.request(ApiVersionsRequest(), version=0, correlation_id=number, client_id=f"client-{number}")
+        rows = list(capture.read(BytesIO(pcap(map(ethernet, answer(talk, 0).packets)))))
+
+        def work() -> None:
+            statistics = Statistics()
+            for row in rows:
+                statistics.add(row)
+            list(statistics.rows())
+
+        return work
+
+    assert_linear_steps(prepare, 30)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_reading_grows_linearly_with_requests_that_an_older_one_holds_back(live: bool) -> None:
+    def prepare(n: int) -> Callable[[], object]:
+        slow = question(Talk(("10.0.0.3", 1024)), 1)
+        data = pcap(map(ethernet, [*slow.packets, *exchanges(n)]))
+        return lambda: list(capture.read(BytesIO(data), live=live))
+
+    assert_linear_steps(prepare, 40)
+
+
+def test_looking_for_blocks_behind_damage_grows_linearly_with_how_far_they_seem_to_reach() -> None:
+    """Headers close to each other in a damaged file, each of a block whose end is far ahead."""
+    whole = pcapng(map(ethernet, exchanges(1)))
+
+    def prepare(n: int) -> Callable[[], object]:
+        data = whole + bytes([255] * 64) + struct.pack("<II", 6, 128 * n) * n + bytes(128 * n)
+        return lambda: list(capture.read(BytesIO(data)))
+
+    assert_linear_time(prepare, 1000)
