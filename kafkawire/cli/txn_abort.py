@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,6 +79,14 @@ class Abort(Row, frozen=True, kw_only=True, rename="pascal"):
     request: Any = None
 
 
+def _see_force_terminate(transactional_id: str | None) -> None:
+    if transactional_id is not None:
+        raise typer.BadParameter(
+            "abort takes a transaction of one partition; that of an id is ended through its coordinator: "
+            f"kafkawire txn force-terminate --transactional-id {shlex.quote(transactional_id)}",
+        )
+
+
 def abort(
     bootstrap: BootstrapOption,
     topic: Annotated[
@@ -96,6 +105,9 @@ def abort(
     coordinator_epoch: Annotated[
         int | None,
         typer.Option(min=-1, metavar="EPOCH", help="As find-hanging prints it; -1, no marker seen yet, is sent as 0."),
+    ] = None,
+    transactional_id: Annotated[
+        str | None, typer.Option("--transactional-id", hidden=True, is_eager=True, callback=_see_force_terminate)
     ] = None,
     all_hanging: Annotated[
         bool, typer.Option("--all-hanging", help="All that hang there, one by one, up to the first surprise.")
@@ -229,7 +241,7 @@ def _print(wanted: Sequence[rows.Finding | Named], job: Job, format: Format | No
             yield row
             if row.problem is not None:
                 failed.append(
-                    NotDone(f"{row.topic}-{row.partition}, offset {row.start_offset}: {row.outcome}: {row.problem}")
+                    NotDone(f"{row.topic}-{row.partition}, offset {row.start_offset}: {row.outcome}: {_bare(row)}")
                 )
                 return
             ended.append(row)
@@ -360,6 +372,11 @@ def _ended_row(ended: Ended) -> Abort:
         last_stable_offset=ended.last_stable_offset,
         high_watermark=ended.high_watermark,
     )
+
+
+def _bare(row: Abort) -> str | None:
+    """What is not as it should be, without the place in front."""
+    return None if row.problem is None else row.problem.removeprefix(f"{row.topic}-{row.partition}: ")
 
 
 def _say(row: Abort) -> None:

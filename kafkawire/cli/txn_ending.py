@@ -47,9 +47,9 @@ class NotConfirmed(NotDone):
 
 
 def check_consent(*, yes: bool, dry_run: bool) -> None:
-    """A usage error where nobody could be asked, so that nothing waits for an answer that never comes."""
+    """A usage error where there is no terminal to confirm on, so that nothing waits for an answer that never comes."""
     if not (yes or dry_run or _can_ask()):
-        raise typer.BadParameter("nobody can be asked here: give --yes, or --dry-run to see what would be sent")
+        raise typer.BadParameter("no terminal to confirm on: give --yes, or --dry-run to see what would be sent")
 
 
 def _can_ask() -> bool:

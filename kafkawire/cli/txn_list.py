@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +26,15 @@ class Transaction(Row, frozen=True, kw_only=True, rename="pascal"):
     transaction_state: str
 
 
+def state_names(given: Iterable[str]) -> list[str]:
+    """States as brokers name them, from lists with commas in any case; names that are not known stay as they are."""
+    from kafkawire.transactions.model import STATES
+
+    known = {name.lower(): name for name in STATES.values()}
+    names = [name.strip() for one in given for name in one.split(",")]
+    return list(dict.fromkeys(known.get(name.lower(), name) for name in names if name))
+
+
 VIEW = View(
     columns=("TransactionalId", "Coordinator", "ProducerId", "TransactionState"),
     primary=("TransactionalId", "TransactionState"),
@@ -37,7 +47,10 @@ def list_transactions(
         list[int] | None, typer.Option("--broker-id", metavar="ID", help="Only this coordinator; repeatable.")
     ] = None,
     state: Annotated[
-        list[str] | None, typer.Option("--state", metavar="NAME", help="Ongoing, PrepareCommit, ...; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--state", metavar="NAME,...", help="Ongoing, PrepareCommit, ..., in any case; commas, or repeatable."
+        ),
     ] = None,
     producer_id: Annotated[
         list[int] | None, typer.Option("--producer-id", metavar="ID", help="Only this producer id; repeatable.")
@@ -71,7 +84,7 @@ def list_transactions(
 
     async def ask(admin: Admin) -> Results[int, tuple[TransactionListing, ...]]:
         return await admin.list_transactions(
-            states=state or (),
+            states=state_names(state or ()),
             producer_ids=producer_id or (),
             duration_ms=duration_filter,
             pattern=transactional_id_pattern,

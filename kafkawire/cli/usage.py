@@ -13,6 +13,7 @@ _WORDS = [
     for pattern, words in [
         (r"^Invalid value: ", ""),
         (r"^Invalid value for '?([^':]*)'?: ", r"\1: "),
+        (r"^(--[\w-]+): \1\b", r"\1"),
         (r"Value error, ", ""),
         (
             rf"Input should be a valid integer.*|{_VALUE} is not a valid int(?:eger)?(?: range)?\.?$",

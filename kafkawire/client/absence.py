@@ -91,12 +91,15 @@ class Prover:
 def _silent(reading: Reading) -> list[str]:
     """Coordinators that did not answer, or not for all that they lead, in sentences."""
     doubts = [
-        f"Broker {broker} did not say what it coordinates ({error})." for broker, error in reading.listed.errors.items()
+        f"Broker {broker} did not list its transactional ids ({error})."
+        for broker, error in reading.listed.errors.items()
     ]
     leaders = reading.coordinators[1].leaders
     headless = sorted(number for number, (leader, _) in leaders.items() if leader is None)
     if headless:
-        doubts.append(f"Partitions {numbers(headless)} of {TRANSACTION_STATE} have no leader: nobody coordinates them.")
+        doubts.append(
+            f"Partitions {numbers(headless)} of {TRANSACTION_STATE} have no leader: no broker coordinates their ids."
+        )
     if reading.unloaded:
         doubts.append(_unloaded(reading.unloaded))
     asked = set(reading.listed.values) | set(reading.listed.errors)
@@ -133,5 +136,7 @@ def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: Reading)
         transactional_id=newest.transactional_id,
         source=f"{newest.place}, offset {newest.offset}",
         value=newest.value,
+        partition=newest.place.partition,
+        coordinator=reading.coordinators[1].leaders.get(newest.place.partition, (None, -1))[0],
         epoch=epoch_of(newest.transactional_id, reading.coordinators[1]),
     )

@@ -46,7 +46,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.transactions.ending import Marker
-from kafkawire.transactions.model import IDLE
+from kafkawire.transactions.model import IDLE, STATES
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -114,10 +114,10 @@ class Admin:
         async def ask(broker_id: int) -> tuple[TransactionListing, ...]:
             answer = await self.cluster.ask(broker_id, body, deadline, at_least=at_least)
             if answer.error_code:
-                raise BrokerError(answer.error_code, f"broker {broker_id} lists no transactions")
+                raise BrokerError(answer.error_code, "ListTransactions")
             if answer.unknown_state_filters:
                 unknown = ", ".join(sorted(answer.unknown_state_filters))
-                raise ConfigError(f"no such state of a transaction: {unknown}")
+                raise ConfigError(f"no state of transactional ids is named {unknown}: {', '.join(STATES.values())}")
             return tuple(
                 TransactionListing(one.transactional_id, one.producer_id, one.transaction_state)
                 for one in answer.transaction_states

@@ -418,7 +418,7 @@ class _Finder:
     def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: Reading) -> tuple[Gap, ...]:
         """What is missing in the end: partitions, and brokers that were silent in the last reading."""
         silent = last.listed.errors.items() if last.opens else ()
-        gaps = [Gap(f"broker {n}", f"broker {n} did not say what it coordinates: {error}") for n, error in silent]
+        gaps = [Gap(f"broker {n}", f"broker {n} did not list its transactional ids: {error}") for n, error in silent]
         return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *gaps)))
 
     def _suspect(self, finding: rows.Finding) -> bool:

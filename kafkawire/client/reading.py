@@ -176,10 +176,11 @@ async def _words(
     if not wanted:
         return {}
     answers = await admin.describe_transactions(dict.fromkeys(wanted.values()), timeout_s=timeout_s)
-    return {producer_id: _word(name, answers, epoch_of(name, known)) for producer_id, name in wanted.items()}
+    return {producer_id: _word(name, answers, known) for producer_id, name in wanted.items()}
 
 
-def _word(name: str, answers: Results[str, TransactionDescription], epoch: int) -> Word:
+def _word(name: str, answers: Results[str, TransactionDescription], known: Coordinators) -> Word:
+    epoch = epoch_of(name, known)
     error = answers.errors.get(name)
     if error is not None:
         problem = "it was listed, and is not known a moment later" if is_unknown_id(error) else str(error)
@@ -194,7 +195,15 @@ def _word(name: str, answers: Results[str, TransactionDescription], epoch: int) 
         partitions=found.partitions,
     )
     source = f"coordinator: broker {found.coordinator}"
-    return Word(transactional_id=name, source=source, value=value, described=True, epoch=epoch)
+    return Word(
+        transactional_id=name,
+        source=source,
+        value=value,
+        described=True,
+        partition=partition_of_id(name, len(known.leaders)) if known.leaders else None,
+        coordinator=found.coordinator,
+        epoch=epoch,
+    )
 
 
 def epoch_of(transactional_id: str, known: Coordinators) -> int:

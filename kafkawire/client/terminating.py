@@ -170,7 +170,7 @@ async def _check(admin: Admin, found: TransactionDescription, timeout_s: float |
             state = (await _describe(admin, found.transactional_id, timeout_s)).state
             holding = await _holding(admin, found, timeout_s)
         except (ClientError, Refused) as error:
-            return None, f"what came of it could not be read ({error})"
+            return None, f"the outcome could not be read ({error})"
         if not holding:
             return state, ""
         if not await deadline.sleep(next(waits)):

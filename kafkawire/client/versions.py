@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 Range = tuple[int, int]
 
+#: Requests that tell a broker's listener from a KRaft controller's.
+_METADATA, _VOTE = 3, 52
+
 #: Request -> version -> the release of Kafka whose brokers were the first to know it; the requests that are young.
 _SINCE: dict[str, dict[int, str]] = {
     "DescribeProducersRequest": {0: "2.8"},
@@ -46,8 +49,10 @@ def choose(
         return min(found[1], highest)
     since = _SINCE.get(spec.name, {}).get(lowest)
     needs = f": brokers know it from Kafka {since} on" if since else ""
+    if found is None and _METADATA not in offered and _VOTE in offered:
+        raise UnsupportedApiError(f"{address}: this is a controller's listener: give that of a broker")
     if found is None:
-        raise UnsupportedApiError(f"{address}: the broker has no {name} request{needs}")
+        raise UnsupportedApiError(f"{address}: the broker does not support {name} requests{needs}")
     wanted = f"{lowest}" if lowest == highest else f"{lowest}-{highest}"
     raise UnsupportedApiError(
         f"{address}: the broker takes {name} in versions {found[0]}-{found[1]}, and version {wanted} is needed{needs}"

@@ -138,13 +138,13 @@ def health(state: State, now: int, interval_ms: int) -> Iterator[Gauge]:
     yield "kafkawire_stale", text, (), {(): float(stale(state, now, interval_ms))}
     if last is not None:
         seen = last.observation is not None
-        yield "kafkawire_poll_success", "Whether the last poll saw something.", (), {(): float(seen)}
+        yield "kafkawire_poll_success", "Whether the last poll could read any partition.", (), {(): float(seen)}
         took = (last.ended - last.began) / 1000
         yield "kafkawire_poll_duration_seconds", "How long the last poll took.", (), {(): took}
         ended = last.ended / 1000
         yield "kafkawire_last_poll_timestamp_seconds", "When the last poll ended.", (), {(): ended}
     if state.success is not None:
-        text = "When the last poll ended that saw something."
+        text = "When the last poll ended that could read any partition."
         yield "kafkawire_last_success_timestamp_seconds", text, (), {(): state.success / 1000}
         text = "Brokers of the cluster, also those that are not there but have replicas."
         yield "kafkawire_brokers_expected", text, (), {(): float(len(state.expected))}

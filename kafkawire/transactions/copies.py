@@ -84,6 +84,18 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         return self.log.leader_epochs.get(self.owner.newest.place.partition, -1) if self.owner else -1
 
     @property
+    def coordinator_place(self) -> str:
+        return f"the leader of {TRANSACTION_STATE}-{self.state_partition}, the coordinator"
+
+    @property
+    def leader_place(self) -> str:
+        return f"the leader of {self.open.place.topic}-{self.open.place.partition}"
+
+    @property
+    def state_partition(self) -> int | None:
+        return self.owner.newest.place.partition if self.owner else None
+
+    @property
     def too_old(self) -> str:
         return "That record is older than the data: the copy of the coordinator's log ends too early."
 

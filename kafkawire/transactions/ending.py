@@ -184,7 +184,7 @@ def permit_end(transactional_id: str, state: str, timeout_ms: int, *, force: boo
         outcome = "COMMIT" if state == "PrepareCommit" else "ABORT"
         raise Refused(
             "stuck_prepare",
-            f"{who} is {state}: {outcome} is decided, and nobody can change that; its coordinator would answer "
+            f"{who} is {state}: {outcome} is decided and cannot be changed; its coordinator would answer "
             "CONCURRENT_TRANSACTIONS until every partition has the marker",
         )
     raise Refused("state", f"{who} is {state}: nothing can be ended in that state")

@@ -32,13 +32,16 @@ class Word(msgspec.Struct, frozen=True, kw_only=True):
         source: who said so, "coordinator broker 2" or "__transaction_state-3".
         value: the newest word; None for an id that has expired, or where `problem` says why it could not be had.
         described: whether it is the coordinator's description, not a record of its log.
-        epoch: of its coordinator (the leader epoch of its partition of `__transaction_state`), -1 where not known.
+        partition: of `__transaction_state`; `coordinator`: the broker that leads it. None where they are not known.
+        epoch: of its coordinator (the leader epoch of that partition), -1 where not known.
     """
 
     transactional_id: str
     source: str
     value: TransactionLogValue | None
     described: bool = False
+    partition: int | None = None
+    coordinator: int | None = None
     epoch: int = -1
     problem: str | None = None
 
@@ -122,7 +125,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
             return f"No coordinator names a transactional id with that producer id{proof}."
         who = f"Transactional id {word.transactional_id!r}"
         if word.problem is not None:
-            return f"{who} has that producer id, and nothing more could be learnt ({word.problem})."
+            return f"{who} has that producer id; nothing more is known of it ({word.problem})."
         value = word.value
         if value is None:
             return f"{who} has expired ({word.source}): {EXPIRED}."
@@ -135,7 +138,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     def unread(self) -> list[str]:
         if self.word is None:
             return list(self.absence.doubts)
-        return [] if self.word.problem is None else [f"Its coordinator's word is missing: {self.word.problem}."]
+        return [] if self.word.problem is None else [f"Its coordinator could not describe it: {self.word.problem}."]
 
     @property
     def apart(self) -> list[str]:
@@ -146,6 +149,19 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         if self.high is not None and self.open.start_offset >= self.high:
             return [f"Its data is not below the high watermark {self.high}: it may still be truncated."]
         return []
+
+    @property
+    def coordinator_place(self) -> str:
+        broker = self.word.coordinator if self.word else None
+        return "the coordinator" if broker is None else f"broker {broker}, the coordinator"
+
+    @property
+    def leader_place(self) -> str:
+        return f"broker {self.leader}, the leader of {self.open.place.topic}-{self.open.place.partition}"
+
+    @property
+    def state_partition(self) -> int | None:
+        return self.word.partition if self.word else None
 
     @property
     def too_old(self) -> str:

@@ -21,6 +21,7 @@ from kafkawire.transactions import coordinator
 from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.facts import Open
 from kafkawire.transactions.model import NEVER, begun_ms, state_name, timed_out
+from kafkawire.transactions.stuck import log_line, resolution
 from kafkawire.transactions.wording import count, duration, when
 
 HANGING, NOT_HANGING, UNKNOWN = "hanging", "not_hanging", "unknown"
@@ -110,6 +111,21 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @abstractmethod
     def writer_epoch(self) -> int:
         """The epoch of the id's coordinator, which its markers carry; -1 where it is not known."""
+
+    @property
+    @abstractmethod
+    def coordinator_place(self) -> str:
+        """Which broker coordinates the id: "broker 2, the coordinator"."""
+
+    @property
+    @abstractmethod
+    def leader_place(self) -> str:
+        """Which broker leads the partition: "broker 1, the leader of orders-0"."""
+
+    @property
+    @abstractmethod
+    def state_partition(self) -> int | None:
+        """The partition of `__transaction_state` that the id belongs to, where it is known."""
 
     @property
     @abstractmethod
@@ -222,7 +238,7 @@ def judge(case: Case) -> Finding:
         coordinator_state=state_name(value.transaction_status) if value else None,
         last_stable_offset=case.last_stable_offset,
         high_watermark=case.high_watermark,
-        evidence=(case.data, *decision.evidence, *_clocks(case), *_holds(case)),
+        evidence=(case.data, *decision.evidence, *_clocks(case), *_unmarked(case, decision), *_holds(case)),
         action=decision.action,
         cluster_id=case.cluster_id,
         log_start_offset=case.log_start,
@@ -262,12 +278,18 @@ def _decide(case: Case) -> _Decision:
     reason = "no_transactional_id" if standing is None else _HANGING_REASONS[standing]
     if age <= case.limit_ms:
         young = (
-            f"It would be hanging ({reason}), but its last batch is only {duration(age)} old: below "
-            f"{duration(case.limit_ms)} (transaction.max.timeout.ms and 5 min) its producer may still be at work."
+            f"It would be hanging ({reason}), but its last batch is only {duration(age)} old: below {_limit(case)} its "
+            "producer may still be at work."
         )
         return _Decision(NOT_HANGING, "young", [*said, young], "none yet: look again when it is older")
-    old = f"Its last batch is {duration(age)} old; {duration(case.limit_ms)} is the limit."
+    old = f"Its last batch is {duration(age)} old, and the limit is {_limit(case)}."
     return _Decision(HANGING, reason, [*said, old], _abort(case))
+
+
+def _limit(case: Case) -> str:
+    """The age from which a transaction may be called hanging, and what it is the sum of."""
+    parts = f"transaction.max.timeout.ms {duration(case.max_timeout_ms)} + {duration(GRACE_MS)} grace"
+    return f"{duration(case.limit_ms)} ({parts})"
 
 
 def _ghost(case: Case) -> _Decision:
@@ -325,7 +347,7 @@ def _prepared(case: Case, said: list[str]) -> _Decision:
     if fence is not None and fence > writer >= 0:
         why = (
             f"The partition has seen a marker of coordinator epoch {fence}, and the coordinator's epoch is {writer}: "
-            f"the partition refuses its {outcome} marker for ever."
+            f"the partition refuses its {outcome} marker (TRANSACTION_COORDINATOR_FENCED)."
         )
     elif waited is not None and waited > case.limit_ms:
         why = f"It decided {outcome} {duration(waited)} before the clock, and its marker has not arrived."
@@ -334,19 +356,16 @@ def _prepared(case: Case, said: list[str]) -> _Decision:
         why = f"So it was in two readings, {case.lasting_ms / 1000:.1f} s apart: its {outcome} marker does not arrive."
         if fence is not None and writer < 0:
             why += (
-                f" The partition has seen a marker of coordinator epoch {fence}: it refuses the coordinator's for ever "
-                "where that one's epoch is lower (Describe on topic __transaction_state would show it)."
+                f" The partition has seen a marker of coordinator epoch {fence}: it refuses the coordinator's where "
+                "that one's epoch is lower (Describe on topic __transaction_state would show it)."
             )
     else:
         decided = f"It decided {outcome} {when(value.transaction_last_update_timestamp_ms)}: the marker is on its way."
         return _Decision(NOT_HANGING, "live", [*said, decided], "none: the coordinator is ending it")
     if case.unsure:
         return _unknown(case, [*said, why], case.unsure)
-    never = (
-        f"none: never abort it, {outcome} is decided and other partitions may have it; "
-        "find out why the marker is not written (leader offline, coordinator epoch)"
-    )
-    return _Decision(NOT_HANGING, "stuck_prepare", [*said, why], never)
+    never = f"none: never abort it, {outcome} is decided and other partitions may have it; {resolution(case, outcome)}"
+    return _Decision(NOT_HANGING, "stuck_prepare", [*said, why, log_line(case)], never)
 
 
 def _unknown(case: Case, said: list[str], doubts: list[str]) -> _Decision:
@@ -375,6 +394,18 @@ def _clocks(case: Case) -> list[str]:
             f"marker that the broker wrote {when(open_.written_after)}."
         ]
     return []
+
+
+def _unmarked(case: Case, decision: _Decision) -> list[str]:
+    """Why an abort sends another coordinator epoch than the partition's."""
+    epoch = case.open.coordinator_epoch
+    marked = epoch is not None and epoch >= 0
+    if marked or (decision.verdict == NOT_HANGING and decision.reason != "young"):
+        return []
+    return [
+        "The partition has seen no marker of this producer id (coordinator epoch -1): an abort sends 0, the lowest "
+        "epoch of a coordinator."
+    ]
 
 
 def _holds(case: Case) -> list[str]:

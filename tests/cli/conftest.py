@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from typing import Any
 
@@ -22,6 +23,7 @@ def run(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
         captured = capsysbinary.readouterr()
         result = Result(code, captured.out, captured.err.decode("utf-8"))
         assert "Traceback" not in result.err
+        assert not re.search(r"(?:^|: )(\S[^:]*): \1\b", result.err, re.MULTILINE), result.err  # said twice
         if code == 0:
             assert all(line.startswith(("note: ", "warning: ")) for line in result.err.splitlines())
         return result

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kafkawire import rows as rows_of
-from kafkawire.cli import txn_find_hanging
+from kafkawire.cli import txn_find_hanging, txn_list
 from kafkawire.client import Admin
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
@@ -76,6 +76,7 @@ def test_list(txn: Any, made: Made) -> None:
     [
         (["--state", "Ongoing"], ["txn-cli-live"]),
         (["--state", "Ongoing", "--state", "Empty"], ["txn-cli-hang", "txn-cli-live"]),
+        (["--state", "ongoing, EMPTY"], ["txn-cli-hang", "txn-cli-live"]),
         (["--state", "Ongoing", "--duration-filter", "86400000"], []),
         (["--broker-id", "1"], ["txn-cli-hang", "txn-cli-live"]),
         (["--producer-id", "999999999"], []),
@@ -84,6 +85,12 @@ def test_list(txn: Any, made: Made) -> None:
 def test_list_filters(txn: Any, filters: list[str], ids: list[str]) -> None:
     result = txn("list", "--transactional-id-pattern", "txn-cli-.*", *filters, "--format", "json")
     assert (result.code, [row["TransactionalId"] for row in json.loads(result.text)]) == (0, ids)
+
+
+def test_states_in_any_case_and_in_lists() -> None:
+    """Names that this release does not know are left to the brokers."""
+    given = ["ongoing", " preparecommit ,EMPTY,,", "Ongoing", "Suspended"]
+    assert txn_list.state_names(given) == ["Ongoing", "PrepareCommit", "Empty", "Suspended"]
 
 
 def test_list_of_a_broker_that_does_not_exist(txn: Any) -> None:

@@ -109,6 +109,7 @@ NOWHERE = "127.0.0.1:1"
         (["--topic", "t", "--partition", 0, "--producer-id", 1, "--producer-epoch", 40000, "--coordinator-epoch", 0],
          "--producer-epoch: "),
         (["--topic", "t", "--partition", 0, "--start-offset", 1, "--commit"], "No such option"),
+        (["--transactional-id", "my orders"], "force-terminate --transactional-id 'my orders'"),
         (["--topic", "t", "--partition", 0, "--start-offset", 1, "--format", "parquet"], "parquet needs a file"),
     ],
 )  # fmt: skip
@@ -152,7 +153,7 @@ def test_a_pipe_is_not_asked(run: Run, partition: PartitionBroker, coordinator: 
     """It would wait for ever. Nothing is even read."""
     for result in (abort(run, partition), terminate(run, coordinator)):
         assert (result.code, result.text) == (2, "")
-        assert "nobody can be asked here: give --yes" in result.err
+        assert "no terminal to confirm on: give --yes" in result.err
     assert not partition.requests
     assert not coordinator.requests
     assert not state_home.exists()
@@ -284,7 +285,7 @@ def test_what_fails_is_recorded_too(run: Run, partition: PartitionBroker, state_
     assert json.loads(result.text)["Outcome"] == "not_written"
     note, error = result.err.splitlines()
     assert note.startswith("note: recorded in ")
-    assert error.startswith("error: orders-0, offset 40: not_written: orders-0: no marker was written: CLUSTER_AUTH")
+    assert error.startswith("error: orders-0, offset 40: not_written: no marker was written: CLUSTER_AUTH")
     assert error.endswith("the principal needs Alter or ClusterAction on the cluster")
     _, after = lines(state_home / "kafkawire" / "txn-audit.jsonl")
     assert after["result"]["outcome"] == "not_written"
@@ -325,7 +326,7 @@ def test_what_may_not_be_aborted_is_left(run: Run, three: PartitionBroker) -> No
     three.on[ListTransactionsRequest] = lambda _: None
     result = abort(run, three, "--all-hanging", "--yes", "--timeout", 0.5, one=False)
     assert (result.code, sent(three)) == (4, 2)
-    assert "could not be judged" in result.err or "did not say what it coordinates" in result.err
+    assert "could not be judged" in result.err or "did not list its transactional ids" in result.err
 
 
 def test_the_first_surprise_stops_it(run: Run, three: PartitionBroker) -> None:

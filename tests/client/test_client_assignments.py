@@ -170,7 +170,7 @@ def test_old_broker_is_asked_for_classic_groups_alone() -> None:
     broker.described = {}
     assert asked(broker) is None
     broker.versions.pop(15)
-    with pytest.raises(UnsupportedApiError, match="no DescribeGroups request"):
+    with pytest.raises(UnsupportedApiError, match="does not support DescribeGroups requests"):
         asked(broker)
 
 

@@ -341,7 +341,7 @@ async def test_a_coordinator_that_is_down() -> None:
         async with admin(made.address, socket_connection_setup_timeout_ms="300") as client:
             audit = await client.find_hanging_transactions(SEARCH)
     assert verdicts(audit) == [("unknown", "coverage_incomplete")]
-    assert "Broker 2 did not say what it coordinates" in " ".join(audit.findings[0].evidence)
+    assert "Broker 2 did not list its transactional ids" in " ".join(audit.findings[0].evidence)
     assert not audit.read.complete
 
 
@@ -463,7 +463,9 @@ async def test_a_broker_from_before_kafka_3() -> None:
     del made.versions[66], made.versions[65]
     audit = await find(made)
     assert verdicts(audit) == [("unknown", "coverage_incomplete")]
-    assert "the broker has no ListTransactions request: brokers know it from Kafka 3.0 on" in audit.read.gaps[0]
+    assert (
+        "the broker does not support ListTransactions requests: brokers know it from Kafka 3.0 on" in audit.read.gaps[0]
+    )
     assert not audit.read.complete
 
 

@@ -111,7 +111,7 @@ def test_no_version_in_common() -> None:
     peer.answer(offered({18: (0, 4), 66: (7, 9)}))
     with pytest.raises(UnsupportedApiError, match=r"^b:9092: the broker takes ListTransactions in versions 7-9"):
         peer.connection.request(ListTransactionsRequest())
-    with pytest.raises(UnsupportedApiError, match="has no Metadata request"):
+    with pytest.raises(UnsupportedApiError, match="does not support Metadata requests"):
         peer.connection.request(MetadataRequest())
 
 

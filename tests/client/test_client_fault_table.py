@@ -144,7 +144,7 @@ ROWS = {
         (ListTransactionsRequest, failed(ListTransactionsResponse, 14)),
         list_,
         ApiTimeoutError,
-        "broker 1 lists no transactions: COORDINATOR_LOAD_IN_PROGRESS (after 1 s)",
+        "ListTransactions: COORDINATOR_LOAD_IN_PROGRESS (after 1 s)",
     ),
     "not there for ever": Row(
         (ListTransactionsRequest, failed(ListTransactionsResponse, 15)),

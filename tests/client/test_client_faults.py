@@ -224,7 +224,9 @@ def test_an_old_broker() -> None:
         async with broker.running(), admin(broker.address) as client:
             found = await client.list_transactions()
             assert isinstance(found.errors[1], UnsupportedApiError)
-            assert "no ListTransactions request: brokers know it from Kafka 3.0 on" in str(found.errors[1])
+            assert "does not support ListTransactions requests: brokers know it from Kafka 3.0 on" in str(
+                found.errors[1]
+            )
             assert (await client.describe_producers([P])).all()[P][0].producer_id == 7
 
     run(scenario)
@@ -294,7 +296,10 @@ def test_states_that_do_not_exist() -> None:
         broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(unknown_state_filters=("Bogus",))
         async with broker.running(), admin(broker.address) as client:
             found = await client.list_transactions(states=["Bogus"])
-        assert str(found.errors[1]) == "no such state of a transaction: Bogus"
+        assert str(found.errors[1]) == (
+            "no state of transactional ids is named Bogus: Empty, Ongoing, PrepareCommit, PrepareAbort, "
+            "CompleteCommit, CompleteAbort, Dead, PrepareEpochFence"
+        )
 
     run(scenario)
 

@@ -191,7 +191,7 @@ def test_the_end_cannot_be_looked_at() -> None:
     broker.on[InitProducerIdRequest] = lambda request: _denying(broker, request)
     done = attempt(broker)
     assert done.outcome == "not_verified"
-    assert "what came of it could not be read" in str(done.problem)
+    assert "the outcome could not be read" in str(done.problem)
 
 
 def _denying(broker: Coordinator, request: InitProducerIdRequest) -> InitProducerIdResponse:

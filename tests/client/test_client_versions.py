@@ -37,7 +37,7 @@ def test_the_highest_that_both_sides_know(first: int, last: int, at_most: int | 
 @pytest.mark.parametrize(
     ("offered", "at_least", "said"),
     [
-        ({}, 0, "b:1: the broker has no ListTransactions request: brokers know it from Kafka 3.0 on"),
+        ({}, 0, "b:1: the broker does not support ListTransactions requests: brokers know it from Kafka 3.0 on"),
         (
             {LIST.api_key: (0, 0)}, 1,
             "b:1: the broker takes ListTransactions in versions 0-0, and version 1-2 is needed: "
@@ -59,6 +59,13 @@ def test_what_is_said_where_there_is_none(offered: dict[int, tuple[int, int]], a
     with pytest.raises(UnsupportedApiError) as caught:
         choose(ListTransactionsRequest, offered, at_least=at_least, address="b:1")
     assert str(caught.value) == said
+
+
+def test_a_controllers_listener_is_named() -> None:
+    """KRaft controllers have no Metadata request, and vote; brokers do not vote."""
+    with pytest.raises(UnsupportedApiError) as caught:
+        choose(MetadataRequest, {18: (0, 4), 52: (0, 2), 60: (0, 2)}, address="b:1")
+    assert str(caught.value) == "b:1: this is a controller's listener: give that of a broker"
 
 
 def test_what_is_no_request_of_the_protocol() -> None:

@@ -120,7 +120,32 @@ def test_an_id_that_expired_has_nothing_open() -> None:
 def test_a_word_that_could_not_be_had_is_a_doubt() -> None:
     found = finding(Word(transactional_id="pay", source="", value=None, problem="its coordinator does not answer"))
     assert found.verdict == "unknown"
-    assert "Its coordinator's word is missing: its coordinator does not answer." in found.evidence
+    assert "Its coordinator could not describe it: its coordinator does not answer." in found.evidence
+
+
+def test_why_an_abort_sends_another_coordinator_epoch_than_is_printed() -> None:
+    """The partition's is -1 where it has seen no marker of the producer id."""
+    unmarked = (
+        "The partition has seen no marker of this producer id (coordinator epoch -1): an abort sends 0, the lowest "
+        "epoch of a coordinator."
+    )
+    assert unmarked in finding(word("CompleteCommit")).evidence
+    assert unmarked in finding(word("CompleteCommit"), moved=("It moved.",)).evidence
+    assert unmarked in finding(word("CompleteCommit"), max_timeout_ms=24 * HOUR).evidence
+    assert unmarked not in finding(word("Ongoing")).evidence
+    for epoch in (0, 5):
+        marked = finding(word("CompleteCommit"), open_=open_transaction(coordinator_epoch=epoch))
+        assert not [sentence for sentence in marked.evidence if "no marker" in sentence]
+
+
+def test_the_limit_is_shown_as_the_sum_that_it_is() -> None:
+    said = "Its last batch is 3 h old, and the limit is 35 min (transaction.max.timeout.ms 30 min + 5 min grace)."
+    assert said in finding(word("CompleteCommit"), max_timeout_ms=1_800_000).evidence
+    young = finding(word("CompleteCommit"), max_timeout_ms=4 * HOUR)
+    assert (
+        "It would be hanging (transaction_ended), but its last batch is only 3 h old: below 4 h 5 min "
+        "(transaction.max.timeout.ms 4 h + 5 min grace) its producer may still be at work."
+    ) in young.evidence
 
 
 def test_what_moved_between_two_readings_is_a_doubt() -> None:
@@ -146,13 +171,11 @@ def test_a_decision_whose_marker_does_not_arrive_in_two_readings() -> None:
     assert lasting.reason == "stuck_prepare"
     assert "So it was in two readings, 2.5 s apart: its ABORT marker does not arrive." in lasting.evidence
     fenced = finding(fresh, lasting_ms=2500, open_=open_transaction(coordinator_epoch=1_000_000))
-    assert any(
-        "it refuses the coordinator's for ever where that one's epoch is lower" in one for one in fenced.evidence
-    )
+    assert any("it refuses the coordinator's where that one's epoch is lower" in one for one in fenced.evidence)
     known = finding(
         Word(transactional_id="pay", source=SOURCE, value=fresh.value, epoch=3),
         open_=open_transaction(coordinator_epoch=1_000_000),
     )
-    assert any("refuses its ABORT marker for ever" in one for one in known.evidence)
+    assert any("refuses its ABORT marker (TRANSACTION_COORDINATOR_FENCED)" in one for one in known.evidence)
     above = finding(fresh, lasting_ms=2500, high=20, stable=20)
     assert (above.verdict, above.reason) == ("unknown", "coverage_incomplete")

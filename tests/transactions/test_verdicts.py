@@ -352,7 +352,7 @@ def test_a_finding_in_full(tmp_path: Path) -> None:
                 "to the end of the log (10).",
                 "Transactional id 'pay' is CompleteCommit, producer id 1000, epoch 5 (__transaction_state-0, offset 1, "
                 "2025-06-16 11:00:00 UTC): the transaction has ended.",
-                "Its last batch is 3 h old; 20 min is the limit.",
+                "Its last batch is 3 h old, and the limit is 20 min (transaction.max.timeout.ms 15 min + 5 min grace).",
                 "It holds the last stable offset at 1, 8 offsets below the high watermark 9.",
             ),
             action=("kafkawire txn abort --bootstrap-server HOST:PORT --topic orders --partition 2 --start-offset 1"),
@@ -380,7 +380,8 @@ def test_times_of_what_its_coordinator_holds(tmp_path: Path) -> None:
 def test_every_kind_of_case_says_all_that_verdicts_rest_on() -> None:
     assert Case.__abstractmethods__ == {
         "log_start", "high_watermark", "last_stable_offset", "last_offset", "transactional_id", "value",
-        "writer_epoch", "data", "said", "unread", "apart", "unsure", "too_old", "certainty",
+        "writer_epoch", "coordinator_place", "leader_place",
+        "state_partition", "data", "said", "unread", "apart", "unsure", "too_old", "certainty",
     }  # fmt: skip
 
 

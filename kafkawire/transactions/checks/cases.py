@@ -63,8 +63,8 @@ def _open(cluster: Cluster, case: CopiedCase, finding: rows.Finding, tallies: _T
         return
     ghost.held += 1
     if finding.verdict == UNKNOWN:
-        unknown.lack("it could not be told whether a coordinator knows the transaction: see the findings")
-        late.lack("it could not be told whether a coordinator knows the transaction: see the findings")
+        unknown.lack("whether a coordinator knows the transaction is not known: see the findings")
+        late.lack("whether a coordinator knows the transaction is not known: see the findings")
     elif finding.verdict == HANGING:
         what = f"{finding.reason}: {case.said}"
         unknown.breach(offset, producer_id, what, transactional_id=finding.transactional_id)

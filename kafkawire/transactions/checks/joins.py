@@ -95,7 +95,7 @@ def _producer_ids(cluster: Cluster) -> Iterator[Placed]:
                 if newest is None or metadata.newest is None or metadata.newest < newest:
                     tally.lack(_OLD_METADATA)
                 else:
-                    what = f"nobody handed it out: the first free producer id is {cluster.handed_out}"
+                    what = f"it was never handed out: the first free producer id is {cluster.handed_out}"
                     tally.breach(beyond.offset, beyond.producer_id, what)
         yield Placed(producers.place, tally.answer())
 
