@@ -121,6 +121,7 @@ def capture(
                     size=opened.size,
                 )
                 yield from _matched(found, file, told)
+            ended()  # a pipe has no end that asks
 
     def taken() -> Iterator[Matched]:
         for matched in exchanges():

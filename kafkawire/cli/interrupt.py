@@ -14,12 +14,14 @@ _GRACE_S = 2.0
 
 @contextmanager
 def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
-    """Gives what tells whether there was a Ctrl-C.
+    """Gives a function that says whether there was a Ctrl-C.
 
-    The first one in the block does no more than that: whoever writes into a pipe (`tcpdump`) gets it too, and ends; who
-    waits at a file's end asks. A second one, or input that goes on for 2 seconds, is a KeyboardInterrupt as ever.
+    The first Ctrl-C in the block is only noted: the writer of a pipe (`tcpdump`) gets it too, and ends; what waits at a
+    file's end asks the function. The answer True ends the input, and the rest of the work has no time limit. A second
+    Ctrl-C, or input that goes on for 2 seconds, is a KeyboardInterrupt.
 
-    wanted: without, the first one is that, too. So it is where Ctrl-C is ignored, as in background jobs.
+    Args:
+        wanted: if False, or where Ctrl-C is ignored (background jobs), nothing changes.
     """
     before = signal.getsignal(signal.SIGINT)
     here = threading.current_thread() is threading.main_thread()
@@ -36,10 +38,15 @@ def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
     def give_up(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
+    def ended() -> bool:
+        if got:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return bool(got)
+
     alarm = signal.signal(signal.SIGALRM, give_up)
     signal.signal(signal.SIGINT, note)
     try:
-        yield lambda: bool(got)
+        yield ended
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)

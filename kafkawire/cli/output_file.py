@@ -103,16 +103,16 @@ def check_log_output(output: str | None, paths: Iterable[str], option: str = "--
 
 def _check_regular(output: str, there: os.stat_result, option: str) -> None:
     """Refuses what cannot be replaced by a file, and the files that standard output and error are written to."""
+    for stream, name in ((sys.stdout, "standard output"), (sys.stderr, "standard error")):
+        status = _stream_status(stream)
+        if status is not None and os.path.samestat(there, status):
+            raise typer.BadParameter(f"{output} is where {name} goes", param_hint=option)
     kind = next((name for is_kind, name in _KINDS if is_kind(there.st_mode)), None)
     if kind == "a directory":
         raise typer.BadParameter(f"{output} is a directory, not a file", param_hint=option)
     if kind is not None:
         reason = f"{output} is {kind}, not a regular file: redirect standard output there"
         raise typer.BadParameter(reason, param_hint=option)
-    for stream, name in ((sys.stdout, "standard output"), (sys.stderr, "standard error")):
-        status = _stream_status(stream)
-        if status is not None and os.path.samestat(there, status):
-            raise typer.BadParameter(f"{output} is where {name} is redirected to", param_hint=option)
 
 
 def _folders_of(output: str) -> set[str]:
@@ -207,6 +207,8 @@ def save(path: Path, content: bytes, inputs: Iterable[str] = ()) -> None:
 def _replacing(output: str) -> Iterator[Sink]:
     target = os.path.realpath(output)
     former = _status(target)
+    if os.path.islink(target):  # links that lead to each other
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), output)
     if former is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), output)
     folder, name = os.path.split(target)

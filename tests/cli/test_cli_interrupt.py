@@ -128,6 +128,15 @@ def test_input_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ended()
 
 
+def test_work_after_the_end_of_the_input_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupt, "_GRACE_S", 3600.0)
+    with ending_input(wanted=True) as ended:
+        os.kill(os.getpid(), signal.SIGINT)
+        until(lambda: signal.getitimer(signal.ITIMER_REAL)[0] > 0)
+        assert ended()
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
 def test_nothing_is_left_behind() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     with ending_input(wanted=True):

@@ -20,9 +20,10 @@ import pytest
 import typer
 from typer.main import get_command
 
-from kafkawire.cli import app
+from kafkawire.cli import app, audit
 from kafkawire.cli.output_file import Sink, check_log_output, check_output, open_output
 from tests.cli.runner import Run
+from tests.cli.test_cli_interrupt import waits_for_an_answer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CAPTURE = EXAMPLES / "capture" / "transactions.pcap"
@@ -157,9 +158,10 @@ def test_standard_streams_are_files_too(inputs: Path) -> None:
     for arguments, named in {
         "- -o c.pcap < c.pcap": "the input -",
         "c.pcap >> c.pcap": "standard output is redirected into the input c.pcap",
-        "c.pcap -o out.jsonl > out.jsonl": "where standard output is redirected to",
-        "c.pcap -o /dev/stdout >> out.jsonl": "/dev/stdout is where standard output is redirected to",
-        "c.pcap -o log 2>> log": "where standard error is redirected to",
+        "c.pcap -o out.jsonl > out.jsonl": "out.jsonl is where standard output goes",
+        "c.pcap -o /dev/stdout >> out.jsonl": "/dev/stdout is where standard output goes",
+        "c.pcap -o /dev/stdout | cat >&2; exit 2": "/dev/stdout is where standard output goes",
+        "c.pcap -o log 2>> log": "log is where standard error goes",
     }.items():
         result = subprocess.run(
             ["sh", "-c", line.format(python=sys.executable, arguments=arguments)], capture_output=True, timeout=WAIT_S
@@ -292,6 +294,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "inner").iterdir()] == ["rows"]
 
 
+def test_links_that_lead_to_each_other_stay(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="Too many levels of symbolic links") as caught:
+        write(str(tmp_path / "a"), b"new")
+    assert caught.value.filename == str(tmp_path / "a")
+    assert (tmp_path / "a").is_symlink()
+
+
 def test_long_names(tmp_path: Path) -> None:
     target = tmp_path / ("大" * 85)
     write(str(target), b"new")
@@ -364,6 +375,24 @@ def test_an_interrupted_command_leaves_the_former_file(
     assert [path.read_bytes() for path in tmp_path.iterdir()] == ([former] if former else [])
 
 
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_an_interrupted_audit_leaves_the_former_report(
+    inputs: Path, run: Run, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        assert Path("report.html").read_bytes() == FORMER
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(WAIT_S)
+
+    monkeypatch.setattr(audit, f"_{engine}", interrupted)
+    Path("report.html").write_bytes(FORMER)
+    result = run("audit", "logs", "--report", "report.html", "--engine", engine)
+    assert (result.code, result.out) == (143, b"")
+    assert result.err == "note: nothing was written to report.html: the former file is unchanged\n"
+    assert Path("report.html").read_bytes() == FORMER
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
 def test_a_disk_that_is_full_leaves_the_former_file(inputs: Path, name: str) -> None:
     """A limit of the size of files fails as a full disk does, in the middle of writing."""
@@ -407,7 +436,7 @@ def test_parquet_of_a_capture_that_is_followed_is_complete_when_following_ends(t
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = tmp_path / "rows.parquet"
     growing = tmp_path / "growing.pcap"
-    shutil.copy(CAPTURE, growing)
+    growing.write_bytes(waits_for_an_answer())
     command = [*COMMAND, "capture", "--follow", str(growing), "-o", str(rows)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
@@ -421,7 +450,7 @@ def test_parquet_of_a_capture_that_is_followed_is_complete_when_following_ends(t
         finally:
             process.kill()
     assert process.returncode == 130
-    assert parquet.read_table(rows).schema.names
+    assert parquet.read_table(rows).num_rows == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["growing.pcap", "rows.parquet"]
 
 
