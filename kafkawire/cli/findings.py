@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import typer
 from msgspec import structs
@@ -89,26 +89,30 @@ def place_of(finding: rows.Finding) -> str:
 
 
 def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
-    """Prints the answer where no finding is shown: `clear`, or `found_none` and what was not read."""
-    from kafkawire.transactions.completeness import outcome
+    """Prints the answer where nothing was found: `clear`, or `found_none` and what was not read or judged."""
+    from kafkawire.transactions.completeness import not_judged, outcome
 
-    if outcome(audit).complete:
+    result = outcome(audit)
+    if result.complete:
         say(clear)
     else:
-        print_missing(audit, f"{found_none}, but not everything was read:")
+        _list(f"{found_none}, but not everything was read{' or judged' if not_judged(audit) else ''}:", result.missing)
 
 
-def print_missing(audit: rows.Audit, title: str = "Not everything was read:") -> None:
-    """Prints what was not read, beside the result: what goes to standard error is easily lost."""
+def print_missing(audit: rows.Audit) -> None:
+    """Prints what was not read, beside what was found: what goes to standard error is easily lost."""
     from kafkawire.transactions.completeness import not_read
 
-    missing = not_read(audit)
-    if missing:
-        say(title)
-    for sentence in missing[:_MOST]:
+    if missing := not_read(audit):
+        _list("Not everything was read:", missing)
+
+
+def _list(title: str, sentences: Sequence[str]) -> None:
+    say(title)
+    for sentence in sentences[:_MOST]:
         say(f"  - {sentence}")
-    if len(missing) > _MOST:
-        say(f"  - and {len(missing) - _MOST:,} more: --format json has all of them")
+    if len(sentences) > _MOST:
+        say(f"  - and {len(sentences) - _MOST:,} more: --format json has all of them")
 
 
 def counted_partitions(read: rows.Coverage) -> str:

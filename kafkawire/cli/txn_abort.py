@@ -220,7 +220,9 @@ def _abort_all(job: Job, format: Format | None) -> None:
     counting = Counting()
     audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, counting.advance), counting)
     hanging = all_hanging(audit.findings)
-    if job.human and not hanging:
+    if job.human and hanging:
+        findings.print_missing(audit)
+    elif job.human:
         findings.print_none_found(audit, findings.NOTHING_HANGS, findings.NONE_FOUND)
     _print(hanging, job, format)
     findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))

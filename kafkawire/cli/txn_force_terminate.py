@@ -139,6 +139,8 @@ def force_terminate(
     if problem is None and outcome != DRY_RUN:
         left = action(lambda admin: left_open(admin, found.producer_id, search))
     if human:
+        if left is not None:
+            findings.print_missing(left)
         for finding in left.findings if left else ():
             say("")
             findings.explain_one(finding)

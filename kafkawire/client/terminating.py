@@ -116,12 +116,13 @@ async def left_open(admin: Admin, producer_id: int, search: Search) -> rows.Audi
         for place, found in states.values.items()
         if any(one.producer_id == producer_id and one.transaction_start_offset is not None for one in found)
     )
-    gaps = tuple(gap.text for gap in gaps_of(states.errors))
+    gaps = (*map(str, metadata.errors.values()), *(gap.text for gap in gaps_of(states.errors)))
     if not places:
         return rows.Audit(read=rows.Coverage(partitions=len(states.values), complete=not gaps, gaps=gaps))
     audit = await admin.find_hanging_transactions(replace(search, topics=None, partitions=None, places=places))
     findings = tuple(finding for finding in audit.findings if finding.producer_id == producer_id)
-    return replace(audit, read=replace(audit.read, gaps=(*gaps, *audit.read.gaps)), findings=findings)
+    read = replace(audit.read, gaps=(*gaps, *audit.read.gaps), complete=audit.read.complete and not gaps)
+    return replace(audit, read=read, findings=findings)
 
 
 async def _describe(admin: Admin, transactional_id: str, timeout_s: float | None) -> TransactionDescription:

@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 
-from kafkawire.messages import DescribeProducersRequest, DescribeProducersResponse
+from kafkawire.messages import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+)
 from kafkawire.messages.describe_producers_response import PartitionResponse
 from tests.cli.runner import Result, Run
 from tests.client.group_script import GROUP, GroupBroker, assigned, classic
-from tests.client.partition_script import PartitionBroker, in_thread
+from tests.client.partition_script import NAME, Coordinator, PartitionBroker, in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -115,6 +120,27 @@ def test_abort_of_all_gives_no_all_clear(find: Find) -> None:
         result = find(broker, "--topic", "orders", "--all-hanging", "--yes", "--format", "table", command="abort")
     assert result.code == 4
     assert result.text.startswith(f"None found, but not everything was read:\n  - orders-2 was not read: {DENIED}\n")
+
+
+def test_abort_of_all_names_what_could_not_be_judged(find: Find) -> None:
+    """An authorizer may hide ids: the transaction is not known to hang."""
+    broker = Guarded(1)
+    broker.on[DescribeAclsRequest] = lambda _: DescribeAclsResponse(error_code=31)
+    with in_thread(broker):
+        result = find(broker, "--topic", "orders", "--all-hanging", "--yes", "--format", "table", command="abort")
+    assert result.code == 4
+    assert result.text.startswith(
+        "None found, but not everything was read or judged:\n  - orders-0, offset 40: could not be judged\n"
+    )
+
+
+def test_force_terminate_names_where_it_could_not_look(find: Find) -> None:
+    broker = Coordinator("Empty")
+    broker.topics["headless"] = {0: -1}
+    with in_thread(broker):
+        result = find(broker, "--transactional-id", NAME, "--yes", "--format", "table", command="force-terminate")
+    assert "Not everything was read:\n  - headless-0 was not read: LEADER_NOT_AVAILABLE" in result.text
+    assert result.code == 5  # in orders-0, a transaction of the producer hangs
 
 
 # Found ----------------------------------------------------------------------------------------------------------------

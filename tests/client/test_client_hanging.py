@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 import pytest
 
 from kafkawire.client import Admin, ClientError, NoSuchBrokerError, Search
+from kafkawire.client.errors import RETRIABLE
+from kafkawire.client.groups import find_blocking
+from kafkawire.messages import ConsumerGroupHeartbeatRequest
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.live import HIDDEN
 from tests.client import live
@@ -190,6 +193,49 @@ def test_topics_that_may_only_be_described(hung: Secure, rights: Any) -> None:
         "hang-0, hang-1, hang-2, hang-3, hang-4, hang-5 were not read: TOPIC_AUTHORIZATION_FAILED (Topic authorization "
         "failed.): the principal needs Read on topic hang",
     )
+
+
+def test_members_of_a_group_whose_topic_may_not_be_described(hung: Secure, rights: Any) -> None:
+    """ConsumerGroupDescribe names no member then, and offsets in the topic are left out: what was looked at is nothing
+    but the group's own partition, or not even that."""
+    group = "hang-readers"
+
+    async def join() -> None:
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id="AAAAAAAAAAAAAAAAAAAAAQ",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=(TOPIC,),
+            topic_partitions=(),
+        )
+        async with Admin.connect(hung.plain) as chief:
+            cluster, deadline = chief.cluster, chief.cluster.deadline()
+            await live.commit_offsets(
+                chief, "another-group", TOPIC, {0: 0}
+            )  # `__consumer_offsets` is made for the first
+            while (answer := await cluster.ask(1, joining, deadline)).error_code in RETRIABLE:
+                assert await deadline.sleep(0.1)
+            assert answer.error_code == 0, answer
+
+    async def blocking(address: str, properties: dict[str, str] | None = None) -> Audit:
+        async with Admin.connect(address, properties) as admin:
+            return await find_blocking(admin, group, search(None))
+
+    run(join())
+    audit = run(blocking(hung.plain))
+    assert said(audit) == VERDICTS
+    assert audit.read.complete
+    with pytest.raises(ClientError, match="the principal needs Describe on group hang-readers"):
+        run(blocking(hung.sasl, login()))
+    rights((live.GROUP, group, live.DESCRIBE), (live.TOPIC, "__consumer_offsets", live.READ))
+    audit = run(blocking(hung.sasl, login()))
+    assert (audit.findings, audit.read.partitions, audit.read.complete) == ((), 1, False)
+    (gap,) = audit.read.gaps
+    assert gap.startswith(f"what the members of group '{group}' are assigned could not be read: ")
+    assert gap.endswith(": the principal needs Describe on each of its topics")
+    rights(_READ_HANG, _READ_LOG)
+    assert said(run(blocking(hung.sasl, login()))) == VERDICTS
 
 
 # The release before 4 -------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.broker
 
 HOUR_MS = 3_600_000
 GONE, MADE, BLOCKED, ALONE, BESIDE = "gone", "made", "blocked", "alone", "beside"
-VERIFIED, WATCHED = "verified", "watched"
+VERIFIED, WATCHED, SINGLE = "verified", "watched", "single"
 INVENTED = Producer(setups.INVENTED_ID + 1, 0)
 VERIFIED_PARTITIONS = 4
 VERIFICATION = "transaction.partition.verification.enable"
@@ -61,7 +61,7 @@ def three(start_cluster: StartCluster) -> Iterator[Cluster]:
                     WATCHED: 3,
                 }
                 await live.create_topics(admin, counts, replicas=3)
-                await live.create_topics(admin, {ALONE: 1})
+                await live.create_topics(admin, {ALONE: 1, SINGLE: 6})
 
         asyncio.run(topics())
         yield cluster
@@ -348,6 +348,41 @@ def test_a_broker_that_is_killed(three: Cluster) -> None:
             assert finding.verdict in (right, "unknown"), finding  # whatever was missing, never the wrong one
         if _verdicts(audit) == everything:
             break
+
+
+def test_partitions_of_a_broker_that_is_gone_are_named(three: Cluster) -> None:
+    """Each with the reason, whatever was found in the others; when it is back, the answer is complete."""
+
+    async def hosts() -> dict[int, int]:
+        async with connected(three) as admin:
+            found = (await admin.cluster.metadata([SINGLE])).partitions
+        return {place.partition: info.replicas[0] for place, info in found.items()}
+
+    on = run(hosts())
+    gone = [partition for partition, broker in sorted(on.items()) if broker == 2]
+    there = min(partition for partition, broker in on.items() if broker != 2)
+    assert 0 < len(gone) < len(on) == 6
+    if not three.node(2).running:  # another test has killed it
+        three.start_node(2)
+    with Wire(three.bootstrap) as wire:
+        wire.produce(SINGLE, there, [b"x"], INVENTED, timestamp=old())
+    three.kill_node(2)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        assert time.monotonic() < deadline
+        audit = run(find(three, SINGLE))
+        assert [one.partition for one in audit.unread] == gone
+        assert all(one.reason for one in audit.unread)
+        assert (audit.read.partitions, audit.read.partitions_chosen) == (6 - len(gone), 6)
+        assert not audit.read.complete
+        assert all(any(f"{SINGLE}-{partition}" in gap for gap in audit.read.gaps) for partition in gone)
+        if _verdicts(audit) == ["hanging"]:
+            break
+    three.start_node(2)
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (audit := run(find(three, SINGLE))).read.complete:
+        assert time.monotonic() < deadline
+    assert (_verdicts(audit), audit.unread, audit.read.partitions) == (["hanging"], (), 6)
 
 
 def _verdicts(audit: Audit) -> list[str]:
