@@ -37,9 +37,9 @@ def import_text(module: str, what: set[str], indent: int = 0) -> str:
     return f"from {module} import (\n" + "".join(f"{inner}{name},\n" for name in ordered) + " " * indent + ")"
 
 
-def _natural(name: str) -> list[str | int]:
+def _natural(name: str) -> list[str]:
     """A key that sorts INT8 before INT16."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def keyword(name: str, text: str, indent: int) -> str:

@@ -130,13 +130,15 @@ def check_minutes(value: int | None) -> int | None:
     if value is not None and value > LONGEST_MINUTES:
         raise typer.BadParameter(
             f"{value} minutes are more than a broker can have ({LONGEST_MINUTES}; an int32 of milliseconds); "
-            f"{value} milliseconds are {value / MINUTE_MS:.4g} minutes"
+            f"{value} milliseconds are {min(value, 1 << 63) / MINUTE_MS:.4g} minutes"
         )
     return value
 
 
 def check_clock(value: int | None) -> int | None:
     """Epoch milliseconds of a clock; a usage error for what is before 1973: seconds, most likely."""
+    if value is not None and value >= 1 << 63:
+        raise typer.BadParameter("no time in epoch milliseconds has so many digits")
     if value is not None and value < LEAST_CLOCK_MS:
         raise typer.BadParameter(f"{value} is no time of a broker in epoch milliseconds; of seconds, multiply by 1000")
     return value

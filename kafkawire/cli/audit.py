@@ -118,6 +118,7 @@ def audit(
         int | None,
         typer.Option(
             min=1,
+            max=100_000,  # `transactions.metadata.MOST_PARTITIONS`
             metavar="N",
             help="Partitions of __transaction_state; by default as the metadata log says, or else 50.",
         ),

@@ -85,7 +85,13 @@ MaxBytes = Annotated[
 ]
 MaxMessageSize = Annotated[
     int | None,
-    typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of a batch, in the log or decompressed."),
+    typer.Option(
+        "--max-message-size",
+        min=1,
+        max=(1 << 31) - 1,
+        metavar="N",
+        help="Most bytes of a batch, in the log or decompressed.",
+    ),
 ]
 
 

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
-from kafkawire.errors import RecordError
 from kafkawire.logdir.entries import AbortedEntry, OffsetLine, Property, SnapshotEntry
 from kafkawire.logdir.files import LogFile, log_file, partition_of
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located import UNKNOWN
 from kafkawire.logdir.names import is_uri, partition_name
-from kafkawire.logdir.text_files import offset_checkpoint, properties
+from kafkawire.logdir.text_files import INT32, offset_checkpoint, properties, whole_number
 from kafkawire.records import Batch, Damage
 
+PROPERTIES = "meta.properties"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+
+_READERS: dict[str, Callable[[bytes], Iterator[Any]]] = {
+    PROPERTIES: properties,
+    HIGH_WATERMARKS: offset_checkpoint,
+    LOG_STARTS: offset_checkpoint,
+}
+#: Properties that name the broker, of KRaft and of ZooKeeper.
+_NODE_IDS = ("node.id", "broker.id")
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -38,18 +47,29 @@ class Broker:
     def __init__(self, root: str, member: LogFile) -> None:
         self.root = root
         self._member = member
+        self._read: dict[str, tuple[Any, ...]] = {}
 
     @cached_property
     def properties(self) -> dict[str, str]:
         """Of `meta.properties`; empty where there is none."""
-        data = self._read_if_there("meta.properties")
-        return {p.name: p.value for p in properties(data) if isinstance(p, Property)}
+        return {p.name: p.value for p in self._entries(PROPERTIES) if isinstance(p, Property)}
 
     @property
     def node_id(self) -> int | None:
         """The broker's id; None where the directory does not say it."""
         text = self.properties.get("node.id") or self.properties.get("broker.id") or ""
-        return int(text) if text.isascii() and text.isdigit() else None
+        return whole_number(text, INT32)
+
+    @cached_property
+    def damage(self) -> tuple[tuple[str, Damage], ...]:
+        """What is wrong with those files, each with its file's path."""
+        found = [(name, entry) for name in _READERS for entry in self._entries(name)]
+        damaged = [(os.path.join(self.root, name), entry) for name, entry in found if isinstance(entry, Damage)]
+        for entry in self._entries(PROPERTIES):
+            if isinstance(entry, Property) and entry.name in _NODE_IDS and whole_number(entry.value, INT32) is None:
+                what = f"{entry.name} is no broker's id: {entry.value[:50]!r}"
+                damaged.append((os.path.join(self.root, PROPERTIES), Damage(entry.position, "bad_line", what)))
+        return tuple(damaged)
 
     @property
     def cluster_id(self) -> str | None:
@@ -67,14 +87,20 @@ class Broker:
         return self._offsets(LOG_STARTS)
 
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
-        lines = offset_checkpoint(self._read_if_there(name))
+        lines = self._entries(name)
         return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, OffsetLine)}
 
-    def _read_if_there(self, name: str) -> bytes:
-        try:
-            return self._member.elsewhere(os.path.join(self.root, name)).read_bytes()
-        except (OSError, RecordError):
-            return b""
+    def _entries(self, name: str) -> tuple[Any, ...]:
+        """What a file holds, and the damage in it; nothing where there is no file."""
+        if name not in self._read:
+            try:
+                data = self._member.elsewhere(os.path.join(self.root, name)).content()
+            except FileNotFoundError:
+                data = b""
+            except OSError as error:
+                data = Damage(0, "unreadable", error.strerror or str(error))
+            self._read[name] = (data,) if isinstance(data, Damage) else tuple(_READERS[name](data))
+        return self._read[name]
 
 
 class Partition:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kafkawire.records.header import HIGHEST_OFFSET
+
 _PARTITION = re.compile(
     r"(?P<topic>.+?)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?",
     re.ASCII | re.DOTALL,  # no topic of Kafka's has a newline, and a directory of that name is not passed over
@@ -56,6 +58,9 @@ PARTITION_KINDS = frozenset(
 )
 
 
+_HIGHEST_PARTITION = (1 << 31) - 1
+
+
 class PartitionName(NamedTuple):
     """A partition's directory: `orders-0`, or `orders-0.<uuid>-delete` while it is removed or moved (`state`)."""
 
@@ -75,7 +80,9 @@ class FileName(NamedTuple):
 def partition_name(name: str) -> PartitionName | None:
     """What a directory's name says, None where it cannot be a partition's."""
     found = _PARTITION.fullmatch(name)
-    return found and PartitionName(found["topic"], int(found["partition"]), found["state"] or "")
+    if found is None or int(found["partition"]) > _HIGHEST_PARTITION:
+        return None
+    return PartitionName(found["topic"], int(found["partition"]), found["state"] or "")
 
 
 def file_name(name: str) -> FileName | None:
@@ -83,11 +90,13 @@ def file_name(name: str) -> FileName | None:
     plain = name.removesuffix(_TEMPORARY)
     if plain in _NAMED:
         return FileName(_NAMED[plain], None, "" if plain == name else "tmp")
-    found = _SEGMENT.fullmatch(name) or _CACHED_INDEX.fullmatch(name)
-    if found:
-        return FileName(found["kind"], int(found["offset"]), found["state"] or "")
-    found = _KRAFT_SNAPSHOT.fullmatch(name)
-    return found and FileName("kraft-snapshot", int(found["offset"]), found["state"] or "")
+    for pattern in (_SEGMENT, _CACHED_INDEX, _KRAFT_SNAPSHOT):
+        found = pattern.fullmatch(name)
+        if found:
+            offset, kind = int(found["offset"]), found["kind"]
+            known = FileName("kraft-snapshot" if kind == "checkpoint" else kind, offset, found["state"] or "")
+            return known if offset <= HIGHEST_OFFSET else None
+    return None
 
 
 def is_uri(path: str) -> bool:

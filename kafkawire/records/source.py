@@ -21,7 +21,7 @@ class Source(Protocol):
         """`length` bytes from `position` on, which do not change afterwards; fewer only where the bytes end."""
 
 
-#: What batches are read from. What is read of a buffer that another thread may write to, or of a mapped file, is copied.
+#: What batches are read from. What is read of a buffer that may change meanwhile (see `may_change`) is copied.
 Data = bytes | bytearray | memoryview | mmap | Source
 
 

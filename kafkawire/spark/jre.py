@@ -22,7 +22,7 @@ from kafkawire.errors import MissingExtraError
 OLDEST = 17
 
 _DROPPED = "--add-modules=jdk.incubator.vector"
-_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_VERSION = re.compile(r'version "(?:1\.)?([0-9]{1,9})')
 _PATIENCE_S = 30
 
 

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire.logdir.names import is_uri
+from kafkawire.logdir.text_files import INT64, whole_number
 from kafkawire.spark.shares import share_out
 
 Item = TypeVar("Item")
@@ -124,9 +125,11 @@ class Options:
         text = self._given.get(name.lower())
         if text is None:
             return default
-        if not (text.isascii() and text.isdigit() and int(text) >= least):
-            raise ValueError(f"{name} is a {'positive' if least else 'whole'} number, not {text}")
-        return int(text)
+        number = whole_number(text, INT64)
+        if number is None or number < least:
+            shown = text if len(text) <= 50 else f"{text[:50]}..."
+            raise ValueError(f"{name} is a {'positive' if least else 'whole'} number, not {shown}")
+        return number
 
 
 def local(path: str) -> str:

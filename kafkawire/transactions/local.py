@@ -95,7 +95,10 @@ def facts_of(
         opens=[open_ for replica in found for open_ in replica.opens],
         metadata=metadata,
         clusters=cluster_ids(directory),
-        damage=tuple(damage for replica in found for damage in replica.damage),
+        damage=tuple(
+            [rows.Damage.of(damage, file=path) for broker in directory.brokers for path, damage in broker.damage]
+            + [damage for replica in found for damage in replica.damage]
+        ),
         gaps=tuple(f"{one.path} could not be listed: {one.reason}" for one in directory.unreadable),
         answers=[placed for replica in found for placed in replica.answers],
         histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},

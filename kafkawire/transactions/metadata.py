@@ -15,6 +15,9 @@ from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Bl
 #: ConfigResource.Type.BROKER. The resource "" has the default of all brokers.
 _BROKER = 4
 
+#: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are not counted with.
+MOST_PARTITIONS = 100_000
+
 _WANTED = frozenset(message.spec.api_key for message in (ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord))
 
 
@@ -50,7 +53,7 @@ def _read(partition: Partition) -> Metadata:
         match entry.message:
             case TopicRecord() as topic if topic.name == TRANSACTION_STATE:
                 topics.add(topic.topic_id)
-            case PartitionRecord() as record if record.topic_id in topics:
+            case PartitionRecord() as record if record.topic_id in topics and record.partition_id < MOST_PARTITIONS:
                 numbers.add(record.partition_id)
             case ConfigRecord() as config if config.resource_type == _BROKER:
                 key = config.resource_name, config.name

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kafkawire import rows
+from kafkawire.logdir.text_files import INT64, whole_number
 from kafkawire.transactions.facts import Metadata
-from kafkawire.transactions.metadata import newest_of
+from kafkawire.transactions.metadata import MOST_PARTITIONS, newest_of
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 
@@ -87,7 +88,9 @@ def _time(name: str, given: int | None, metadata: Metadata | None, default: int)
     if given is not None:
         return rows.Setting(name=name, value=given, source=GIVEN)
     said = [] if metadata is None else [
-        (int(value), broker) for (broker, key), value in metadata.configs.items() if key == name and value.isdecimal()
+        (number, broker)
+        for (broker, key), value in metadata.configs.items()
+        if key == name and (number := whole_number(value, INT64)) is not None
     ]  # fmt: skip
     if not said or metadata is None:
         return rows.Setting(name=name, value=default, source=DEFAULT)
@@ -103,7 +106,7 @@ def _partitions(given: int | None, metadata: Metadata | None, copied: Sequence[i
     if metadata is not None and metadata.transaction_state_partitions is not None:
         source = f"the partitions of the topic in {metadata.path}"
         return rows.Setting(name=name, value=metadata.transaction_state_partitions, source=source)
-    most = max((number + 1 for number in copied), default=0)
+    most = max((number + 1 for number in copied if number < MOST_PARTITIONS), default=0)
     if most > TRANSACTION_STATE_PARTITIONS:
         return rows.Setting(name=name, value=most, source="the partitions that were found")
     return rows.Setting(name=name, value=TRANSACTION_STATE_PARTITIONS, source=DEFAULT)

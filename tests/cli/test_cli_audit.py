@@ -13,6 +13,7 @@ import pytest
 from kafkawire import rows
 from kafkawire.records import Record, build
 from kafkawire.transactions.checks import CHECKS
+from kafkawire.transactions.metadata import MOST_PARTITIONS
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
@@ -306,3 +307,35 @@ def test_a_log_that_is_truncated_while_it_is_read_is_4(
     found = json.loads(result.out)
     assert [(one["verdict"], one["reason"]) for one in found["findings"]] == [("unknown", "coverage_incomplete")]
     assert [one["detail"] for one in found["damage"]] == [f"ended at {cut}, was {size} when opened"]
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 500, "9" * 30, str(1 << 63)])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--as-of",
+        "--max-transaction-timeout",
+        "--producer-id-expiration",
+        "--transactional-id-expiration",
+        "--txn-partitions",
+    ],
+)
+def test_numbers_beyond_all_bounds_are_2(run: Run, logs: LogDirectory, option: str, number: str) -> None:
+    result = run("audit", logs.write(), f"{option}={number}")
+    assert result.code == 2
+    assert "unexpected" not in result.err
+
+
+def test_as_many_partitions_as_can_be_counted(run: Run, logs: LogDirectory) -> None:
+    result = run("audit", logs.write(), "--txn-partitions", str(MOST_PARTITIONS))
+    assert "99997 of 100000 partitions of __transaction_state were not read: 3-99999" in result.err
+    assert run("audit", logs.write(), "--txn-partitions", str(MOST_PARTITIONS + 1)).code == 2
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 30, "2147483648"])
+def test_an_absurd_node_id_is_damage_of_its_file(run: Run, logs: LogDirectory, number: str) -> None:
+    given = arguments(logs)
+    (logs.root / "meta.properties").write_text(f"version=1\nnode.id={number}\n")
+    result = run(*given)
+    assert result.code == 4
+    assert "node.id is no broker's id" in result.err

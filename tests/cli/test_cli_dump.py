@@ -207,3 +207,9 @@ def test_uris(run: Run) -> None:
     assert (done.code, done.out) == (1, b"")
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
+
+
+def test_a_message_size_that_no_batch_has_is_a_usage_error(run: Run, logs: Path) -> None:
+    for number in (str(1 << 31), "9" * 30, "9" * 5000):
+        result = run("dump", logs, f"--max-message-size={number}")
+        assert (result.code, "unexpected" in result.err) == (2, False)
