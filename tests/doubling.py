@@ -72,12 +72,16 @@ _MOST_TIME = 24.0
 _REPEATS = 3
 
 
-def assert_linear_steps(prepare: Prepare, n: int) -> None:
-    """Asserts that work grows at most about linearly between n and 8n, in lines and calls executed."""
+def assert_linear_steps(prepare: Prepare, n: int, *, most: float = _MOST_STEPS) -> None:
+    """Asserts that work grows at most about linearly between n and 8n, in lines and calls executed.
+
+    Args:
+        most: what one more unit may cost behind n, in what it costs before.
+    """
     prepare(n)()  # imports, caches
     one, small, large = (_steps(prepare(size)) for size in (1, n, FACTOR * n))
     first, later = (small - one) / (n - 1), (large - small) / (FACTOR * n - n)
-    assert later <= _MOST_STEPS * first, f"{first:.0f} steps a unit up to {n}, {later:.0f} from there to {FACTOR * n}"
+    assert later <= most * first, f"{first:.0f} steps a unit up to {n}, {later:.0f} from there to {FACTOR * n}"
 
 
 def assert_linear_time(prepare: Prepare, n: int) -> None:

@@ -25,7 +25,9 @@ from kafkawire.records.source import Source, Watched
 
 #: How many bytes are checksummed for proofs, at most, per byte that was walked over.
 _PROOF_FACTOR = 16
-#: How many bytes are searched for a batch, or compared with zeros, in one go.
+#: How many bytes are searched for a batch, or compared with zeros, in one go: few at first, since the next batch may be
+#: close and more damage behind it, then twice as many each time.
+_SMALLEST = 1 << 10
 _SEARCHED = 1 << 18
 _WINDOW = 1 << 20
 _ZEROS = bytes(_WINDOW)
@@ -138,16 +140,18 @@ class Walk:
     def find(self, start: int, stop: int) -> int | None:
         """Position of the first proven batch that begins in `[start, stop)`."""
         stop = min(stop, self.size)
+        most = _SMALLEST
         while start < stop:
             # The window reaches over the header of a batch that begins at its end.
-            count = min(_SEARCHED, stop - start)
+            count = min(most, stop - start)
             window = bytes(self._watched.at(start, count + REACH - 1))
             for place, size in candidates(window, count, self.size - start, self.longest):
                 if size <= self._affordable(start + place) and self._proven(start + place):
                     return start + place
             if len(window) < REACH:
                 return None
-            start += _SEARCHED
+            start += count
+            most = min(2 * most, _SEARCHED)
         return None
 
     def _proven(self, position: int) -> bool:
@@ -169,9 +173,11 @@ class Walk:
         return self.longest + _PROOF_FACTOR * (position - self.start) - self.proved
 
     def _zeros_to_end(self, position: int) -> bool:
+        most = _SMALLEST
         while position < self.size:
-            window = self._watched.at(position, _WINDOW)
+            window = self._watched.at(position, most)
             if not window or bytes(window) != _ZEROS[: len(window)]:  # a view would be compared byte by byte
                 return False
             position += len(window)
+            most = min(2 * most, _WINDOW)
         return True
