@@ -55,6 +55,7 @@ async def drive(
     values: dict[K, V] = {}
     errors: dict[K, ClientError] = {}
     lost: set[K] = set()
+    asked: dict[K, int] = {}
     patience: dict[K, _Patience] = {}
     waits = backoffs(cluster.config)
     while open_:
@@ -67,6 +68,7 @@ async def drive(
                 answers[key] = where
             else:
                 by_broker.setdefault(where, []).append(key)
+                asked[key] = where
         unsent = set(answers)
         pieces = [(broker, piece) for broker, mine in by_broker.items() for piece in batched(mine, BATCH)]
         for found in await asyncio.gather(*(_raised(ask(broker, piece), piece) for broker, piece in pieces)):
@@ -81,7 +83,7 @@ async def drive(
             errors[key] = answer
             if _is_lost(answer):
                 lost.add(key)
-            tries = patience.setdefault(key, _Patience(began, key))
+            tries = patience.setdefault(key, _Patience(began, key, asked.get(key)))
             if tries.worth(answer) and (again or key in unsent):
                 retry.append(key)
         open_ = retry
@@ -93,6 +95,9 @@ async def drive(
             del errors[key]
     for key in order:
         cluster.remember(key, lost=key in lost)
+    answered = {broker for key, broker in asked.items() if key not in lost}
+    for broker in set(asked.values()):
+        cluster.remember(broker, lost=broker not in answered)
     return Results({k: values[k] for k in order if k in values}, {k: errors[k] for k in order if k in errors})
 
 
@@ -155,8 +160,9 @@ class _Began:
         first = errors[keys[0]]
         more = f" (and {len(keys) - 1} more)" if len(keys) > 1 else ""
         limit = self.lost if _is_lost(first) else self.deadline
-        subject = f"{type(keys[0]).__name__} {keys[0]}"
-        with self.cluster.waits.on(subject, f"{first}{more}", limit.seconds, since=self._wait) as self._wait:
+        text = f"broker {keys[0]}: {first}" if isinstance(keys[0], int) else f"{first}{more}"
+        subject = first.address if isinstance(first, ConnectError) else f"{type(keys[0]).__name__} {keys[0]}"
+        with self.cluster.waits.on(subject, text, limit.seconds, since=self._wait) as self._wait:
             return await self.deadline.sleep(seconds)
 
 
@@ -166,11 +172,12 @@ class _Patience:
 
     What was given up once, by an earlier call, is asked for once: whether it is back shows at once."""
 
-    def __init__(self, began: _Began, key: Hashable) -> None:
+    def __init__(self, began: _Began, *keys: Hashable) -> None:
+        """`keys`: what is asked for, and the broker that is asked."""
         self._began = began
         self._lost: Deadline | None = began.lost
         self._losses = 0
-        self._least = 1 if began.cluster.given_up(key) else 2
+        self._least = 1 if any(map(began.cluster.given_up, keys)) else 2
         self._unknown = 0
 
     def worth(self, error: ClientError) -> bool:

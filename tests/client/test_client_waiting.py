@@ -205,3 +205,25 @@ def test_a_broker_that_had_no_time_for_its_answer_is_not_taken_for_one_that_hang
             assert client.cluster._silent == {}
 
     run(scenario)
+
+
+def test_a_broker_that_is_down_is_waited_for_once_whatever_it_is_asked_for() -> None:
+    """Its partitions are not waited for one call after the other."""
+
+    async def scenario() -> None:
+        first, second = pair({"orders": {0: 2, 1: 2}})
+        first.on[DescribeProducersRequest] = producers()
+        async with second.running():
+            pass
+        async with first.running(), admin(first.address, **PROPERTIES) as client:
+            join(first, second)
+            asked = []
+            for partition in (0, 1):
+                before = first.count(MetadataRequest)
+                place = TopicPartition("orders", partition)
+                assert "connection refused" in str((await client.describe_producers([place])).errors[place])
+                asked.append(first.count(MetadataRequest) - before)
+            assert asked[0] > 2
+            assert asked[1] == 1
+
+    run(scenario)
