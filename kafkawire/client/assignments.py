@@ -110,7 +110,7 @@ def _assignment(kind: _Kind, group: str, found: Any) -> Assignment:
     if not found.members:
         doubts.append("it has no members now")
     elif found.group_state not in _SETTLED:
-        doubts.append(f"it is {found.group_state}: what its members get is not settled; ask again later")
+        doubts.append(f"it is {found.group_state}, what its members get is not settled (ask again later)")
     doubts += unreadable
     if not doubts and not partitions:
         doubts.append("its members are assigned no partition now")
@@ -119,7 +119,7 @@ def _assignment(kind: _Kind, group: str, found: Any) -> Assignment:
         state=found.group_state,
         members=len(found.members),
         partitions=frozenset(partitions),
-        doubt=f"group {group!r}: {'; '.join(doubts)}" if doubts else None,
+        doubt=f"where group {group!r} waits is not certain: {'; '.join(doubts)}" if doubts else None,
     )
 
 

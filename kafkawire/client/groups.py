@@ -160,7 +160,7 @@ def _not_had(group: str, offsets: GroupOffsets | ClientError, assignment: Assign
     if isinstance(assignment, ClientError):
         gaps.append(f"what the members of group {group!r} are assigned could not be read: {assignment}")
     elif assignment is None:
-        gaps.append(f"group {group!r}: its coordinator knows its offsets, and no members")
+        gaps.append(f"where group {group!r} waits is not certain: its coordinator knows its offsets, and no members")
     elif assignment.doubt is not None:
         gaps.append(assignment.doubt)
     return gaps
@@ -168,15 +168,14 @@ def _not_had(group: str, offsets: GroupOffsets | ClientError, assignment: Assign
 
 def _scope(waiting: Waiting, own: TopicPartition | None) -> str:
     """What was looked at, as a sentence."""
-    assignment, committed = waiting.assignment, waiting.offsets.partitions
-    parts = [f"{count(len(committed), 'partition')} with committed offsets"]
+    assignment, who = waiting.assignment, f"group {waiting.group!r}"
+    parts = [f"{len(waiting.offsets.partitions)} with committed offsets"]
     if assignment is not None:
-        kind = f"{assignment.kind} group, {assignment.state}"
-        members = f"its {count(assignment.members, 'member')} ({kind})"
-        parts.insert(0, f"{count(len(assignment.partitions), 'partition')} assigned to {members}")
+        who += f" ({assignment.kind}, {assignment.state}, {count(assignment.members, 'member')})"
+        parts.insert(0, f"{len(assignment.partitions)} that its members are assigned")
     if own is not None:
         parts.append(f"{own}, where its offsets are kept")
-    return f"Of group {waiting.group!r} these were looked at: {'; '.join(parts)}."
+    return f"Of {who} these partitions were looked at: {'; '.join(parts)}."
 
 
 def _waits(waiting: Waiting, finding: rows.Finding, own: TopicPartition | None) -> list[str]:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import typer
 
 from kafkawire import cli
-from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.outcome import FOUND_INCOMPLETE, INCOMPLETE, Outcome
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/index.md", "docs/audit.md", "docs/transactions.md", "docs/watch.md"]
+)
+def test_pages_have_every_exit_code_of_a_verdict(page: str) -> None:
+    text = " ".join((ROOT / page).read_text("utf-8").split())
+    codes = re.search(r"\b0 [^.]*\b3 [^.]*\b4 [^.]*\b5 [^.]*|\b3 [^.]*\b4 [^.]*\b5 [^.]*\b0 ", text)
+    assert codes, "0, 3, 4 and 5 in one sentence"
+
+
+@pytest.mark.parametrize("module", ["audit", "txn_find_hanging", "txn_watch", "txn_force_terminate"])
+def test_help_has_every_exit_code_of_a_verdict(module: str) -> None:
+    source = (ROOT / "kafkawire" / "cli" / f"{module}.py").read_text("utf-8")
+    said = " ".join(source.partition("xit code 3")[2][:300].split())
+    assert re.search(rf"\b{INCOMPLETE}\b.*\b{FOUND_INCOMPLETE}\b", said)
 
 
 def test_outcome(capsys: pytest.CaptureFixture[str]) -> None:

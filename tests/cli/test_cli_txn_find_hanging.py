@@ -205,8 +205,8 @@ def test_group_without_commits(find: Find) -> None:
         result = find(broker, "--group", GROUP, "--format", "table")
     assert result.code == 3
     assert (
-        "\nOf group 'shipments' these were looked at: 2 partitions assigned to its 1 member (classic group, Stable); "
-        "0 partitions with committed offsets; __consumer_offsets-1, where its offsets are kept.\n"
+        "\nOf group 'shipments' (classic, Stable, 1 member) these partitions were looked at: 2 that its members are "
+        "assigned; 0 with committed offsets; __consumer_offsets-1, where its offsets are kept.\n"
     ) in result.text
 
 
@@ -218,6 +218,7 @@ def test_group_without_members_is_no_all_clear(find: Find) -> None:
         result = find(broker, "--group", GROUP, "--format", "table")
     assert result.code == 4
     assert result.text.startswith(
-        "None found, but not everything was read:\n  - group 'shipments': it has no members now\n"
+        "None found, but not everything was read:\n"
+        "  - where group 'shipments' waits is not certain: it has no members now\n"
     )
-    assert "1 partition with committed offsets" in result.text
+    assert "; 1 with committed offsets; " in result.text

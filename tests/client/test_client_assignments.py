@@ -118,15 +118,16 @@ def test_streams_group_reads_sources_and_restores_changelogs() -> None:
 @pytest.mark.parametrize(
     ("group", "doubt"),
     [
-        (classic(state="Empty"), "group 'shipments': it has no members now"),
+        (classic(state="Empty"), "where group 'shipments' waits is not certain: it has no members now"),
         (
             classic(b"", b"", state="PreparingRebalance"),
-            "group 'shipments': it is PreparingRebalance: what its members get is not settled; ask again later",
+            "where group 'shipments' waits is not certain: it is PreparingRebalance, what its members get is not "
+            "settled (ask again later)",
         ),
-        (classic(b"", b""), "group 'shipments': its members are assigned no partition now"),
+        (classic(b"", b""), "where group 'shipments' waits is not certain: its members are assigned no partition now"),
         (
             classic(b"\x00\x01\x00\x00\x00\x00", protocol="connect"),
-            "group 'shipments': assignments of its protocol 'connect' name no partitions",
+            "where group 'shipments' waits is not certain: assignments of its protocol 'connect' name no partitions",
         ),
     ],
     ids=["empty", "rebalancing", "idle", "connect"],

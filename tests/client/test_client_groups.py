@@ -81,8 +81,8 @@ def test_group_without_commits_is_looked_at_where_its_members_are(kind: str) -> 
     assert (audit.read.complete, audit.read.gaps) == (True, ())
     own = "" if kind == "share" else "; __consumer_offsets-1, where its offsets are kept"
     assert audit.read.scope == (
-        f"Of group 'shipments' these were looked at: 2 partitions assigned to its 1 member ({kind} group, Stable); "
-        f"0 partitions with committed offsets{own}."
+        f"Of group 'shipments' ({kind}, Stable, 1 member) these partitions were looked at: 2 that its members are "
+        f"assigned; 0 with committed offsets{own}."
     )
     assert audit.read.partitions == (2 if kind == "share" else 3)
 
@@ -100,14 +100,14 @@ def test_partitions_that_are_assigned_count_beside_those_with_commits() -> None:
 @pytest.mark.parametrize(
     ("group", "gap"),
     [
-        (classic(state="Empty"), "group 'shipments': it has no members now"),
+        (classic(state="Empty"), "where group 'shipments' waits is not certain: it has no members now"),
         (classic(b"", state="CompletingRebalance"), "what its members get is not settled"),
         (
             classic(error_code=30),
             "what the members of group 'shipments' are assigned could not be read: members of group shipments: "
             "GROUP_AUTHORIZATION_FAILED: the principal needs Describe on group shipments",
         ),
-        (None, "group 'shipments': its coordinator knows its offsets, and no members"),
+        (None, "where group 'shipments' waits is not certain: its coordinator knows its offsets, and no members"),
     ],
     ids=["empty", "rebalancing", "denied", "unknown"],
 )
@@ -121,7 +121,7 @@ def test_without_the_assignment_the_answer_is_incomplete(group: Any, gap: str) -
     assert not audit.read.complete
     assert len(audit.read.gaps) == 1
     assert gap in audit.read.gaps[0]
-    assert "1 partition with committed offsets" in (audit.read.scope or "")
+    assert " 1 with committed offsets; " in (audit.read.scope or "")
 
 
 def test_empty_group_without_commits_is_no_error() -> None:
@@ -129,7 +129,7 @@ def test_empty_group_without_commits_is_no_error() -> None:
     broker.described = {"consumer": group_of("consumer", state="Empty")}
     audit = blocking(broker)
     assert (audit.findings, audit.read.partitions) == ((), 1)
-    assert audit.read.gaps == ("group 'shipments': it has no members now",)
+    assert audit.read.gaps == ("where group 'shipments' waits is not certain: it has no members now",)
     broker.described = {"share": group_of("share", state="Empty")}
     audit = blocking(broker)
     assert (audit.findings, audit.read.partitions, audit.read.complete) == ((), 0, False)
@@ -222,7 +222,7 @@ def test_real_group_that_is_blocked_from_its_first_offset(
     assert poll() is None  # it gets nothing, so it commits nothing
     audit = of_group(blocked, f"blocked-{kind}")
     assert hanging(audit) == [(TOPIC, 0, "hanging"), (TOPIC, 1, "hanging")]
-    assert f"2 partitions assigned to its 1 member ({kind} group, Stable); 0 partitions with committed" in (
+    assert f"({kind}, Stable, 1 member) these partitions were looked at: 2 that its members are assigned; 0 with" in (
         audit.read.scope or ""
     )
     assert audit.read.complete
@@ -280,7 +280,9 @@ def test_real_share_and_streams_groups(blocked: Cluster, kind: str, joining: Any
     run(join())
     audit = of_group(blocked, f"blocked-{kind}")
     assert hanging(audit) == [(TOPIC, 0, "hanging"), (TOPIC, 1, "hanging")]
-    assert f"2 partitions assigned to its 1 member ({kind} group, Stable)" in (audit.read.scope or "")
+    assert f"({kind}, Stable, 1 member) these partitions were looked at: 2 that its members are assigned" in (
+        audit.read.scope or ""
+    )
 
 
 def test_real_group_that_is_empty(blocked: Cluster) -> None:
@@ -293,7 +295,7 @@ def test_real_group_that_is_empty(blocked: Cluster) -> None:
     run(commit())
     audit = of_group(blocked, "blocked-empty")
     assert hanging(audit) == [(TOPIC, 0, "hanging")]
-    assert audit.read.gaps == ("group 'blocked-empty': it has no members now",)
+    assert audit.read.gaps == ("where group 'blocked-empty' waits is not certain: it has no members now",)
     assert TopicPartition(TOPIC, 1) not in {TopicPartition(f.topic, f.partition) for f in audit.findings}
     with pytest.raises(ClientError, match="group blocked-nobody does not exist"):
         of_group(blocked, "blocked-nobody")
