@@ -16,7 +16,7 @@ from kafkawire.capture import Selection
 from kafkawire.capture.matched import Matched
 from kafkawire.capture.selection import Selector
 from kafkawire.cli import arguments, capture_options, capture_summary, encode, ranges, text, usage
-from kafkawire.client import config, properties
+from kafkawire.client import config, properties, property_names
 from kafkawire.codegen import defaults, load, names, versions
 from kafkawire.codegen.importing import sources
 from kafkawire.errors import KafkaWireError
@@ -66,6 +66,7 @@ WORK: dict[str, Callable[[str], Any]] = {
     "json": text.json_bytes,
     "report": _in_report,
     "properties": lambda text_: properties.parse_properties(text_, "file"),
+    "names of properties": lambda text_: property_names.check({text_: ""}),
     "JAAS": properties.parse_jaas,
     "addresses": config.parse_addresses,
     "checkpoint": lambda text_: list(text_files.offset_checkpoint(b"0\n1\n" + _bytes(text_))),

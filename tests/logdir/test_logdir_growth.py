@@ -102,4 +102,5 @@ def test_work_grows_linearly(
             make(root, size)
         return lambda: work(root)
 
-    assert_linear_steps(prepare, n)
+    # Behind damage a window of 1 KiB is searched, which is shorter at the end of the file.
+    assert_linear_steps(prepare, n, most=1.2 if make is damage else 1.03)
