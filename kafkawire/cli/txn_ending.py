@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DRY_RUN = "dry_run"
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where no terminal is.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed without a terminal.")]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print the request that would be sent, and send nothing.")
 ]

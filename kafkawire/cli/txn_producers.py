@@ -10,6 +10,7 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS
+from kafkawire.cli.findings import chosen_format, say
 from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
@@ -140,7 +141,15 @@ def print_producers(
             for state in sorted(asked.states, key=lambda state: state.producer_id)
             if state.transaction_start_offset is not None or not wanted.only_open
         )
+        unmarked = any(
+            state.coordinator_epoch is None and (state.transaction_start_offset is not None or not wanted.only_open)
+            for asked in found
+            for state in asked.states
+        )
         output.print_rows(lines, [Producer], format=format, output=to, views={Producer: VIEW}, wide=wide, no_cut=no_cut)
+        if unmarked and to is None and chosen_format(format) is output.Format.table:
+            say("")
+            say("LatestCoordinatorEpoch -1: the partition has seen no marker of the producer id; txn abort sends 0.")
     outcome.end()
 
 

@@ -152,6 +152,14 @@ def test_describe_producers(txn: Any, made: Made) -> None:
     assert int(mine["Duration(min)"]) >= 180
 
 
+def test_what_a_coordinator_epoch_of_minus_1_means_is_below_the_table(txn: Any) -> None:
+    arguments = ("--topic", TOPIC, "--partition", "0")
+    note = "LatestCoordinatorEpoch -1: the partition has seen no marker of the producer id; txn abort sends 0."
+    for command in ("describe", "describe-producers"):
+        assert txn(command, *arguments, "--format", "table").text.splitlines()[-1] == note
+        assert note not in txn(command, *arguments, "--format", "jsonl").text
+
+
 def test_describe_producers_of_many_partitions(txn: Any) -> None:
     both = txn("describe-producers", "--topic", TOPIC, "--all-replicas", "--format", "json")
     assert [row["Partition"] for row in json.loads(both.text)] == [0, 1]

@@ -11,8 +11,11 @@ import pytest
 
 from kafkawire.client import Admin, TopicPartition
 from kafkawire.client.aborting import abort, look_at
+from kafkawire.client.ended import how_it_ended
 from kafkawire.client.hanging import Search
 from kafkawire.client.terminating import left_open, terminate
+from kafkawire.messages import WriteTxnMarkersRequest
+from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.rows import Finding
 from kafkawire.transactions.ending import Named, Refused, choose
 from tests.client import live
@@ -116,6 +119,14 @@ def test_readers_move_on(furnished: Furnished) -> None:
                 assert after.last_stable_offset == after.high_watermark == done.marker_offset + 1
                 with pytest.raises(Refused, match="no transaction is open there that began at"):
                     await judged(admin, furnished, HANGS)
+                by_start = Named(topic=TOPIC, partition=HANGS, start_offset=finding.start_offset)
+                by_producer = Named(
+                    topic=TOPIC, partition=HANGS, producer_id=finding.producer_id, producer_epoch=finding.producer_epoch
+                )
+                for named in (by_start, by_producer):
+                    ended = await how_it_ended(admin, named)
+                    assert ended is not None
+                    assert (ended.marker, ended.marker_offset) == ("ABORT", done.marker_offset)
 
         run(scenario())
         message = consumer.poll(TIMEOUT_S)
@@ -186,5 +197,43 @@ def test_an_id_that_does_not_exist_is_not_created(furnished: Furnished) -> None:
                 await terminate(admin, "ending-nobody", SEARCH, record=lambda *_: None)
             listed = (await admin.list_transactions()).all()
             assert "ending-nobody" not in {one.transactional_id for found in listed.values() for one in found}
+
+    run(scenario())
+
+
+def test_a_commit_that_is_stuck_is_written_by_hand(broker: Any) -> None:
+    """As docs/transactions.md has it: the partition has the decided marker, and readers move on."""
+    topic, place = "ending-by-hand", TopicPartition("ending-by-hand", 0)
+
+    async def scenario() -> None:
+        async with Admin.connect(broker.bootstrap) as admin:
+            await live.create_topics(admin, {topic: 1})
+            with Wire(broker.bootstrap) as wire:
+                stuck = wire.init_producer("ending-by-hand")
+                wire.add_partitions(stuck, {topic: [0]})
+                wire.write_marker(topic, 0, stuck, coordinator_epoch=1_000_000)
+                start = wire.produce(topic, 0, [b"kept"], stuck, timestamp=int(time.time() * 1000) - 3 * HOUR_MS)
+                assert wire.end(stuck, committed=True) == 0
+            named = Named(topic=topic, partition=0, start_offset=start)
+            finding = choose((await look_at(admin, named, SEARCH)).findings, named)
+            assert (finding.reason, finding.coordinator_epoch) == ("stuck_prepare", 1_000_000)
+            assert "so a COMMIT marker has to be written to broker 1, the leader of ending-by-hand-0 (" in (
+                finding.action or ""
+            )
+            marker = WritableTxnMarker(
+                producer_id=finding.producer_id,
+                producer_epoch=finding.producer_epoch,
+                coordinator_epoch=1_000_000,
+                transaction_result=True,
+                topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=(0,)),),
+            )
+            request = WriteTxnMarkersRequest(markers=(marker,))
+            answer = await admin.cluster.ask(1, request, admin.cluster.deadline())
+            assert answer.markers[0].topics[0].partitions[0].error_code == 0
+            ended = await how_it_ended(admin, named)
+            assert ended is not None
+            assert ended.marker == "COMMIT"
+            offsets = (await admin.offsets([place]))[place]
+            assert offsets.last_stable_offset == offsets.high_watermark == ended.marker_offset + 1
 
     run(scenario())
