@@ -3,13 +3,12 @@
 The tests of a file stay on one worker. So do the tests of all files that share what takes seconds to start. These begin
 first, then files with a test that is marked `slow`: no worker is left alone with them at the end.
 
-`slow` stands on the tests themselves (`pytestmark`, or a decorator). A test whose fixture starts another program is slow
-without that mark. `make test-quick` leaves slow tests out.
+`slow` stands on the tests themselves (`pytestmark`, or a decorator). A test whose fixture starts another program is
+slow without that mark. `make test-quick` leaves slow tests out.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest

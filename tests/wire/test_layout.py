@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from kafkawire.wire import layout
 from kafkawire.wire.layout import ARRAY, BOOL, FLOAT64, INT8, STRING, UUID, Layout, Op, Tag, struct_cost
 from kafkawire.wire.values import MAX_STRING, MAX_TAGS
