@@ -70,12 +70,23 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python_without_rust(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same of a wheel that was built where no Rust compiler is on the path."""
     folder = tmp_path_factory.mktemp("without_rust")
-    folders = os.environ["PATH"].split(os.pathsep)
-    path = os.pathsep.join(f for f in folders if not any((Path(f) / tool).exists() for tool in ("cargo", "rustc")))
     with reachable():
-        wheel = building.wheel(source, folder, Path(sys.executable), {"PATH": path})
+        wheel = building.wheel(source, folder, Path(sys.executable), {"PATH": path_without_rust()})
     assert building.engine(wheel) is None
     return interpreter_with(wheel, folder / "venv")
+
+
+def path_without_rust() -> str:
+    folders = os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(f for f in folders if not any((Path(f) / tool).exists() for tool in ("cargo", "rustc")))
+
+
+@pytest.fixture(scope="module")
+def checkout_without_links(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone as on Windows: `kafkawire/codegen` and `kafkawire/schemas` are plain files."""
+    folder = building.clone(tmp_path_factory.mktemp("plain") / "source", links=False)
+    assert (folder / "kafkawire" / "codegen").read_text() == "../codegen"
+    return folder
 
 
 @contextmanager
@@ -172,6 +183,24 @@ def test_one_top_level_name(wheel: Path) -> None:
     )
     for part in parts:
         assert f"kafkawire/{part}" in names
+
+
+def test_a_checkout_without_links_gives_the_same_wheel(
+    checkout_without_links: Path, wheel: Path, tmp_path: Path
+) -> None:
+    with reachable():
+        plain = building.wheel(checkout_without_links, tmp_path, Path(sys.executable), {"PATH": path_without_rust()})
+    files, expected = (
+        {name for name in zipfile.ZipFile(path).namelist() if name.startswith("kafkawire/")} for path in (plain, wheel)
+    )
+    assert files == expected - {building.engine(wheel)}
+
+
+def test_a_checkout_without_links_refuses_an_editable_install(checkout_without_links: Path, tmp_path: Path) -> None:
+    python = building.environment(Path(sys.executable), tmp_path / "venv")
+    command = [*building.pip(python), "install", "--no-deps", "-e", checkout_without_links]
+    with reachable(), pytest.raises(building.BuildError, match="kafkawire/codegen is no link to a folder, which an ed"):
+        building.run(command, building.PINNED | {"PATH": path_without_rust()})
 
 
 def test_codecs_and_compiler_work_without_the_source(python: Path, tmp_path: Path) -> None:

@@ -50,9 +50,13 @@ def run(command: list[str | Path], environment: Mapping[str, str] | None = None,
     return process.stdout
 
 
-def clone(folder: Path) -> Path:
-    """What is committed, so that neither leftovers of a build nor files outside version control get in."""
-    run(["git", "clone", "-q", ROOT, folder])
+def clone(folder: Path, *, links: bool = True) -> Path:
+    """What is committed, so that neither leftovers of a build nor files outside version control get in.
+
+    Args:
+        links: symbolic links as links, or as plain files, as git writes them on Windows.
+    """
+    run(["git", "clone", "-q", "-c", f"core.symlinks={str(links).lower()}", ROOT, folder])
     return folder
 
 
