@@ -119,12 +119,12 @@ $(VENV)/bin/python:
 	$(PIP_INSTALL) --upgrade pip
 
 # An engine that no longer compiles must not leave the one before it behind.
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt $(NATIVE)
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py constraints.txt $(NATIVE)
 	rm -f kafkawire/_native.*.so
 	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[spark]"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt $(NATIVE)
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml setup.py constraints.txt $(NATIVE)
 	rm -f kafkawire/_native.*.so
 	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[all,dev]"
 	@touch $@
