@@ -37,7 +37,7 @@ PROPERTIES = "socket.connection.setup.timeout.ms=3000\nrequest.timeout.ms=5000\n
 @pytest.fixture(scope="module")
 def three(start_cluster: StartCluster) -> Iterator[Cluster]:
     """The first broker leads partition 0, where a transaction hangs, the second partition 1, the third partition 2."""
-    config = {"transaction.partition.verification.enable": False}
+    config = {"transaction.partition.verification.enable": False, "transaction.max.timeout.ms": 1_200_000}
     with start_cluster(3, config=config, heap="300m") as cluster:
 
         async def topics() -> None:
@@ -97,6 +97,8 @@ def test_commands_name_what_they_wait_for_and_read_the_rest(run: Run, lost: Clus
     audit = json.loads(result.out)
     assert (audit["read"]["partitions"], audit["read"]["complete"]) == (1, False)
     assert [one["producer_id"] for one in audit["findings"]] == [INVENTED.producer_id]
+    limit = {"name": "transaction.max.timeout.ms", "value": 1_200_000, "source": f"broker {LEFT}"}
+    assert audit["read"]["settings"] == [limit]
 
 
 def test_watch_shows_who_does_not_answer_and_goes_on_when_they_are_back(three: Cluster, tmp_path: Path) -> None:
