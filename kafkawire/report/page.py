@@ -17,37 +17,37 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kafkawire.report import tables
-from kafkawire.report.moments import Story, story
-from kafkawire.report.partitions import ROW, pictures
-from kafkawire.report.text import runnable, shortened, shown
-from kafkawire.report.words import (
-    TALLY,
-    TONES,
+from kafkawire.report import sortable_tables
+from kafkawire.report.descriptions import (
+    SEVERITIES,
+    SEVERITY_NAMES,
     Reason,
+    by_severity,
     coverage,
     headline,
     incomplete,
     label,
-    lede,
-    loudest,
-    loudness,
+    overall_severity,
     reason_of,
-    tone,
-    waiting,
+    severity,
+    summary,
+    waiting_offsets,
     what_to_do,
 )
+from kafkawire.report.partition_charts import ROW_HEIGHT, partition_charts
+from kafkawire.report.transaction_timeline import TransactionTimeline, timeline
+from kafkawire.report.untrusted_text import runnable, shortened, shown
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.wording import count, duration, numbers, when
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: Findings with a section of their own, of these the ones on the first screen, and partitions with a picture; tables
+#: Findings with a section of their own, of these the ones on the first screen, and partitions with a chart; tables
 #: have more.
 MOST_CARDS = 30
 MOST_FIRST = 6
-MOST_PICTURES = 8
+MOST_CHARTS = 8
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -60,23 +60,23 @@ class Card(msgspec.Struct, frozen=True):
 
     anchor: str
     finding: Finding
-    tone: str
+    severity: str
     label: str
     reason: Reason
     waiting: int
     command: str | None
     advice: str
-    story: Story | None
+    timeline: TransactionTimeline | None
 
 
 def render(audit: Audit) -> str:
     """The report, as text of an HTML document (UTF-8)."""
     style, script = _template("report.css"), _template("report.js")
-    tones = Counter(map(tone, audit.findings))
-    ordered = sorted(audit.findings, key=loudness)
-    loud = [finding for finding in ordered if tone(finding) != "fine"]
+    severities = Counter(map(severity, audit.findings))
+    ordered = sorted(audit.findings, key=by_severity)
+    loud = [finding for finding in ordered if severity(finding) != "fine"]
     cards = [_card(position, finding, audit.as_of) for position, finding in enumerate(loud[:MOST_CARDS], 1)]
-    drawn = pictures(audit.findings)
+    drawn = partition_charts(audit.findings)
     return (
         _environment()
         .get_template("report.html.jinja")
@@ -87,22 +87,22 @@ def render(audit: Audit) -> str:
             style_hash=_hash(style),
             script_hash=_hash(script),
             title=headline(audit),
-            tone=loudest(audit),
-            lede=lede(audit),
+            severity=overall_severity(audit),
+            summary=summary(audit),
             incomplete=incomplete(audit),
             coverage=coverage(audit.read),
-            tally=[(word, TALLY[word], tones[word]) for word in TONES if tones[word]],
+            tally=[(word, SEVERITY_NAMES[word], severities[word]) for word in SEVERITIES if severities[word]],
             cards=cards,
             more_cards=len(loud) - len(cards),
-            pictures=drawn[:MOST_PICTURES],
-            row_height=ROW,
+            partition_charts=drawn[:MOST_CHARTS],
+            row_height=ROW_HEIGHT,
             most_first=MOST_FIRST,
-            findings=tables.findings(audit, ordered, [card.anchor for card in cards]),
-            partitions=tables.partitions(audit, drawn),
-            answers=tables.answers(audit),
-            violations=tables.violations(audit),
-            damage=tables.damage(audit),
-            settings=tables.settings(audit),
+            findings=sortable_tables.findings(audit, ordered, [card.anchor for card in cards]),
+            partitions=sortable_tables.partitions(audit, drawn),
+            answers=sortable_tables.answers(audit),
+            violations=sortable_tables.violations(audit),
+            damage=sortable_tables.damage(audit),
+            settings=sortable_tables.settings(audit),
         )
     )
 
@@ -114,13 +114,13 @@ def _card(position: int, finding: Finding, as_of: int | None) -> Card:
     return Card(
         anchor=f"finding-{position}",
         finding=finding,
-        tone=tone(finding),
+        severity=severity(finding),
         label=label(finding),
         reason=reason_of(finding),
-        waiting=waiting(finding),
+        waiting=waiting_offsets(finding),
         command=command,
         advice=advice,
-        story=story(finding, as_of),
+        timeline=timeline(finding, as_of),
     )
 
 
@@ -152,7 +152,7 @@ def _environment() -> Environment:
         grouped=lambda number: f"{number:,}",
         as_is=_as_is,
     )
-    environment.globals.update(tone_of=tone, reason_of=reason_of)
+    environment.globals.update(severity_of=severity, reason_of=reason_of)
     return environment
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from kafkawire import report
 from kafkawire.report.page import MOST_CARDS
-from kafkawire.report.tables import MOST_ROWS
-from kafkawire.report.text import MOST_CHARACTERS
+from kafkawire.report.sortable_tables import MOST_ROWS
+from kafkawire.report.untrusted_text import MOST_CHARACTERS
 from kafkawire.rows import Audit, CheckAnswer, Coverage
 from tests import golden
 from tests.report.audits import HOSTILE, NOON, READ, every_kind, far_too_many, finding, hostile

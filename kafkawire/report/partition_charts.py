@@ -1,6 +1,6 @@
-"""Where a partition's open transactions lie, and from where on readers wait: numbers for an SVG picture.
+"""Where a partition's open transactions lie, and from where on readers wait: numbers for an SVG chart.
 
-Places are per cent of the picture's width, so that it fits a phone and paper, and its text keeps its size.
+Places are per cent of the chart's width, so that it fits a phone and paper, and its text keeps its size.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kafkawire.report.words import waiting
+from kafkawire.report.descriptions import waiting_offsets
 from kafkawire.rows import Finding
 
 #: Height of a transaction's caption and bar together, and of the scale below them, in pixels.
-ROW = 34
-SCALE = 40
+ROW_HEIGHT = 34
+SCALE_HEIGHT = 40
 
 #: Per cent of the width that stay free on both sides.
 EDGE = 1.5
 
-#: Transactions in one picture; a partition with more shows the earliest.
-MOST = 20
+#: Transactions in one chart; a partition with more shows the earliest.
+MOST_BARS = 20
 
 
-class Bar(msgspec.Struct, frozen=True):
+class TransactionBar(msgspec.Struct, frozen=True):
     """An open transaction: its bar's left end and width, its row, and its finding."""
 
     x: float
@@ -45,7 +45,7 @@ class Bar(msgspec.Struct, frozen=True):
         return self.x if self.x <= 35 else EDGE
 
 
-class Line(msgspec.Struct, frozen=True):
+class OffsetLine(msgspec.Struct, frozen=True):
     """A vertical line at an offset, with its name; `end` where the name stands left of it."""
 
     x: float
@@ -54,14 +54,14 @@ class Line(msgspec.Struct, frozen=True):
     end: bool
 
 
-class Picture(msgspec.Struct, frozen=True):
+class PartitionChart(msgspec.Struct, frozen=True):
     """One partition.
 
     Attributes:
         findings: its open transactions, by start offset. `hidden`: how many of them have no bar.
         stuck: x and width of what readers of committed data do not see; None where that is not known.
         waiting: offsets from there to the high watermark.
-        first, last: the offsets at the picture's edges.
+        first, last: the offsets at the chart's edges.
     """
 
     cluster_id: str | None
@@ -73,8 +73,8 @@ class Picture(msgspec.Struct, frozen=True):
     high_watermark: int | None
     waiting: int
     height: int
-    bars: tuple[Bar, ...]
-    lines: tuple[Line, ...]
+    bars: tuple[TransactionBar, ...]
+    lines: tuple[OffsetLine, ...]
     stuck: tuple[float, float] | None
     first: int
     last: int
@@ -84,21 +84,22 @@ class Picture(msgspec.Struct, frozen=True):
         return len(self.findings) - len(self.bars)
 
 
-def pictures(findings: Iterable[Finding]) -> list[Picture]:
-    """A picture for each partition with open transactions: the one where readers wait for most first."""
+def partition_charts(findings: Iterable[Finding]) -> list[PartitionChart]:
+    """A chart for each partition with open transactions: the one where readers wait for most first."""
     groups: dict[tuple[str | None, str, int], list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.start_offset is not None:
             groups[finding.cluster_id, finding.topic, finding.partition].append(finding)
-    return sorted(map(_picture, groups.values()), key=lambda picture: -picture.waiting)
+    return sorted(map(_chart, groups.values()), key=lambda chart: -chart.waiting)
 
 
-def _picture(findings: list[Finding]) -> Picture:
+def _chart(findings: list[Finding]) -> PartitionChart:
     ordered = sorted(findings, key=lambda finding: (finding.start_offset or 0, finding.producer_id))
     one = ordered[0]
     stable, high = one.last_stable_offset, one.high_watermark
+    starts = [f.start_offset or 0 for f in ordered]
     ends = [max(f.last_offset or 0, f.start_offset or 0) + 1 for f in ordered]
-    offsets = [*(f.start_offset or 0 for f in ordered), *ends, *(n for n in (stable, high) if n is not None)]
+    offsets = [*starts, *ends, *(n for n in (stable, high) if n is not None)]
     low, top = min(offsets), max(offsets)
     low = max(min(low, one.log_start_offset or 0), low - (top - low) // 12)  # some of what readers do see
 
@@ -106,11 +107,13 @@ def _picture(findings: list[Finding]) -> Picture:
         return round(EDGE + (offset - low) * (100 - 2 * EDGE) / (top - low), 2)
 
     bars = tuple(
-        Bar(x(finding.start_offset or 0), max(0.6, round(x(end) - x(finding.start_offset or 0), 2)), row, finding)
-        for row, (finding, end) in enumerate(list(zip(ordered, ends, strict=True))[:MOST])
+        TransactionBar(
+            x(finding.start_offset or 0), max(0.6, round(x(end) - x(finding.start_offset or 0), 2)), row, finding
+        )
+        for row, (finding, end) in enumerate(list(zip(ordered, ends, strict=True))[:MOST_BARS])
     )
     named = [(name, offset) for name, offset in (("LSO", stable), ("high watermark", high)) if offset is not None]
-    return Picture(
+    return PartitionChart(
         cluster_id=one.cluster_id,
         topic=one.topic,
         partition=one.partition,
@@ -118,10 +121,10 @@ def _picture(findings: list[Finding]) -> Picture:
         log_start=one.log_start_offset,
         last_stable_offset=stable,
         high_watermark=high,
-        waiting=max(map(waiting, ordered)),
-        height=len(bars) * ROW + SCALE,
+        waiting=max(map(waiting_offsets, ordered)),
+        height=len(bars) * ROW_HEIGHT + SCALE_HEIGHT,
         bars=bars,
-        lines=tuple(Line(x(offset), name, offset, x(offset) > 50) for name, offset in named),
+        lines=tuple(OffsetLine(x(offset), name, offset, x(offset) > 50) for name, offset in named),
         stuck=None if stable is None or high is None else (x(stable), round(x(high) - x(stable), 2)),
         first=low,
         last=top,

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.report.text import MOST_CHARACTERS, MOST_COMMAND, runnable, shortened, shown
+from kafkawire.report.untrusted_text import MOST_CHARACTERS, MOST_COMMAND, runnable, shortened, shown
 from tests.cli.harmless import harmless
 
 ANY = st.text(st.characters(exclude_categories=[]), max_size=60)

@@ -1,4 +1,4 @@
-"""The story of a transaction in time: its moments, in order and apart."""
+"""The timeline of a transaction in time: its events, in order and apart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.report.moments import CLOCK, COORDINATOR, PARTITION, story
+from kafkawire.report.transaction_timeline import CLOCK, COORDINATOR, PARTITION, timeline
 from kafkawire.rows import Finding
 from tests.report.audits import HOUR, NOON, finding
 
@@ -15,8 +15,8 @@ TIMES = st.none() | st.integers(-(2**62), 2**62)
 
 
 def told(of: Finding, as_of: int | None = NOON) -> list[tuple[int, str, str]]:
-    found = story(of, as_of)
-    return [] if found is None else [(moment.time, moment.lane, moment.what) for moment in found.moments]
+    found = timeline(of, as_of)
+    return [] if found is None else [(event.time, event.lane, event.what) for event in found.events]
 
 
 def test_a_story_in_the_order_of_time() -> None:
@@ -37,12 +37,12 @@ def test_a_timeout_that_is_still_to_come() -> None:
         transaction_timeout_ms=2 * HOUR,
         marker_timestamp=None,
     )
-    found = story(ongoing, NOON)
+    found = timeline(ongoing, NOON)
     assert found is not None
-    assert [(moment.lane, moment.ahead) for moment in found.moments] == [
+    assert [(event.lane, event.ahead) for event in found.events] == [
         (PARTITION, False), (COORDINATOR, False), (CLOCK, False), (COORDINATOR, True),
     ]  # fmt: skip
-    assert found.moments[-1].time == NOON + HOUR
+    assert found.events[-1].time == NOON + HOUR
 
 
 def test_two_phase_commit_has_no_timeout() -> None:
@@ -57,14 +57,14 @@ def test_the_clock_is_that_of_the_findings_own_cluster() -> None:
 def test_one_moment_is_no_story() -> None:
     alone = Finding(verdict="unknown", reason="x", topic="a", partition=0, producer_id=1, producer_epoch=0,
                     last_timestamp=NOON)  # fmt: skip
-    assert story(alone, None) is None
+    assert timeline(alone, None) is None
 
 
 @given(TIMES, TIMES, TIMES, TIMES, TIMES, st.sampled_from(["Ongoing", "PrepareCommit", "Empty", "Next"]))
 def test_moments_stand_apart_and_in_order(
     last: int | None, marker: int | None, begun: int | None, changed: int | None, as_of: int | None, state: str
 ) -> None:
-    found = story(
+    found = timeline(
         finding(
             last_timestamp=last,
             age_ms=None,
@@ -77,9 +77,9 @@ def test_moments_stand_apart_and_in_order(
     )
     if found is None:
         return
-    places = [moment.x for moment in found.moments]
+    places = [event.x for event in found.events]
     assert all(after - before > 6.9 for before, after in itertools.pairwise(places))
     assert places[0] >= 3
     assert places[-1] <= 97
-    assert [moment.time for moment in found.moments] == sorted(moment.time for moment in found.moments)
+    assert [event.time for event in found.events] == sorted(event.time for event in found.events)
     assert all(span.x >= 0 and span.width >= 0 and span.x + span.width <= 100 for span in found.spans)

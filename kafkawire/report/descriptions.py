@@ -13,11 +13,11 @@ from kafkawire.transactions.checks import OF_FINDINGS
 from kafkawire.transactions.completeness import not_read
 from kafkawire.transactions.wording import count
 
-#: See `tone`, the loudest first.
-TONES = ("hanging", "stuck", "unknown", "watch", "fine")
+#: See `severity`, the loudest first.
+SEVERITIES = ("hanging", "stuck", "unknown", "watch", "fine")
 
-#: Each tone's name in the tally, for one and for many.
-TALLY: Mapping[str, str] = {
+#: Each severity's name in the tally, for one and for many.
+SEVERITY_NAMES: Mapping[str, str] = {
     "hanging": "hanging",
     "stuck": "stuck",
     "unknown": "not certain",
@@ -108,10 +108,10 @@ CHECKS: Mapping[str, str] = {
 }
 
 
-def tone(finding: Finding) -> str:
-    """How loud a finding is: one of `TONES`."""
+def severity(finding: Finding) -> str:
+    """How loud a finding is: one of `SEVERITIES`."""
     if finding.verdict != "not_hanging":
-        return finding.verdict if finding.verdict in TONES else "unknown"
+        return finding.verdict if finding.verdict in SEVERITIES else "unknown"
     if finding.reason == "stuck_prepare":
         return "stuck"
     return "watch" if finding.reason == "late" or (finding.reason == "ghost" and finding.blocked) else "fine"
@@ -119,48 +119,48 @@ def tone(finding: Finding) -> str:
 
 def label(finding: Finding) -> str:
     """A finding in a word or two: its verdict, and where that is not_hanging what it is instead."""
-    loud = tone(finding)
+    loud = severity(finding)
     if finding.verdict != "not_hanging":
-        return spelled(finding.verdict)
-    return loud if loud == "stuck" else spelled(finding.reason)
+        return with_spaces(finding.verdict)
+    return loud if loud == "stuck" else with_spaces(finding.reason)
 
 
-def loudness(finding: Finding) -> tuple[int, int, int]:
-    """Sorts findings: the loudest tone, then what holds back most, then the oldest first."""
-    return TONES.index(tone(finding)), -waiting(finding), -(finding.age_ms or 0)
+def by_severity(finding: Finding) -> tuple[int, int, int]:
+    """Sorts findings: the loudest severity, then what holds back most, then the oldest first."""
+    return SEVERITIES.index(severity(finding)), -waiting_offsets(finding), -(finding.age_ms or 0)
 
 
 def reason_of(finding: Finding) -> Reason:
     """Its reason in words; one that has none yet by its name."""
-    return REASONS.get(finding.reason) or Reason(spelled(finding.reason).capitalize())
+    return REASONS.get(finding.reason) or Reason(with_spaces(finding.reason).capitalize())
 
 
-def spelled(name: str) -> str:
+def with_spaces(name: str) -> str:
     """`epoch_bumped` as `epoch bumped`."""
     return name.replace("_", " ")
 
 
-def waiting(finding: Finding) -> int:
+def waiting_offsets(finding: Finding) -> int:
     """Offsets that readers of committed data wait for behind this transaction; 0 where it holds nobody back."""
     stable, high = finding.last_stable_offset, finding.high_watermark
     return high - stable if finding.blocked and stable is not None and high is not None else 0
 
 
-def broken(audit: Audit) -> list[Violation]:
+def other_violations(audit: Audit) -> list[Violation]:
     """Rules that are broken, beside what the findings say already."""
     return [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
 
 
-def loudest(audit: Audit) -> str:
-    """The tone of the whole page."""
-    tones = set(map(tone, audit.findings))
-    if "hanging" in tones:
+def overall_severity(audit: Audit) -> str:
+    """The severity of the whole page."""
+    severities = set(map(severity, audit.findings))
+    if "hanging" in severities:
         return "hanging"
-    if "stuck" in tones or broken(audit):
+    if "stuck" in severities or other_violations(audit):
         return "stuck"
-    if "unknown" in tones or incomplete(audit):
+    if "unknown" in severities or incomplete(audit):
         return "unknown"
-    return "watch" if "watch" in tones else "fine"
+    return "watch" if "watch" in severities else "fine"
 
 
 def coverage(read: Coverage) -> str:
@@ -178,45 +178,45 @@ def incomplete(audit: Audit) -> bool:
 
 def headline(audit: Audit) -> str:
     """The answer in one sentence. That none was found says nothing of what was not read."""
-    tones = Counter(map(tone, audit.findings))
+    severities = Counter(map(severity, audit.findings))
     missing = ", and not everything could be read" if incomplete(audit) else ""
-    if tones["hanging"]:
-        return count(tones["hanging"], "hanging transaction") + missing
-    doubt = missing or (f", and {tones['unknown']} could not be judged" if tones["unknown"] else "")
+    if severities["hanging"]:
+        return count(severities["hanging"], "hanging transaction") + missing
+    doubt = missing or (f", and {severities['unknown']} could not be judged" if severities["unknown"] else "")
     none = "No hanging transaction found" if doubt else "No hanging transaction"
-    breaches = len({violation.check for violation in broken(audit)})
-    for number, noun in ((tones["stuck"], "stuck one"), (breaches, "broken rule")):
+    breaches = len({violation.check for violation in other_violations(audit)})
+    for number, noun in ((severities["stuck"], "stuck one"), (breaches, "broken rule")):
         if number:
             return f"{none}, but {count(number, noun)}{doubt}"
-    if tones["unknown"]:
-        return f"{count(tones['unknown'], 'open transaction')} could not be judged"
+    if severities["unknown"]:
+        return f"{count(severities['unknown'], 'open transaction')} could not be judged"
     if missing:
         return f"{none}, but not everything could be read"
-    return f"{none}, but {tones['watch']} to look at" if tones["watch"] else none
+    return f"{none}, but {severities['watch']} to look at" if severities["watch"] else none
 
 
-def lede(audit: Audit) -> list[str]:
+def summary(audit: Audit) -> list[str]:
     """What follows from the headline, in a few sentences."""
     if not audit.findings:
         return ["No transaction is open in what was read."]
-    tones = Counter(map(tone, audit.findings))
-    if not tones["hanging"] and not tones["stuck"]:
+    severities = Counter(map(severity, audit.findings))
+    if not severities["hanging"] and not severities["stuck"]:
         one = len(audit.findings) == 1
         return [_held_back(audit.findings, "The open transaction holds" if one else "Open transactions hold")]
     sentences = []
-    if tones["hanging"]:
-        one = tones["hanging"] == 1
-        hanging = (finding for finding in audit.findings if tone(finding) == "hanging")
+    if severities["hanging"]:
+        one = severities["hanging"] == 1
+        hanging = (finding for finding in audit.findings if severity(finding) == "hanging")
         sentences.append(_held_back(hanging, "It holds" if one else "They hold"))
         what = "end it; its command is below" if one else "end them; each has its command below"
         sentences.append(f"Nothing but an abort by hand will {what}.")
-    if tones["stuck"]:
+    if severities["stuck"]:
         sentences.append("What is stuck must never be aborted: its outcome is decided.")
     return sentences
 
 
 def _held_back(findings: Iterable[Finding], who_holds: str) -> str:
-    held = {(f.cluster_id, f.topic, f.partition): waiting(f) for f in findings if f.blocked}
+    held = {(f.cluster_id, f.topic, f.partition): waiting_offsets(f) for f in findings if f.blocked}
     if not held:
         return f"{who_holds} nobody back now."
     offsets = sum(held.values())

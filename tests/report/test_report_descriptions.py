@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kafkawire import report
-from kafkawire.report.words import CHECKS, REASONS, what_to_do
+from kafkawire.report.descriptions import CHECKS, REASONS, what_to_do
 from kafkawire.rows import Audit, Coverage, Damage, Violation
 from kafkawire.transactions import checks, verdicts
 from tests.report.audits import NOON, READ, finding
 
 
 @pytest.mark.parametrize(
-    ("audit", "text", "tone"),
+    ("audit", "text", "severity"),
     [
         (Audit(read=READ, findings=(finding(), finding())), "2 hanging transactions", "hanging"),
         (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="stuck_prepare"),)),
@@ -42,10 +42,10 @@ from tests.report.audits import NOON, READ, finding
          "No hanging transaction", "fine"),
     ],
 )  # fmt: skip
-def test_the_headline_is_the_answer(audit: Audit, text: str, tone: str) -> None:
+def test_the_headline_is_the_answer(audit: Audit, text: str, severity: str) -> None:
     html = report.render(audit)
     assert f"<h1>{text}</h1>" in html
-    assert f'<header class="{tone}">' in html
+    assert f'<header class="{severity}">' in html
 
 
 def test_one_and_many_are_spoken_of_as_such() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.report.partitions import MOST, pictures
+from kafkawire.report.partition_charts import MOST_BARS, partition_charts
 from tests.report.audits import finding
 
 OFFSETS = st.integers(0, 2**63 - 1)
@@ -17,7 +17,7 @@ OFFSETS = st.integers(0, 2**63 - 1)
 def test_everything_lies_within_its_picture(
     ranges: list[tuple[int, int]], stable: int | None, high: int | None, log_start: int | None
 ) -> None:
-    (one,) = pictures(
+    (one,) = partition_charts(
         finding(
             start_offset=start,
             last_offset=last,
@@ -38,13 +38,13 @@ def test_everything_lies_within_its_picture(
 
 
 def test_bars_stand_in_the_order_of_their_offsets_and_as_many_as_fit() -> None:
-    (one,) = pictures(finding(start_offset=n, last_offset=n) for n in range(MOST + 5, 0, -1))
-    assert [bar.finding.start_offset for bar in one.bars] == list(range(1, MOST + 1))
+    (one,) = partition_charts(finding(start_offset=n, last_offset=n) for n in range(MOST_BARS + 5, 0, -1))
+    assert [bar.finding.start_offset for bar in one.bars] == list(range(1, MOST_BARS + 1))
     assert one.hidden == 5
 
 
 def test_what_readers_do_not_see_is_from_the_last_stable_offset_to_the_high_watermark() -> None:
-    (one,) = pictures([finding(start_offset=10, last_offset=12, last_stable_offset=10, high_watermark=90)])
+    (one,) = partition_charts([finding(start_offset=10, last_offset=12, last_stable_offset=10, high_watermark=90)])
     assert one.waiting == 80
     lines = {line.name: line for line in one.lines}
     assert one.stuck is not None
@@ -54,7 +54,7 @@ def test_what_readers_do_not_see_is_from_the_last_stable_offset_to_the_high_wate
 
 
 def test_partitions_where_readers_wait_for_most_come_first_and_clusters_stay_apart() -> None:
-    found = pictures(
+    found = partition_charts(
         [
             finding(cluster_id="a", high_watermark=20),
             finding(cluster_id="b", high_watermark=50),
@@ -65,6 +65,6 @@ def test_partitions_where_readers_wait_for_most_come_first_and_clusters_stay_apa
 
 
 def test_a_transaction_whose_beginning_is_not_known_has_no_picture() -> None:
-    assert pictures([finding(start_offset=None)]) == []
-    (one,) = pictures([finding(start_offset=None), finding()])
+    assert partition_charts([finding(start_offset=None)]) == []
+    (one,) = partition_charts([finding(start_offset=None), finding()])
     assert len(one.findings) == 1

@@ -1,4 +1,4 @@
-"""The story of an open transaction in time: what its partition and its coordinator did, up to the clock."""
+"""The timeline of an open transaction in time: what its partition and its coordinator did, up to the clock."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _STATES = {
 _LEFT, _RIGHT, _GAP = 3.0, 97.0, 7.0
 
 
-class Moment(msgspec.Struct, frozen=True):
+class TimelineEvent(msgspec.Struct, frozen=True):
     """Something that happened.
 
     Attributes:
-        time: epoch milliseconds. `x`: per cent of the picture's width, in order, not to scale where moments are close.
+        time: epoch milliseconds. `x`: per cent of the picture's width, in order, not to scale where events are close.
         lane: whose it is: the coordinator's, the partition's, or only the clock.
         ahead: it has not come when the clock stands. `leaves_open`: what it wrote is open from then on.
     """
@@ -42,31 +42,31 @@ class Moment(msgspec.Struct, frozen=True):
     x: float = 0.0
 
 
-class Span(msgspec.Struct, frozen=True):
-    """From one moment to another on a lane, in per cent: a transaction that its coordinator held, or data left open."""
+class TimelineSpan(msgspec.Struct, frozen=True):
+    """From one event to another on a lane, in per cent: a transaction that its coordinator held, or data left open."""
 
     lane: str
     x: float
     width: float
 
 
-class Story(msgspec.Struct, frozen=True):
-    """The moments of one transaction, the earliest first."""
+class TransactionTimeline(msgspec.Struct, frozen=True):
+    """The events of one transaction, the earliest first."""
 
-    moments: tuple[Moment, ...]
-    spans: tuple[Span, ...]
+    events: tuple[TimelineEvent, ...]
+    spans: tuple[TimelineSpan, ...]
 
 
-def story(finding: Finding, as_of: int | None) -> Story | None:
-    """What is known of it in time; None where fewer than two moments are."""
-    moments = sorted(_moments(finding, _clock(finding, as_of)), key=lambda moment: moment.time)
-    if len(moments) < 2:
+def timeline(finding: Finding, as_of: int | None) -> TransactionTimeline | None:
+    """What is known of it in time; None where fewer than two events are."""
+    events = sorted(_events(finding, _clock(finding, as_of)), key=lambda event: event.time)
+    if len(events) < 2:
         return None
     placed = tuple(
-        msgspec.structs.replace(moment, x=x)
-        for moment, x in zip(moments, _places([moment.time for moment in moments]), strict=True)
+        msgspec.structs.replace(event, x=x)
+        for event, x in zip(events, _positions([event.time for event in events]), strict=True)
     )
-    return Story(placed, tuple(_spans(finding, placed)))
+    return TransactionTimeline(placed, tuple(_spans(finding, placed)))
 
 
 def _clock(finding: Finding, as_of: int | None) -> int | None:
@@ -76,23 +76,23 @@ def _clock(finding: Finding, as_of: int | None) -> int | None:
     return finding.last_timestamp + finding.age_ms
 
 
-def _moments(finding: Finding, clock: int | None) -> list[Moment]:
+def _events(finding: Finding, clock: int | None) -> list[TimelineEvent]:
     state, begun = finding.coordinator_state, finding.transaction_start_timestamp
     changed, timeout = finding.transaction_last_update_timestamp, finding.transaction_timeout_ms
-    moments = []
+    events = []
     if finding.marker_timestamp is not None:
-        moments.append(
-            Moment(finding.marker_timestamp, PARTITION, "a marker, the newest before that data's last batch")
+        events.append(
+            TimelineEvent(finding.marker_timestamp, PARTITION, "a marker, the newest before that data's last batch")
         )
     if begun is not None and not (state == "Ongoing" and begun == changed):
-        moments.append(Moment(begun, COORDINATOR, "the newest transaction of the id began"))
+        events.append(TimelineEvent(begun, COORDINATOR, "the newest transaction of the id began"))
     if changed is not None and state is not None:
         meaning = _STATES.get(state)
-        moments.append(Moment(changed, COORDINATOR, f"{state} ({meaning})" if meaning else state))
+        events.append(TimelineEvent(changed, COORDINATOR, f"{state} ({meaning})" if meaning else state))
     if finding.last_timestamp is not None and finding.last_timestamp >= 0:
         where = "" if finding.last_offset is None else f", up to offset {finding.last_offset}"
         what = f"last batch of the data{where} (the client's clock)"
-        moments.append(Moment(finding.last_timestamp, PARTITION, what, leaves_open=True))
+        events.append(TimelineEvent(finding.last_timestamp, PARTITION, what, leaves_open=True))
     if state == "Ongoing" and timeout not in (None, NEVER):
         since = begun if begun is not None else changed
         if since is not None and timeout is not None:
@@ -100,13 +100,13 @@ def _moments(finding: Finding, clock: int | None) -> list[Moment]:
             ahead = clock is None or due > clock
             then = "the coordinator will abort" if ahead else "the coordinator should have aborted"
             what = f"the timeout of {duration(timeout)}: {then} its transaction"
-            moments.append(Moment(due, COORDINATOR, what, ahead))
+            events.append(TimelineEvent(due, COORDINATOR, what, ahead))
     if clock is not None:
-        moments.append(Moment(clock, CLOCK, "the clock of this report"))
-    return moments
+        events.append(TimelineEvent(clock, CLOCK, "the clock of this report"))
+    return events
 
 
-def _places(times: Sequence[int]) -> list[float]:
+def _positions(times: Sequence[int]) -> list[float]:
     """Ascending times as per cent of the width: to scale, then pushed apart until each has its room."""
     low, high = times[0], times[-1]
     scale = (_RIGHT - _LEFT) / max(1, high - low)
@@ -120,13 +120,13 @@ def _places(times: Sequence[int]) -> list[float]:
     return [round(place, 1) for place in places]
 
 
-def _spans(finding: Finding, moments: Sequence[Moment]) -> list[Span]:
+def _spans(finding: Finding, events: Sequence[TimelineEvent]) -> list[TimelineSpan]:
     """Lines on the lanes: the coordinator's transaction, and the partition's from its last batch to the clock."""
-    now = next((moment.x for moment in moments if moment.lane == CLOCK), moments[-1].x)
+    now = next((event.x for event in events if event.lane == CLOCK), events[-1].x)
     spans = []
-    own = [moment.x for moment in moments if moment.lane == COORDINATOR and not moment.ahead]
+    own = [event.x for event in events if event.lane == COORDINATOR and not event.ahead]
     if own:
         held = (finding.coordinator_state or "").startswith(("Ongoing", "Prepare"))
-        spans.append(Span(COORDINATOR, own[0], round((max(now, own[-1]) if held else own[-1]) - own[0], 1)))
-    spans += [Span(PARTITION, it.x, round(now - it.x, 1)) for it in moments if it.leaves_open and now > it.x]
+        spans.append(TimelineSpan(COORDINATOR, own[0], round((max(now, own[-1]) if held else own[-1]) - own[0], 1)))
+    spans += [TimelineSpan(PARTITION, it.x, round(now - it.x, 1)) for it in events if it.leaves_open and now > it.x]
     return spans

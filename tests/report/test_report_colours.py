@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from kafkawire.report.words import TONES
+from kafkawire.report.descriptions import SEVERITIES
 
 CSS = files("kafkawire.report").joinpath("templates", "report.css").read_text("utf-8")
 
@@ -34,14 +34,14 @@ def contrast(one: str, other: str) -> float:
 def test_text_can_be_read_on_every_ground(scheme: str) -> None:
     """WCAG 2.2 AA: 4.5 to 1."""
     colours = schemes()[scheme]
-    grounds = ["paper", "card", "ground", *(f"{tone}-tint" for tone in TONES)]
+    grounds = ["paper", "card", "ground", *(f"{severity}-tint" for severity in SEVERITIES)]
     for ink in ("ink", "quiet"):
         for ground in grounds:
             assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
     assert contrast(colours["ink"], colours["waits"]) >= 4.5
-    for tone in TONES:
-        for ground in (f"{tone}-tint", "card", "paper"):
-            assert contrast(colours[tone], colours[ground]) >= 4.5, (tone, ground)
+    for severity in SEVERITIES:
+        for ground in (f"{severity}-tint", "card", "paper"):
+            assert contrast(colours[severity], colours[ground]) >= 4.5, (severity, ground)
 
 
 def test_the_dark_and_the_printed_page_have_every_colour_of_the_light_one() -> None:

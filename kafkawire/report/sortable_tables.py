@@ -1,0 +1,210 @@
+"""The report's tables: rows of cells, each with the key that it is sorted by. One macro draws them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kafkawire.report.descriptions import (
+    CHECKS,
+    label,
+    other_violations,
+    reason_of,
+    severity,
+    waiting_offsets,
+    with_spaces,
+)
+from kafkawire.report.partition_charts import PartitionChart
+from kafkawire.rows import Audit, CheckAnswer, Finding
+from kafkawire.transactions.wording import duration
+
+#: Rows that a table shows; the rest is counted, and `--format json` has them all.
+MOST_ROWS = 500
+
+_ANSWER_SEVERITIES = {"violated": "stuck", "not_checkable": "unknown", "holds": "fine"}
+
+
+class TableCell(msgspec.Struct, frozen=True):
+    """A cell of a table.
+
+    Attributes:
+        key: what it is sorted by where that is not its text; None where it is not known: those stand last.
+        severity: its colour, one of `descriptions.SEVERITIES`. `code`: it is a name of Kafka's.
+        anchor: the id of the section of this page that it leads to. `bar`: per cent of a bar beside its text.
+    """
+
+    text: str
+    key: int | str | None = ""
+    severity: str | None = None
+    code: bool = False
+    anchor: str | None = None
+    bar: float | None = None
+
+
+class TableColumn(msgspec.Struct, frozen=True):
+    """A column's heading, and whether it holds numbers."""
+
+    name: str
+    number: bool = False
+
+
+class SortableTable(msgspec.Struct, frozen=True):
+    """A table with its caption; `hidden`: rows that are not in it."""
+
+    caption: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
+    hidden: int = 0
+
+
+def number_cell(value: int | None) -> TableCell:
+    """An offset or id as commands take it, or that it is not known."""
+    return TableCell("unknown", None) if value is None else TableCell(str(value), value)
+
+
+def count_cell(value: int) -> TableCell:
+    """How many, with its thousands apart."""
+    return TableCell(f"{value:,}", value)
+
+
+def text_cell(value: str) -> TableCell:
+    return TableCell(value, value)
+
+
+def name_cell(value: str | None) -> TableCell:
+    """A name of Kafka's or its users'."""
+    return TableCell("none", None) if value is None else TableCell(value, value, code=True)
+
+
+def _age_cell(age_ms: int | None) -> TableCell:
+    return TableCell("unknown", None) if age_ms is None else TableCell(duration(age_ms), age_ms)
+
+
+def partition_cell(topic: str, partition: int, cluster: str | None, *, several: bool) -> TableCell:
+    """`orders-1`, which sorts before `orders-10`."""
+    text = f"{topic}-{partition}"
+    return TableCell(f"{cluster or 'unknown'}: {text}" if several else text, f"{topic}-{partition:010}", code=True)
+
+
+def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[TableCell, ...]], total: int) -> SortableTable:
+    """A table of the first rows. A column whose heading ends with `#` holds numbers."""
+    shown = tuple(row for row, _ in zip(rows, range(MOST_ROWS), strict=False))
+    heads = tuple(TableColumn(head.removesuffix("#"), head.endswith("#")) for head in columns)
+    return SortableTable(caption, heads, shown, total - len(shown))
+
+
+# What is in them -----------------------------------------------------------------------------------------------------
+
+
+def findings(audit: Audit, ordered: Sequence[Finding], anchors: Sequence[str]) -> SortableTable:
+    """All open transactions, in that order; `anchors`: of the first of them, which have a section of their own."""
+    several = len(audit.read.clusters) > 1
+
+    def row(position: int, finding: Finding) -> tuple[TableCell, ...]:
+        anchor = anchors[position] if position < len(anchors) else None
+        return (
+            TableCell(label(finding), position, severity(finding), anchor=anchor),
+            partition_cell(finding.topic, finding.partition, finding.cluster_id, several=several),
+            number_cell(finding.start_offset),
+            text_cell(reason_of(finding).title),
+            TableCell("unknown", None)
+            if finding.age_ms is None
+            else TableCell(duration(finding.age_ms), finding.age_ms),
+            count_cell(waiting_offsets(finding)),
+            name_cell(finding.transactional_id),
+            name_cell(finding.coordinator_state),
+            number_cell(finding.producer_id),
+            number_cell(finding.producer_epoch),
+        )
+
+    columns = ("Finding", "Partition", "From offset#", "Why", "Age#", "Holds back#", "Transactional id", "State",
+               "Producer id#", "Epoch#")  # fmt: skip
+    rows = (row(position, finding) for position, finding in enumerate(ordered))
+    return _table("All open transactions, the loudest first", columns, rows, len(ordered))
+
+
+def partitions(audit: Audit, partition_charts: Sequence[PartitionChart]) -> SortableTable:
+    """Where open transactions are: how far readers get, and how much they wait for."""
+    several = len(audit.read.clusters) > 1
+    most = max((chart.waiting for chart in partition_charts), default=0)
+
+    def row(chart: PartitionChart) -> tuple[TableCell, ...]:
+        behind = chart.waiting
+        holder = next((finding for finding in chart.findings if finding.blocked), None)
+        return (
+            partition_cell(chart.topic, chart.partition, chart.cluster_id, several=several),
+            TableCell(f"{behind:,}", behind, bar=round(100 * behind / most, 1) if most else None),
+            TableCell("nobody", None) if holder is None else TableCell(label(holder), severity=severity(holder)),
+            number_cell(chart.last_stable_offset),
+            number_cell(chart.high_watermark),
+            number_cell(chart.log_start),
+            count_cell(len(chart.findings)),
+        )
+
+    columns = ("Partition", "Readers wait for#", "Held by", "Last stable offset#", "High watermark#", "Log start#",
+               "Open#")  # fmt: skip
+    return _table("Partitions with open transactions", columns, map(row, partition_charts), len(partition_charts))
+
+
+def answers(audit: Audit) -> SortableTable:
+    """What each rule answers: broken ones first, then those that could not be checked."""
+    order = list(_ANSWER_SEVERITIES)
+
+    def rank(answer: CheckAnswer) -> int:
+        return order.index(answer.answer) if answer.answer in order else len(order)
+
+    def row(answer: CheckAnswer) -> tuple[TableCell, ...]:
+        return (
+            TableCell(with_spaces(answer.answer), rank(answer), _ANSWER_SEVERITIES.get(answer.answer)),
+            name_cell(answer.check),
+            text_cell(CHECKS.get(answer.check, with_spaces(answer.check))),
+            count_cell(answer.violated),
+            count_cell(answer.held),
+            count_cell(answer.not_checkable),
+            count_cell(answer.noted),
+            text_cell("; ".join(answer.lacked)),
+        )
+
+    columns = ("Answer", "Rule", "What it says", "Broken#", "Held#", "Not checkable#", "Noted#", "What was lacking")
+    ordered = sorted(audit.answers, key=rank)
+    return _table("The rules that the logs were held against", columns, map(row, ordered), len(ordered))
+
+
+def violations(audit: Audit) -> SortableTable:
+    columns = ("Rule", "What was found", "Place", "Transactional id", "Producer id#", "File")
+    shown = other_violations(audit)
+    rows = (
+        (
+            TableCell(found.check, severity="stuck", code=True),
+            text_cell(found.what),
+            text_cell(found.place),
+            name_cell(found.transactional_id),
+            number_cell(found.producer_id),
+            text_cell(found.file or ""),
+        )
+        for found in shown
+    )
+    return _table("Where rules are broken, beside what is open", columns, rows, len(shown))
+
+
+def damage(audit: Audit) -> SortableTable:
+    columns = ("File", "Byte#", "Reason", "Detail", "Reading went on at#", "Harmless")
+    rows = (
+        (
+            text_cell(found.file or ""),
+            number_cell(found.position),
+            text_cell(with_spaces(found.reason)),
+            text_cell(found.detail or ""),
+            TableCell("nothing more was read", None) if found.resumed_at is None else number_cell(found.resumed_at),
+            text_cell("yes" if found.harmless else "no"),
+        )
+        for found in audit.damage
+    )
+    return _table("What could not be read", columns, rows, len(audit.damage))
+
+
+def settings(audit: Audit) -> SortableTable:
+    columns = ("Setting", "Value#", "From")
+    rows = ((name_cell(one.name), number_cell(one.value), text_cell(one.source)) for one in audit.read.settings)
+    return _table("Settings of the cluster that count here", columns, rows, len(audit.read.settings))
