@@ -99,6 +99,11 @@ class Cluster(msgspec.Struct, frozen=True, dict=True):
         return newest, f"newest time that a broker wrote, in {place} of {place.copy}"
 
     @cached_property
+    def broker_times(self) -> dict[Place, int | None]:
+        """Of each replica the newest time in it that a broker wrote."""
+        return {partition.place: partition.broker_time for partition in self.facts.partitions}
+
+    @cached_property
     def covered(self) -> dict[str, int]:
         """For each log directory the newest broker-side time in it: until then, at least, it was copied."""
         covered: dict[str, int] = {}

@@ -6,7 +6,10 @@ one log directory that was read; the same partition may stand in several (a repl
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -212,10 +215,43 @@ def is_torn_end(damage: rows.Damage) -> bool:
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Producer ids below `next_producer_id` have been handed out, says the record at `offset`."""
+    """Producer ids below `next_producer_id` have been handed out, says the record at `offset`, written at `timestamp`
+    by the controller's clock."""
 
     offset: int
     next_producer_id: int
+    timestamp: int = -1
+
+
+class HandedOut(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What one copy of the metadata log says of the producer ids that were handed out.
+
+    Attributes:
+        blocks: of the log, in offset order.
+        checkpointed: the first free producer id as its checkpoint has it, which replaces records of the log and does
+            not say when they were written; None for none.
+        newest: the time up to which no record is missing, by the controller's clock; None where one may be.
+    """
+
+    blocks: tuple[Block, ...] = ()
+    checkpointed: int | None = None
+    newest: int | None = None
+
+    def first_free(self, time: int) -> int | None:
+        """The first producer id that was not handed out at that time (epoch milliseconds), and may have been handed out
+        later; None where the copy does not tell."""
+        if self.newest is None or self.newest < time:
+            return None
+        times, first_free = self._steps
+        before = bisect_right(times, time)
+        known = first_free[before - 1] if before else None
+        return known if self.checkpointed is None else max(self.checkpointed, known or 0)
+
+    @cached_property
+    def _steps(self) -> tuple[list[int], list[int]]:
+        """The times of the blocks, ascending, and the first free producer id from each on."""
+        ordered = sorted((block.timestamp, block.next_producer_id) for block in self.blocks)
+        return [time for time, _ in ordered], list(accumulate((number for _, number in ordered), max))
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,30 +260,39 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         transaction_state_partitions: of the topic; None where it has none yet.
         configs: (broker's id or "" for all, name) -> value; only those that were set while brokers ran.
-        blocks: of the log, in offset order. `next_producer_id`: the newest, of the snapshot too; None where no producer
-            id was ever asked for.
+        handed_out: the producer ids that were handed out. `next_producer_id`: the first free one; None where no
+            producer id was ever asked for.
         newest: time of its newest record, the controller's clock; None for an empty log.
+        complete: no record is missing before the newest.
     """
 
     place: Place
     path: str
     transaction_state_partitions: int | None = None
     configs: dict[tuple[str, str], str] = {}
-    blocks: tuple[Block, ...] = ()
+    handed_out: HandedOut = HandedOut()
     next_producer_id: int | None = None
     newest: int | None = None
+    complete: bool = True
 
 
 class Beyond(msgspec.Struct, frozen=True, gc=False):
-    """A producer id that was never handed out, as far as the metadata log tells: its last batch or marker."""
+    """A producer id that may have been in use before it was handed out.
+
+    Attributes:
+        offset, timestamp: of its last batch or marker.
+        in_use_by: the time of a marker at that offset or behind it, by the broker's clock: it was in use until then.
+            None where no marker follows: what clients stamp proves nothing.
+    """
 
     producer_id: int
     offset: int
     timestamp: int
+    in_use_by: int | None = None
 
 
 class Producers(msgspec.Struct, frozen=True):
-    """The producer ids of one replica: how many there are, and those that were never handed out."""
+    """The producer ids of one replica: how many there are, and those that may not have been handed out."""
 
     place: Place
     count: int

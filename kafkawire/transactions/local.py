@@ -14,8 +14,8 @@ from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.transactions.assembly import conclude
 from kafkawire.transactions.checks.replicas import replicas_agree, together
-from kafkawire.transactions.facts import Facts, Metadata
-from kafkawire.transactions.metadata import handed_out, read_metadata
+from kafkawire.transactions.facts import Facts, HandedOut, Metadata
+from kafkawire.transactions.metadata import read_metadata
 from kafkawire.transactions.reading import replicas
 from kafkawire.transactions.replicas import Replica, ReplicaFacts, replica_facts
 from kafkawire.transactions.settings import DEFAULT, Resolved, Settings, resolve
@@ -56,20 +56,20 @@ def to_read(
     by_cluster: dict[str | None, list[Metadata]] = defaultdict(list)
     for copy, said in metadata.items():
         by_cluster[None if single else clusters.get(copy)].append(said)
-    told: dict[str | None, tuple[Resolved, int | None]] = {}
+    told: dict[str | None, tuple[Resolved, tuple[HandedOut, ...]]] = {}
     found = []
     for partition in partitions:
         own = None if single else clusters.get(partition.broker.root)
         if own not in told:
-            told[own] = resolve(settings, by_cluster[own]), handed_out(by_cluster[own])
-        resolved, next_producer_id = told[own]
+            told[own] = resolve(settings, by_cluster[own]), tuple(said.handed_out for said in by_cluster[own])
+        resolved, handed_out = told[own]
         of_ids = resolved.transactional_id_expiration
         found.append(
             Replica(
                 partition,
                 producer_expiration_ms=resolved.producer_id_expiration.value,
                 id_expiration_ms=None if of_ids.source == DEFAULT else of_ids.value,
-                handed_out=next_producer_id,
+                handed_out=handed_out,
             )
         )
     return found

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from kafkawire.errors import KafkaWireError
-from kafkawire.logdir import Partition
-from kafkawire.messages import ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
-from kafkawire.records import Batch, decode_value
-from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Block, Metadata, Place
+from kafkawire.logdir import LogFile, Partition
+from kafkawire.messages import ConfigRecord, PartitionRecord, ProducerIdsRecord, SnapshotHeaderRecord, TopicRecord
+from kafkawire.records import CONTROL_TYPES, Batch, Damage, decode_value
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Block, HandedOut, Metadata, Place
 
 #: ConfigResource.Type.BROKER. The resource "" has the default of all brokers.
 _BROKER = 4
+
+_HEADER = CONTROL_TYPES[3]
 
 #: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are not counted with.
 MOST_PARTITIONS = 100_000
@@ -46,9 +48,10 @@ def _read(partition: Partition) -> Metadata:
     numbers: set[int] = set()
     configs: dict[tuple[str, str], str] = {}
     blocks: list[Block] = []
-    handed_out: int | None = None
+    checkpointed: int | None = None
     newest: int | None = None
-    for entry in _entries(partition):
+    log = _Log()
+    for entry in log.entries(partition):
         newest = max(entry.timestamp, newest or 0)
         match entry.message:
             case TopicRecord() as topic if topic.name == TRANSACTION_STATE:
@@ -62,17 +65,21 @@ def _read(partition: Partition) -> Metadata:
                 else:
                     configs[key] = config.value
             case ProducerIdsRecord() as ids:
-                if not entry.snapshot:
-                    blocks.append(Block(entry.offset, ids.next_producer_id))
-                handed_out = max(handed_out or 0, ids.next_producer_id)
+                if entry.snapshot:
+                    checkpointed = max(checkpointed or 0, ids.next_producer_id)
+                else:
+                    blocks.append(Block(entry.offset, ids.next_producer_id, entry.timestamp))
+    known = [block.next_producer_id for block in blocks] + ([] if checkpointed is None else [checkpointed])
+    until = log.until if log.complete else None
     return Metadata(
         place=Place(partition.broker.root, partition.topic, partition.partition),
         path=partition.path,
         transaction_state_partitions=max(numbers) + 1 if numbers else None,
         configs=configs,
-        blocks=tuple(blocks),
-        next_producer_id=handed_out,
+        handed_out=HandedOut(blocks=tuple(blocks), checkpointed=checkpointed, newest=until),
+        next_producer_id=max(known, default=None),
         newest=newest,
+        complete=log.complete,
     )
 
 
@@ -85,21 +92,66 @@ class _Entry(NamedTuple):
     message: object
 
 
-def _entries(partition: Partition) -> Iterator[_Entry]:
-    """The records of the newest snapshot and of the log."""
-    snapshots = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
-    newest = sorted(snapshots, key=lambda file: file.offset or 0)[-1:]
-    for file in (*newest, *partition.segments):
+class _Log:
+    """The records of a metadata log: of its newest checkpoint, and of its segments.
+
+    Attributes:
+        complete: no record was missing so far: offsets follow, and nothing but the end of the last segment is damaged.
+        until: the newest time that a record of the log has, or that the checkpoint says of the log that it replaces; a
+            checkpoint's own records are stamped when it is written, which is later.
+    """
+
+    def __init__(self) -> None:
+        self.complete = True
+        self.until: int | None = None
+
+    def entries(self, partition: Partition) -> Iterator[_Entry]:
+        checkpoints = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
+        following: int | None = None
+        for file in sorted(checkpoints, key=lambda file: file.offset or 0)[-1:]:
+            yield from self._read(file, None)
+            following = file.offset or 0
+        segments = partition.segments
+        if not segments or (segments[0].offset or 0) > (following or 0):
+            self.complete = False  # neither begins where the other ends
+        following = None
+        for number, file in enumerate(segments):
+            if following is not None and (file.offset or 0) > following:
+                self.complete = False
+            following = yield from self._read(file, file.offset or 0, last=number + 1 == len(segments))
+
+    def _read(self, file: LogFile, following: int | None, *, last: bool = False) -> Generator[_Entry, None, int]:
+        """The records of a file; returns the offset behind its last. `following`: the first offset that a segment must
+        have; None for a checkpoint, whose offsets are its own."""
+        snapshot, end = following is None, following or 0
         try:
-            for item in file.batches(check_crc=False):
-                if not isinstance(item, Batch) or item.is_control:
+            for item in file.batches():
+                if isinstance(item, Damage):
+                    if not item.harmless and (snapshot or not last or item.resumed_at is not None):
+                        self.complete = False
                     continue
+                if not snapshot and item.base_offset > end:
+                    self.complete = False
+                end = item.last_offset + 1
+                if item.is_control:
+                    self._header(item)
+                    continue
+                if not snapshot:
+                    self.until = max(self.until or 0, item.max_timestamp)
                 for record in item.records:
                     # Frame version and api key are varints of one byte; most records are about something else.
                     message = None
                     if record.value is not None and len(record.value) > 1 and record.value[1] in _WANTED:
                         decoded = decode_value(CLUSTER_METADATA, record.key, record.value)
                         message = None if decoded is None else decoded.message
-                    yield _Entry(record.offset, record.timestamp, file in newest, message)
+                    yield _Entry(record.offset, record.timestamp, snapshot, message)
         except (OSError, KafkaWireError):
-            continue  # what is damaged is told where the partition is read
+            self.complete = False  # what is damaged is told where the partition is read
+        return end
+
+    def _header(self, batch: Batch) -> None:
+        """Takes from the first record of a checkpoint how new the log is that it replaces."""
+        control = batch.control
+        for record in batch.records if control is not None and control.name == _HEADER else ():
+            header = SnapshotHeaderRecord.decode(record.value or b"", version=0)
+            self.until = max(self.until or 0, header.last_contained_log_timestamp)

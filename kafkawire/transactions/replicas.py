@@ -7,12 +7,13 @@ ids and ended transactions, not with the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from kafkawire import logdir, rows
+from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES
 from kafkawire.transactions.appends import Append
 from kafkawire.transactions.checks.outcomes import Endings
 from kafkawire.transactions.checks.partition import PartitionChecks
@@ -20,6 +21,7 @@ from kafkawire.transactions.coordinator import Unreadable, registration
 from kafkawire.transactions.facts import (
     Beyond,
     CoordinatorRecord,
+    HandedOut,
     Open,
     Partition,
     Place,
@@ -29,8 +31,11 @@ from kafkawire.transactions.facts import (
     partition_of,
 )
 from kafkawire.transactions.id_history import IdHistory
+from kafkawire.transactions.producers import Producer
 from kafkawire.transactions.reading import place_of, read_segment, read_snapshot
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
+
+MARKERS = frozenset({CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]})
 
 
 class Replica(NamedTuple):
@@ -39,13 +44,13 @@ class Replica(NamedTuple):
     Attributes:
         producer_expiration_ms: producer.id.expiration.ms of the brokers.
         id_expiration_ms: transactional.id.expiration.ms; None where nobody said it.
-        handed_out: the first producer id that was not handed out yet; None where it is not known.
+        handed_out: the producer ids that were handed out, as each copy of the metadata log has it.
     """
 
     partition: logdir.Partition
     producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
     id_expiration_ms: int | None = None
-    handed_out: int | None = None
+    handed_out: tuple[HandedOut, ...] = ()
 
 
 class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,12 +88,15 @@ def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = 
     endings = Endings(place)
     ids: IdHistory | None = None
     segments: list[Segment] = []
+    marker: Append | None = None
     log_start = partition.log_start_offset or 0
     entries, damage = read_snapshot(partition, log_start)
     replay = Replay(entries) if entries else checks.replay
     for number, file in enumerate(partition.segments):
         for fact in read_segment(file, segments[-1] if segments else None):
             if isinstance(fact, Append):
+                if fact.control in MARKERS:
+                    marker = fact
                 ended = checks.add(fact)
                 if ended is not None:
                     endings.add(ended)
@@ -104,13 +112,10 @@ def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = 
             progress(segments[-1].bytes)
     answers = [*checks.answers(), *(ids.answers() if ids else ())]
     producers = checks.replay.producers
-    beyond = [] if handed_out is None else [
-        Beyond(producer.producer_id, producer.last_append, producer.timestamp)
-        for producer in producers.values()
-        if producer.producer_id >= handed_out
-    ]  # fmt: skip
+    found = partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark)
+    beyond = list(_beyond(producers.values(), marker, found.broker_time or 0, handed_out))
     return ReplicaFacts(
-        partition=partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark),
+        partition=found,
         path=partition.path,
         opens=tuple(open_transactions(place, replay)),
         answers=tuple(Placed(place, answer, partition.path) for answer in answers),
@@ -119,6 +124,27 @@ def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = 
         ids=ids,
         damage=tuple(damage),
     )
+
+
+def _beyond(
+    producers: Iterable[Producer], marker: Append | None, broker_time: int, handed_out: tuple[HandedOut, ...]
+) -> Iterator[Beyond]:
+    """The producer ids that no copy of the metadata log has, or that may have been in use before it had them.
+
+    Args:
+        marker: the last one of the partition. broker_time: the newest time in it that a broker wrote.
+    """
+    for producer in producers:
+        by = marker.timestamp if marker is not None and producer.last_append <= marker.last_offset else None
+        time = max(producer.timestamp, broker_time)
+        time = time if by is None else min(time, by)
+        free = [
+            number
+            for copy in handed_out
+            if copy.newest is not None and (number := copy.first_free(min(time, copy.newest))) is not None
+        ]
+        if free and producer.producer_id >= min(free):
+            yield Beyond(producer.producer_id, producer.last_append, producer.timestamp, by)
 
 
 def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:

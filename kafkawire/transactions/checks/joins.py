@@ -3,7 +3,8 @@ with those that were handed out, transactional ids with their partition of `__tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from kafkawire.transactions.checks import (
     CHECKS,
@@ -20,16 +21,30 @@ from kafkawire.transactions.checks import (
 from kafkawire.transactions.checks.outcomes import Tallies, by_producer, judge
 from kafkawire.transactions.cluster import Cluster
 from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.facts import TRANSACTION_STATE, Metadata, Partition, Place, Placed, Use
+from kafkawire.transactions.facts import (
+    TRANSACTION_STATE,
+    Beyond,
+    Block,
+    HandedOut,
+    Metadata,
+    Partition,
+    Place,
+    Placed,
+    Producers,
+    Use,
+)
 from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.model import partition_of_id
 from kafkawire.transactions.settings import DEFAULT
+from kafkawire.transactions.wording import when
 
 #: What `__transaction_state` must be read for.
 _OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
 
 _NO_METADATA = "no __cluster_metadata with producer ids was read: it is not known which were handed out"
 _OLD_METADATA = "__cluster_metadata may have been copied before the producer id was handed out"
+_LATER_METADATA = "a later __cluster_metadata has the producer id: no marker tells whether it was in use before"
+_DAMAGED_METADATA = "__cluster_metadata is damaged or has gaps: a record that hands out producer ids may be missing"
 _COUNT_ASSUMED = "the number of partitions of __transaction_state is assumed"
 
 
@@ -77,54 +92,117 @@ def _decided_until(cluster: Cluster) -> int | None:
 
 
 def _producer_ids(cluster: Cluster) -> Iterator[Placed]:
-    """Every producer id was handed out, and none twice."""
-    metadata = cluster.metadata
-    if metadata is not None and metadata.blocks:
-        yield Placed(metadata.place, _blocks(metadata), metadata.path)
-    for producers in cluster.facts.producers:
-        if producers.place not in cluster.chosen or not producers.count:
-            continue
-        tally = Tally(PRODUCER_ID_UNIQUE)
-        if metadata is None or cluster.handed_out is None:
-            tally.lack(_NO_METADATA, producers.count)
+    """Every producer id was handed out before it was in use, and none twice.
+
+    Each copy of the metadata log and each replica is evidence of its own: one pair of them proves that a producer id
+    was in use before it was handed out. So another copy, of another time, or with a checkpoint where records were,
+    takes nothing back.
+    """
+    yield from _blocks(cluster.facts.metadata.values())
+    by_partition: dict[tuple[str, int], list[Producers]] = defaultdict(list)
+    for producers in sorted(cluster.facts.producers, key=lambda producers: producers.place not in cluster.chosen):
+        if producers.count:
+            by_partition[producers.place.topic, producers.place.partition].append(producers)
+    for replicas in by_partition.values():
+        tallies = {producers.place: Tally(PRODUCER_ID_UNIQUE) for producers in replicas}
+        chosen = replicas[0]
+        tally = tallies[chosen.place]
+        if cluster.handed_out is None:
+            tally.lack(_NO_METADATA, chosen.count)
+        elif all(said.handed_out.newest is None for said in cluster.facts.metadata.values()):
+            tally.lack(_DAMAGED_METADATA, chosen.count)
         else:
-            tally.held += producers.count - len(producers.beyond)
-            shown = _shown_until(cluster, producers.place)
-            for beyond in producers.beyond:
-                newest = max(shown or 0, beyond.timestamp) if shown is not None else None
-                if newest is None or metadata.newest is None or metadata.newest < newest:
-                    tally.lack(_OLD_METADATA)
-                else:
-                    what = f"it was never handed out: the first free producer id is {cluster.handed_out}"
-                    tally.breach(beyond.offset, beyond.producer_id, what)
-        yield Placed(producers.place, tally.answer())
+            proven: set[int] = set()
+            doubtful: dict[int, str] = {}
+            for producers in replicas:
+                for beyond in producers.beyond:
+                    what, doubt = _unassigned(cluster, producers.place, beyond)
+                    if what is not None and beyond.producer_id not in proven:
+                        tallies[producers.place].breach(beyond.offset, beyond.producer_id, what)
+                        proven.add(beyond.producer_id)
+                    elif doubt is not None:
+                        doubtful.setdefault(beyond.producer_id, doubt)
+            for producer_id in proven:
+                doubtful.pop(producer_id, None)
+            for doubt in doubtful.values():
+                tally.lack(doubt)
+            aside = {beyond.producer_id for beyond in chosen.beyond} & (proven | doubtful.keys())
+            tally.held += chosen.count - len(aside)
+        yield from (
+            Placed(place, tally.answer())
+            for place, tally in tallies.items()
+            if place in cluster.chosen or tally.violated
+        )
+
+
+def _unassigned(cluster: Cluster, place: Place, beyond: Beyond) -> tuple[str | None, str | None]:
+    """How a producer id was in use before it was handed out; or why that cannot be told."""
+    copies = [said.handed_out for said in cluster.facts.metadata.values()]
+    never = cluster.handed_out is not None and beyond.producer_id >= cluster.handed_out
+    by = beyond.in_use_by
+    free = None if by is None else _first_free(copies, by)
+    if by is not None and free is not None and beyond.producer_id >= free:
+        if never:
+            return _never(cluster), None
+        return f"it was in use by {when(by)}, when the first free producer id was {free}: it was handed out later", None
+    shown = _shown_until(cluster, place)
+    free = None if shown is None else _first_free(copies, max(shown, beyond.timestamp))
+    if free is not None and beyond.producer_id >= free:
+        return (_never(cluster), None) if never else (None, _LATER_METADATA)
+    return None, _OLD_METADATA if never else None
+
+
+def _never(cluster: Cluster) -> str:
+    return f"it was never handed out: the first free producer id is {cluster.handed_out}"
+
+
+def _first_free(copies: Iterable[HandedOut], time: int) -> int | None:
+    """The least first free producer id that a copy of the metadata log proves for that time."""
+    known = (copy.first_free(time) for copy in copies)
+    return min((number for number in known if number is not None), default=None)
 
 
 def _shown_until(cluster: Cluster, place: Place) -> int | None:
-    """A time of the broker's at which the partition was certainly not copied yet."""
-    time = cluster.chosen[place].broker_time
+    """A time of the broker's at which the replica was certainly not copied yet."""
+    time = cluster.broker_times.get(place)
     return cluster.covered.get(place.copy) if time is None else time
 
 
-def _blocks(metadata: Metadata) -> Answer:
-    tally = Tally(PRODUCER_ID_UNIQUE)
+def _blocks(metadata: Iterable[Metadata]) -> Iterator[Placed]:
+    """Of all copies: a record that a checkpoint has replaced in one may still be in another."""
+    copies = sorted(metadata, key=lambda said: (said.newest or 0, said.place), reverse=True)
+    found: dict[int, tuple[Block, Metadata]] = {}
+    for said in copies:
+        for block in said.handed_out.blocks:
+            found.setdefault(block.offset, (block, said))
+    tallies = {said.place: Tally(PRODUCER_ID_UNIQUE) for said in copies}
     newest = -1
-    for block in metadata.blocks:
+    for _, (block, said) in sorted(found.items()):
         if block.next_producer_id > newest:
-            tally.held += 1
+            tallies[said.place].held += 1
         else:
             what = f"the next producer id is {block.next_producer_id}, after {newest}: it was handed out before"
-            tally.breach(block.offset, block.next_producer_id, what)
+            tallies[said.place].breach(block.offset, block.next_producer_id, what)
         newest = max(newest, block.next_producer_id)
-    return tally.answer()
+    for said in copies:
+        tally = tallies[said.place]
+        if tally.held or tally.violated:
+            yield Placed(said.place, tally.answer(), said.path)
 
 
 def _owners(cluster: Cluster) -> Iterator[Placed]:
     """A producer id belongs to one transactional id for ever."""
     first: dict[int, Use] = {}
-    for place, history in sorted(cluster.histories.items()):
+    seen: set[tuple[int, int, int]] = set()
+    # Of all replicas, the ones that count first: compaction may have removed what another still has.
+    ordered = sorted(cluster.facts.histories.items(), key=lambda item: (item[0] not in cluster.histories, item[0]))
+    for place, history in ordered:
         tally = Tally(PRODUCER_ID_UNIQUE)
         for use in history.uses:
+            same = place.partition, use.offset, use.producer_id
+            if same in seen:
+                continue
+            seen.add(same)
             owner = first.setdefault(use.producer_id, use)
             if owner.transactional_id == use.transactional_id:
                 tally.held += 1

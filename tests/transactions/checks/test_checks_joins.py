@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from kafkawire import logdir, transactions
+from kafkawire.messages import ProducerIdsRecord
+from kafkawire.records import Record, build
 from kafkawire.rows import CheckAnswer
-from tests.audit_logs import HOUR
+from tests.audit_logs import HOUR, MINUTE
 from tests.worlds import World
 
 
@@ -28,3 +32,81 @@ def test_a_metadata_log_that_was_copied_before_proves_nothing(tmp_path: Path) ->
     older = unique(tmp_path / "older", metadata_is_newer=False)
     assert older.violated == 0
     assert older.lacked == ("__cluster_metadata may have been copied before the producer id was handed out",)
+
+
+# More copies ---------------------------------------------------------------------------------------------------------
+
+
+def unique_of(*roots: Path) -> CheckAnswer:
+    answers = transactions.audit(logdir.open(*roots)).answers
+    return next(answer for answer in answers if answer.check == "producer_id_unique")
+
+
+def copies(tmp_path: Path, *, marker: bool, checkpoint: bool, producer_id: int) -> tuple[Path, Path]:
+    """Two copies of a broker with a producer id that was not handed out: at a time, and three minutes later, when the
+    metadata log goes on, and may have handed it out; `checkpoint`: in records that a checkpoint has replaced."""
+    for name in ("now", "later"):
+        world = World(tmp_path / name, 1)
+        world.orders[0].data(producer_id, at=world.tick())
+        if marker:
+            world.orders[0].marker("ABORT", producer_id, at=world.tick())
+        world.tick(MINUTE)
+        world.configure("anything", "1")
+        if name == "later":
+            world.tick(3 * MINUTE)
+            log, free = world.metadata, world.next_producer_id + 100_000
+            if checkpoint:
+                start = log.end
+                body = ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=free).encode(version=0)
+                record = Record(value=bytes((1, ProducerIdsRecord.spec.api_key or 0, 0)) + body, timestamp=world.now)
+                log.directory.mkdir(parents=True)
+                (log.directory / f"{start:020}-0000000001.checkpoint").write_bytes(build([record], base_offset=0))
+                log.segments[:] = [(start, bytearray())]
+            else:
+                world.hand_out(free)
+            world.configure("anything", "2")
+            # A record of the coordinator's, later than all that the copy's metadata log has.
+            world.tick(MINUTE)
+            world.producer("late")
+        world.logs.write()
+        world.logs.root.rename(tmp_path / f"broker-{name}")
+    return tmp_path / "broker-now", tmp_path / "broker-later"
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("marker", [False, True])
+@pytest.mark.parametrize("producer_id", [50_000, 5_000_000])
+def test_a_copy_of_a_later_time_takes_no_violation_back_silently(
+    tmp_path: Path, marker: bool, checkpoint: bool, producer_id: int
+) -> None:
+    """Neither where the later replica counts, whose own metadata log is older than it, nor where the producer id was
+    handed out since then, nor where a checkpoint has replaced the records that tell when."""
+    now, later = copies(tmp_path, marker=marker, checkpoint=checkpoint, producer_id=producer_id)
+    assert unique_of(now).violated == 1
+    for both in ((now, later), (later, now)):
+        found = unique_of(*both)
+        if marker or producer_id == 5_000_000:
+            assert found.violated == 1, found
+        else:
+            assert (found.violated, found.not_checkable) == (0, 1), found
+            assert found.lacked == (
+                "a later __cluster_metadata has the producer id: no marker tells whether it was in use before",
+            )
+
+
+def test_a_metadata_log_with_a_hole_proves_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path, 1)
+    world.orders[0].data(5_000_000, at=world.tick())
+    world.orders[0].marker("ABORT", 5_000_000, at=world.tick())
+    world.tick(MINUTE)
+    place = len(world.metadata.segments[0][1])
+    world.hand_out(6_000_000)
+    world.configure("anything", "1")
+    world.logs.write()
+    path = world.metadata.directory / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[place + 65] ^= 1
+    path.write_bytes(data)
+    found = unique_of(world.logs.root)
+    assert found.violated == 0
+    assert any("is damaged or has gaps" in reason for reason in found.lacked)
