@@ -256,11 +256,18 @@ def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
         return
     broken = [f"{answer.check} ({answer.violated})" for answer in answers if answer.answer == "violated"]
     say(f"Checked: {len(answers)} rules of transactions. Violated: {', '.join(broken) or 'none'}.")
-    mute = [answer for answer in answers if answer.answer == "not_checkable"]
+    mute = [answer for answer in answers if answer.answer == "not_checkable" or _doubts_an_id(answer)]
     if mute:
         say("Not checkable:")
     for answer in mute:
         say(f"  - {answer.check}: {'; '.join(answer.lacked)}")
+
+
+def _doubts_an_id(answer: rows.CheckAnswer) -> bool:
+    """Whether a producer id may not have been handed out: rare enough to be shown where all others were."""
+    from kafkawire.transactions.checks import PRODUCER_ID_UNIQUE
+
+    return answer.check == PRODUCER_ID_UNIQUE and answer.not_checkable > 0
 
 
 def _print_settings(settings: tuple[rows.Setting, ...]) -> None:

@@ -103,7 +103,8 @@ def _partitions(given: int | None, metadata: Metadata | None, copied: Sequence[i
     name = "transaction.state.log.num.partitions"
     if given is not None:
         return rows.Setting(name=name, value=given, source=GIVEN)
-    if metadata is not None and metadata.transaction_state_partitions is not None:
+    # Of one that is damaged, a record that adds partitions may be lost: then too many are expected rather than too few.
+    if metadata is not None and metadata.complete and metadata.transaction_state_partitions is not None:
         source = f"the partitions of the topic in {metadata.path}"
         return rows.Setting(name=name, value=metadata.transaction_state_partitions, source=source)
     most = max((number + 1 for number in copied if number < MOST_PARTITIONS), default=0)

@@ -110,3 +110,5 @@ def test_a_metadata_log_with_a_hole_proves_nothing(tmp_path: Path) -> None:
     found = unique_of(world.logs.root)
     assert found.violated == 0
     assert any("is damaged or has gaps" in reason for reason in found.lacked)
+    read = transactions.audit(logdir.open(world.logs.root)).read
+    assert len(read.transaction_state_missing) == 46, "a record that adds partitions may be lost: 50 are expected"
