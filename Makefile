@@ -90,7 +90,7 @@ dissector-test: $(VENV)/.dev
 
 # The captures and log directories in examples/, made again with a real broker (Java 17, Maven, tcpdump).
 examples: $(VENV)/.dev
-	$(BIN)/python -m tools.examples
+	$(BIN)/python -m tools.recordings examples
 
 # Coverage-guided fuzzing of every parser (tools/fuzz); findings go to fuzz/findings. With
 # SANITIZE=address the native engine is compiled with AddressSanitizer, and its own coverage guides, too.

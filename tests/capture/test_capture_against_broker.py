@@ -25,8 +25,8 @@ from tests.broker_fixture import StartCluster
 from tests.client.certificates import make_identity
 from tools.broker.cluster import HOST, free_ports
 from tools.broker.kafka_tools import run_tool
-from tools.examples import sniff
-from tools.examples.errors import ExamplesError
+from tools.recordings import tcpdump
+from tools.recordings.errors import RecordingError
 
 pytestmark = pytest.mark.broker
 
@@ -77,7 +77,7 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
     path, log = folder / "clients.pcap", folder / "cluster" / "node-1" / "broker.log"
     try:
         with (
-            sniff.recorded(path, plain, sasl, tls),
+            tcpdump.recorded(path, plain, sasl, tls),
             start_cluster(
                 1,
                 port=plain,
@@ -90,7 +90,7 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
         ):
             _talk(running.bootstrap, f"{HOST}:{sasl}", f"{HOST}:{tls}", certificate)
             _wait_for_log(path, log, {plain, sasl})
-    except ExamplesError as error:
+    except RecordingError as error:
         if "tcpdump" in str(error):
             pytest.skip(str(error))
         raise
@@ -100,7 +100,7 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
 def _talk(plain: str, sasl: str, tls: str, certificate: str) -> None:
     """Everything that clients do, some of it at the same time."""
     # Here, not above: these tests are skipped where there is no confluent_kafka.
-    from tools.examples import clients
+    from tools.recordings import clients
 
     clients.create_topics(plain, {"orders": 2, "shared": 1}, replicas=1, config={})
     with ThreadPoolExecutor() as pool:
@@ -116,7 +116,7 @@ def _librdkafka(plain: str) -> None:
     """Transactions in each codec, then groups of the classic and of the consumer protocol."""
     from confluent_kafka import Consumer
 
-    from tools.examples import clients
+    from tools.recordings import clients
 
     now = int(time.time() * 1000)
     for codec in CODECS:
@@ -142,7 +142,7 @@ def _librdkafka(plain: str) -> None:
 
 
 def _java(plain: str) -> None:
-    from tools.examples import clients
+    from tools.recordings import clients
 
     clients.java_transactions(plain, "orders", "java-service", records=60, per_second=200, duration_ms=50)
     clients.java_consumer(plain, "orders", "java-group", records=20)
@@ -347,7 +347,7 @@ def test_tls_is_counted_and_nothing_else_is_strange(recording: Recording) -> Non
     rows = list(reading)
     assert set(reading.summary.connections) <= {"kafka", "tls", "undecided"}
     secured = [
-        packet for packet in sniff.packets(recording.path) if recording.tls in (packet.source, packet.destination)
+        packet for packet in tcpdump.packets(recording.path) if recording.tls in (packet.source, packet.destination)
     ]
     opened = {frozenset((packet.source, packet.destination)) for packet in secured if packet.size}
     assert len(opened) >= 2
@@ -369,7 +369,7 @@ def test_tls_is_counted_and_nothing_else_is_strange(recording: Recording) -> Non
 
 def test_records_are_what_was_sent(recording: Recording) -> None:
     """Every order that one service wrote in each codec, in the Produce requests that carried it."""
-    from tools.examples.clients import order
+    from tools.recordings.clients import order
 
     for codec in CODECS:
         found = Counter()

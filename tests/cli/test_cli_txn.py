@@ -18,7 +18,7 @@ from tests.cli.stock import kafka, rows
 from tests.client import live
 from tests.golden import check
 from tools.broker import Cluster
-from tools.examples.wire import Wire
+from tools.recordings.raw_client import Wire
 
 HOUR_MS = 3_600_000
 TOPIC = "txn-cli"

@@ -22,7 +22,7 @@ from tests.broker_fixture import StartCluster
 from tests.cli.runner import Run
 from tests.client import live
 from tools.broker import Cluster
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 pytestmark = pytest.mark.broker
 

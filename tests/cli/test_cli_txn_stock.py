@@ -17,7 +17,7 @@ from tests.cli.runner import Run
 from tests.cli.stock import kafka, kafka_refuses, rows
 from tests.client import live
 from tools.broker import Cluster
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 pytestmark = pytest.mark.broker
 

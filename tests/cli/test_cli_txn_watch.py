@@ -24,7 +24,7 @@ from kafkawire.client import Admin
 from tests.cli.runner import Run
 from tests.client import live
 from tools.broker import Cluster
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 pytest.importorskip("prometheus_client")
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kafkawire.client import Admin
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 Verdict = tuple[str, str]
 NOT_IN = ("hanging", "partition_not_in_transaction")

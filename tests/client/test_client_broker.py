@@ -23,7 +23,7 @@ from kafkawire.client import (
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.conftest import MODULES, USER, Guarded, Secure, login
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 pytestmark = pytest.mark.broker
 

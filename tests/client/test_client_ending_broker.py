@@ -19,7 +19,7 @@ from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, Writ
 from kafkawire.rows import Finding
 from kafkawire.transactions.ending import Named, Refused, choose
 from tests.client import live
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 pytestmark = pytest.mark.broker
 

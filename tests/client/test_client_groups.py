@@ -24,7 +24,7 @@ from tests.client.answers import admin
 from tests.client.group_script import GROUP, GroupBroker, assigned, classic, group_of, named
 from tests.client.partition_script import SEARCH, START
 from tools.broker import Cluster
-from tools.examples.wire import Wire
+from tools.recordings.raw_client import Wire
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0

@@ -18,7 +18,7 @@ from kafkawire.transactions.live import HIDDEN
 from tests.client import live
 from tests.client.conftest import USER, Guarded, Secure, login
 from tests.client.setups import ALL, ONE_OF_EACH, make, size
-from tools.examples.wire import Wire
+from tools.recordings.raw_client import Wire
 
 pytestmark = pytest.mark.broker
 

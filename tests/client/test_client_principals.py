@@ -31,7 +31,7 @@ from tests.client.principals import (
     PRINCIPALS,
     Principal,
 )
-from tools.examples.wire import Wire
+from tools.recordings.raw_client import Wire
 
 pytestmark = pytest.mark.broker
 

@@ -17,8 +17,8 @@ from kafkawire.rows import Audit, Change, Poll
 from tests.broker_fixture import StartCluster
 from tests.client import live, setups
 from tools.broker import Cluster
-from tools.examples.errors import ExamplesError
-from tools.examples.wire import Producer, Wire
+from tools.recordings.errors import RecordingError
+from tools.recordings.raw_client import Producer, Wire
 
 pytestmark = pytest.mark.broker
 
@@ -220,7 +220,7 @@ def _refusal(wire: Wire, partition: int, version: int) -> int | None:
     producer = wire.init_producer(f"verified-{partition}-{version}")
     try:
         wire.produce(VERIFIED, partition, [b"x"], producer, timestamp=old(), version=version)
-    except ExamplesError as error:
+    except RecordingError as error:
         return int(str(error).rpartition(" ")[2])
     return None
 

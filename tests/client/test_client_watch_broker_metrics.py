@@ -16,7 +16,7 @@ from tests.client import live
 from tools.broker import Cluster
 from tools.broker.cluster import free_ports
 from tools.broker.kafka_tools import run_tool
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 MINUTE_MS = 60_000
 TOPIC = "late"

@@ -1,4 +1,4 @@
-"""examples/: what is written about the bytes is in the bytes; and tools.examples makes them again.
+"""examples/: what is written about the bytes is in the bytes; and `tools.recordings examples` makes them again.
 
 The first half reads the files with a few lines of `struct`, without kafkawire: it is what tests of kafkawire's readers
 may rely on.
@@ -23,10 +23,9 @@ from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from tools.broker import Cluster
 from tools.broker.jars import TOOLS_VERSION
 from tools.broker.kafka_tools import run_tool
-from tools.examples import __main__ as command
-from tools.examples import logs, sniff, truth
-from tools.examples.errors import ExamplesError
-from tools.examples.wire import Wire
+from tools.recordings import broker_answers, examples, tcpdump, transaction_recipes
+from tools.recordings.errors import RecordingError
+from tools.recordings.raw_client import Wire
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +66,7 @@ def replicas(name: str) -> list[Path]:
 
 def test_they_are_small_and_none_is_ignored() -> None:
     files = [path for path in EXAMPLES.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
-    assert sum(path.stat().st_size for path in files) < command.MAX_BYTES
+    assert sum(path.stat().st_size for path in files) < examples.MAX_BYTES
     told = subprocess.run(
         ["git", "check-ignore", "--no-index", *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -76,7 +75,7 @@ def test_they_are_small_and_none_is_ignored() -> None:
 
 def test_each_folder_says_how_it_was_made() -> None:
     for folder in ["", "capture", *(f"kafka-logs/{name}" for name in LOGS)]:
-        assert "python -m tools.examples" in (EXAMPLES / folder / "README.md").read_text()
+        assert "python -m tools.recordings examples" in (EXAMPLES / folder / "README.md").read_text()
 
 
 def test_the_kinds_that_are_there() -> None:
@@ -200,7 +199,7 @@ def streams() -> dict[tuple[int, int], bytes]:
     """The bytes of each direction of each connection. Loopback keeps them in order; a segment may come twice."""
     joined: dict[tuple[int, int], bytes] = defaultdict(bytes)
     following: dict[tuple[int, int], int] = {}
-    for packet in packets(EXAMPLES / "capture" / command.CAPTURE):
+    for packet in packets(EXAMPLES / "capture" / examples.CAPTURE):
         way = packet.source, packet.target
         if packet.payload and packet.sequence >= following.get(way, packet.sequence):
             assert following.get(way, packet.sequence) == packet.sequence
@@ -220,7 +219,7 @@ def frames(stream: bytes) -> list[bytes]:
 
 
 def test_the_capture_holds_each_exchange_that_was_made_by_hand() -> None:
-    expected = EXPECTED["capture"][command.CAPTURE]
+    expected = EXPECTED["capture"][examples.CAPTURE]
     by_port: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for exchange in expected["exchanges_by_hand"]:
         by_port[exchange["client_port"]].append(exchange)
@@ -236,7 +235,7 @@ def test_the_capture_holds_each_exchange_that_was_made_by_hand() -> None:
 
 
 def test_the_capture_holds_what_transactions_need() -> None:
-    port = EXPECTED["capture"][command.CAPTURE]["port"]
+    port = EXPECTED["capture"][examples.CAPTURE]["port"]
     keys = {int.from_bytes(f[:2], "big") for (_, to), data in streams().items() if to == port for f in frames(data)}
     # Produce, Fetch, FindCoordinator, ApiVersions, InitProducerId to TxnOffsetCommit, DescribeProducers,
     # DescribeTransactions, ListTransactions
@@ -244,7 +243,7 @@ def test_the_capture_holds_what_transactions_need() -> None:
 
 
 def test_the_captures_hanging_transactions_were_aborted() -> None:
-    expected = EXPECTED["capture"][command.CAPTURE]
+    expected = EXPECTED["capture"][examples.CAPTURE]
     assert [abort["by"] for abort in expected["aborts"]] == ["kafka-transactions.sh abort", "WriteTxnMarkers v1"]
     for abort in expected["aborts"]:
         assert abort["last_stable_offset_before"] == abort["start_offset"] < abort["last_stable_offset_after"]
@@ -259,7 +258,7 @@ def test_trimming_keeps_entries_and_cuts_zeros(tmp_path: Path) -> None:
     (tmp_path / "0.index").write_bytes(entry + bytes(80))
     (tmp_path / "1.index").write_bytes(bytes(80))
     (tmp_path / "0.timeindex").write_bytes(struct.pack(">qi", 1 << 40, 7) + bytes(24))
-    logs._trim_indexes(tmp_path)
+    transaction_recipes._trim_indexes(tmp_path)
     # The zero position of the entry belongs to it.
     assert (tmp_path / "0.index").read_bytes() == entry
     assert (tmp_path / "1.index").read_bytes() == b""
@@ -267,27 +266,27 @@ def test_trimming_keeps_entries_and_cuts_zeros(tmp_path: Path) -> None:
 
 
 def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
-    def said(start: int, state: str) -> truth.Truth:
-        producer = truth.ProducerState(
+    def said(start: int, state: str) -> broker_answers.Truth:
+        producer = broker_answers.ProducerState(
             topic="orders", partition=0, leader=1, producer_id=0, producer_epoch=1, last_sequence=2,
             last_timestamp=0, coordinator_epoch=0, current_txn_start_offset=start,
         )  # fmt: skip
-        transaction = truth.Transaction(
+        transaction = broker_answers.Transaction(
             transactional_id="orders-service", coordinator=1, producer_id=0, producer_epoch=1, state=state,
             timeout_ms=60_000, start_time_ms=0, partitions=[],
         )  # fmt: skip
-        return truth.Truth(asked_at=0, producers=[producer], transactions=[transaction], offsets=[])
+        return broker_answers.Truth(asked_at=0, producers=[producer], transactions=[transaction], offsets=[])
 
     answers = [said(18, "PrepareCommit"), said(-1, "PrepareCommit"), said(-1, "CompleteCommit"), said(18, "never")]
     left = iter(answers)
-    monkeypatch.setattr(truth, "ask", lambda wire, topics: next(left))
-    settled = logs._settled(logs.Scene(running=None, wire=None), {"orders": 1})
+    monkeypatch.setattr(broker_answers, "ask", lambda wire, topics: next(left))
+    settled = transaction_recipes._settled(transaction_recipes.Scene(running=None, wire=None), {"orders": 1})
     assert settled is answers[2]
 
 
 def test_without_tcpdump_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ExamplesError, match="no tcpdump in PATH: install it"), sniff.recorded(tmp_path / "x", 9092):
+    with pytest.raises(RecordingError, match="no tcpdump in PATH: install it"), tcpdump.recorded(tmp_path / "x", 9092):
         pass
 
 
@@ -308,22 +307,22 @@ def test_a_capture_that_fails_is_an_error(
     (tmp_path / "tcpdump").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "tcpdump").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(sniff, "_LAST_TIMEOUT_S", 0.1)
-    with pytest.raises(ExamplesError, match=message), sniff.recorded(tmp_path / "x.pcap", 9092):
+    monkeypatch.setattr(tcpdump, "_LAST_TIMEOUT_S", 0.1)
+    with pytest.raises(RecordingError, match=message), tcpdump.recorded(tmp_path / "x.pcap", 9092):
         pass
 
 
 def test_paths_of_the_machine_are_refused(tmp_path: Path) -> None:
     (tmp_path / "fine").write_text("nothing to see")
-    command._refuse_paths(tmp_path)
+    examples._refuse_paths(tmp_path)
     (tmp_path / "told").write_bytes(b"\0" + str(Path.cwd()).encode() + b"/x")
-    with pytest.raises(ExamplesError, match="told tells the path"):
-        command._refuse_paths(tmp_path)
+    with pytest.raises(RecordingError, match="told tells the path"):
+        examples._refuse_paths(tmp_path)
 
 
 def test_the_command_says_what_is_missing_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tools.examples", "--output", str(tmp_path / "out")],
+        [sys.executable, "-m", "tools.recordings", "examples", "--output", str(tmp_path / "out")],
         cwd=ROOT, env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
@@ -337,18 +336,18 @@ def test_questions_that_cannot_be_answered_are_errors(broker: Cluster) -> None:
     with Wire(broker.bootstrap) as wire:
         producer = wire.init_producer("test-examples")
         assert wire.end(producer, committed=True) == 48
-        with pytest.raises(ExamplesError, match="AddPartitionsToTxn answers error 29"):
+        with pytest.raises(RecordingError, match="AddPartitionsToTxn answers error 29"):
             wire.add_partitions(producer, {"__transaction_state": [0]})
         nobody = wire.init_producer(None)
-        with pytest.raises(ExamplesError, match=f"producer id {nobody.producer_id} has no transactional id"):
+        with pytest.raises(RecordingError, match=f"producer id {nobody.producer_id} has no transactional id"):
             wire.end(nobody, committed=True)
 
 
 @pytest.mark.broker
 def test_log_directories_are_made_again(start_cluster: StartCluster, broker: Cluster, tmp_path: Path) -> None:
     del broker  # Kafka's jars are here, else this test is skipped
-    (recipe,) = (r for r in logs.RECIPES if r.name == "one-node")
-    made = logs.make(recipe, tmp_path / "made")
+    (recipe,) = (r for r in transaction_recipes.RECIPES if r.name == "one-node")
+    made = transaction_recipes.make(recipe, tmp_path / "made")
     committed = EXPECTED["kafka-logs"]["one-node"]
 
     def shape(told: dict[str, Any]) -> list[tuple[Any, ...]]:

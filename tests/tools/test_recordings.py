@@ -52,6 +52,6 @@ def test_committed_archive_is_packed_as_pack_does(name: str, tmp_path: Path) -> 
 
 def test_every_recording_has_an_archive() -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
-    from tools.recordings.__main__ import RECORDINGS
+    from tools.recordings.__main__ import ARCHIVES
 
-    assert {name + archive.SUFFIX for name in RECORDINGS} == {p.name for p in archive.ARCHIVES.glob("*.tar.xz")}
+    assert {name + archive.SUFFIX for name in ARCHIVES} == {p.name for p in archive.ARCHIVES.glob("*.tar.xz")}

@@ -24,8 +24,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tools.broker import Cluster
-from tools.examples.errors import ExamplesError
-from tools.examples.sniff import recording
+from tools.recordings.errors import RecordingError
+from tools.recordings.tcpdump import recording
 from tools.soak import __main__ as command
 from tools.soak.capturing import Capturing
 from tools.soak.child import child
@@ -459,7 +459,7 @@ def test_a_short_run(broker: Cluster, tmp_path: Path) -> None:
     try:
         with recording(tmp_path / "probe.pcap", broker.nodes[0].port):
             pass
-    except ExamplesError as error:
+    except RecordingError as error:
         pytest.skip(str(error))
     plan = Plan(seconds=0.1, producers=2, rate=20, partitions=2, watch_every_s=1, sample_every_s=0.2, spark=False)
     said: list[str] = []

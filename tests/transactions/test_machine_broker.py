@@ -28,7 +28,7 @@ from kafkawire.transactions.model import PREPARED
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tools.broker import Cluster, jars
-from tools.examples.wire import Wire
+from tools.recordings.raw_client import Wire
 
 pytestmark = pytest.mark.broker
 

@@ -21,11 +21,11 @@ from tools.broker import Cluster
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
-from tools.examples import clients
-from tools.examples.clients import Service
-from tools.examples.wire import Wire
+from tools.recordings import clients
 from tools.recordings import read_committed_recovery as recovery
 from tools.recordings import read_committed_workload as workload
+from tools.recordings.clients import Service
+from tools.recordings.raw_client import Wire
 
 pytestmark = pytest.mark.broker
 

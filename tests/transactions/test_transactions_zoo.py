@@ -1,6 +1,6 @@
 """The zoo: all ways in which transactions hang or only seem to, by real brokers, against a written truth table.
 
-`python -m tools.examples.zoo` made it, and refuses to where the brokers' own word is another.
+`python -m tools.recordings hanging-transactions` makes them, and fails where the brokers answer otherwise.
 """
 
 from __future__ import annotations

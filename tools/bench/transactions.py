@@ -31,7 +31,7 @@ from tools.bench.samples import ROOT
 from tools.broker import Cluster, cluster
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.kafka_tools import FAST_START, RUN_CLASS, tool_command
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 KEY = "transactions/find-hanging"
 OURS = ("kafkawire native", "kafkawire python")

@@ -14,21 +14,22 @@ import typer
 
 from kafkawire.errors import KafkaWireError
 from tools.broker import BrokerError
-from tools.examples.errors import ExamplesError
 
-from . import archive, hanging_transactions, log_directories, read_committed
+from . import archive, examples, hanging_transactions, log_directories, read_committed
 from .errors import RecordingError
 from .log_directory_recipes import RECIPES
 
-#: Bytes of all files of one recording.
+#: Bytes of all files of one archive.
 MAX_BYTES = 1_500_000
 
-#: Name of a recording -> what makes its files in a folder, with Kafka's jars from a cache.
-RECORDINGS: Mapping[str, Callable[[Path, Path | None], None]] = {
+#: Name of an archive -> what makes its files in a folder, with Kafka's jars from a cache.
+ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     **{recipe.name: partial(log_directories.record, recipe) for recipe in RECIPES},
     "read-committed": read_committed.record,
     "hanging-transactions": hanging_transactions.record,
 }
+#: The recording that is a folder.
+EXAMPLES = "examples"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -36,31 +37,37 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def main(
     names: Annotated[list[str] | None, typer.Argument(help="Which recordings; all by default.")] = None,
+    output: Annotated[Path, typer.Option(help="The folder of the examples.")] = archive.ROOT / EXAMPLES,
     cache: Annotated[Path | None, typer.Option(help="Where Kafka's jars are kept, else KAFKAWIRE_CACHE.")] = None,
 ) -> None:
-    """Starts brokers, lets clients write, and packs what the brokers have on disk into tests/recordings."""
+    """Starts brokers, lets clients write, and keeps what brokers have on disk: examples/ and tests/recordings."""
+    known = (EXAMPLES, *ARCHIVES)
     for name in names or ():
-        if name not in RECORDINGS:
-            raise typer.BadParameter(f"no recording {name}; there are {', '.join(RECORDINGS)}")
+        if name not in known:
+            raise typer.BadParameter(f"no recording {name}; there are {', '.join(known)}")
     try:
-        for name in names or RECORDINGS:
-            _record(name, cache)
-    except (RecordingError, ExamplesError, BrokerError, KafkaWireError, confluent_kafka.KafkaException, OSError) as e:
+        for name in names or known:
+            with tempfile.TemporaryDirectory(prefix="kafkawire-recordings-") as scratch:
+                folder = Path(scratch) / name
+                folder.mkdir()
+                if name == EXAMPLES:
+                    examples.record(folder, cache)
+                    examples.replace(output, folder)
+                else:
+                    ARCHIVES[name](folder, cache)
+                    _pack(name, folder)
+    except (RecordingError, BrokerError, KafkaWireError, confluent_kafka.KafkaException, OSError) as e:
         print(f"error: {e}", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
-def _record(name: str, cache: Path | None) -> None:
-    with tempfile.TemporaryDirectory(prefix="kafkawire-recordings-") as scratch:
-        folder = Path(scratch) / name
-        folder.mkdir()
-        RECORDINGS[name](folder, cache)
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        if size > MAX_BYTES:
-            raise RecordingError(f"{name}: {size} bytes, {MAX_BYTES} are allowed")
-        archive.replace(name, folder)
+def _pack(name: str, folder: Path) -> None:
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > MAX_BYTES:
+        raise RecordingError(f"{name}: {size} bytes, {MAX_BYTES} are allowed")
+    archive.replace(name, folder)
     print(f"{name}: {size} bytes", file=sys.stderr)
 
 

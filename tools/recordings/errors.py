@@ -1,5 +1,7 @@
 """What can go wrong while a cluster is recorded."""
 
+from __future__ import annotations
+
 
 class RecordingError(Exception):
-    """A broker or a client did not do what the recording needs, or the recording is too large."""
+    """Something is missing, Kafka answered other than the recipe expects, or a recording is too large."""

@@ -15,10 +15,10 @@ from typing import Any
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from tools.examples import clients, logs
-from tools.examples.errors import ExamplesError
-from tools.examples.logs import HOUR, INVALID_TXN_STATE, Case, Recipe, Scene, expect, some_orders
-from tools.examples.wire import TRANSIENT, Producer
+from . import clients, transaction_recipes
+from .errors import RecordingError
+from .raw_client import TRANSIENT, Producer
+from .transaction_recipes import HOUR, INVALID_TXN_STATE, Case, Recipe, Scene, expect, some_orders
 
 VERIFICATION = "transaction.partition.verification.enable"
 TRANSACTION_ABORTABLE = 120
@@ -157,7 +157,7 @@ def _stop_verifying(scene: Scene) -> None:
         for changed in admin.incremental_alter_configs([resource]).values():
             changed.result(_TIMEOUT_S)
     if {*scene.wire.leaders(["first"]).values()} != {node.node_id for node in scene.running.nodes}:
-        raise ExamplesError("topic first is not led by all brokers")
+        raise RecordingError("topic first is not led by all brokers")
     for partition in range(TOPICS["first"]):
         _wait_unverified(scene, "first", partition)
 
@@ -274,7 +274,7 @@ def _later(row: dict[str, Any]) -> tuple[str, str]:
 
 def record(folder: Path, cache: Path | None = None) -> None:
     """Makes the log directories `broker-1` to `broker-3` and `truth.json` in `folder`."""
-    made = logs.make(RECIPE, folder, cache=cache)
+    made = transaction_recipes.make(RECIPE, folder, cache=cache)
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".index", ".timeindex") or path.name in SPARED:
             path.unlink()

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import count
 
 from tools.broker import Cluster
-from tools.examples import clients as applications
 
+from . import clients as applications
 from .log_directory_clients import OLD_BROKER, items, last_magic, produce, set_topic_config, wait_for
 
 #: Small index files: the copy of a running broker has them at full size.

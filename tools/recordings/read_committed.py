@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tools.broker import Cluster, cluster
-from tools.examples import clients
-from tools.examples.wire import Wire
 
+from . import clients
 from . import read_committed_recovery as recovery
 from . import read_committed_workload as workload
+from .raw_client import Wire
 
 _MADE_UP = [f"made-up-{seed}" for seed in range(3)]
 _RECOVERED = ["compacted", "deleted", *_MADE_UP]

@@ -17,11 +17,12 @@ from kafkawire import logdir, records
 from kafkawire.messages import ProduceRequest, ProduceResponse
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.records import Batch
-from tools.examples import clients
-from tools.examples.clients import Service
-from tools.examples.errors import ExamplesError
-from tools.examples.wire import TRANSIENT, Wire
-from tools.examples.wire import Producer as RawProducer
+
+from . import clients
+from .clients import Service
+from .errors import RecordingError
+from .raw_client import TRANSIENT, Wire
+from .raw_client import Producer as RawProducer
 
 SEGMENT_MS = 10_000
 STEP_MS = 20_000
@@ -282,7 +283,7 @@ def _send(producer: Producer, topic: str, numbers: range, timestamp: int) -> Non
     for number in numbers:
         producer.produce(topic, clients.order(number), key=str(number), partition=0, timestamp=timestamp)
     if producer.flush(_TIMEOUT_S):
-        raise ExamplesError(f"records for {topic} are not written")
+        raise RecordingError(f"records for {topic} are not written")
 
 
 def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int:
@@ -315,7 +316,7 @@ def _ends_with_marker(path: str, producer_id: int) -> bool:
 
 def _expect(found: int, expected: int) -> None:
     if found != expected:
-        raise ExamplesError(f"{found} instead of {expected}")
+        raise RecordingError(f"{found} instead of {expected}")
 
 
 def _text(data: bytes | str | None) -> str | None:
@@ -326,6 +327,6 @@ def _until(attempt: Callable[[], Any], what: str) -> Any:
     deadline = time.monotonic() + _TIMEOUT_S
     while (found := attempt()) is None or found is False:
         if time.monotonic() > deadline:
-            raise ExamplesError(f"{what}: not there after {_TIMEOUT_S:g} s")
+            raise RecordingError(f"{what}: not there after {_TIMEOUT_S:g} s")
         time.sleep(0.05)
     return found

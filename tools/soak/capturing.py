@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from tools.examples.sniff import Recording, recording
+from tools.recordings.tcpdump import Recording, recording
 
 from .child import Child, child
 from .errors import SoakError
@@ -123,7 +123,7 @@ class Capturing:
 def capturing(ports: Sequence[int], folder: Path) -> Iterator[Capturing]:
     """Records the traffic of these ports on loopback, and reads it, until the block ends.
 
-    Raises ExamplesError where tcpdump is missing or may not record."""
+    Raises RecordingError where tcpdump is missing or may not record."""
     folder.mkdir(parents=True)
     path = (folder / "traffic.pcap").resolve()
     found = Capturing(path)

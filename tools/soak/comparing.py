@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tools.examples.wire import CLIENT_ID
+from tools.recordings.raw_client import CLIENT_ID
 
 from .capturing import Capturing
 from .findings import Count

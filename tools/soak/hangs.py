@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tools.bench.samples import ROOT
 from tools.broker import Cluster
-from tools.examples.wire import Producer, Wire
+from tools.recordings.raw_client import Producer, Wire
 
 from .errors import SoakError
 from .waiting import until
@@ -41,7 +41,7 @@ class Hangs:
     """Makes them, one at a time.
 
     Attributes:
-        made: all of them. `exchanges`: that the making took, under the client id of `tools.examples.wire`.
+        made: all of them. `exchanges`: that the making took, under the client id of `tools.recordings.raw_client`.
         scraped: how often the metrics said that one hangs, while one did.
     """
 

@@ -18,8 +18,8 @@ from kafkawire import backend
 from tools.bench.machine import machine
 from tools.broker import BrokerError, Cluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION
-from tools.examples.clients import create_topics
-from tools.examples.errors import ExamplesError
+from tools.recordings.clients import create_topics
+from tools.recordings.errors import RecordingError
 
 from .capturing import Capturing, capturing
 from .child import Child
@@ -37,7 +37,7 @@ TOPIC = "soak"
 _SETTLED_S = 300.0
 _STEP_S = 1.0
 #: What ends a part of a run, and not the whole of it.
-_FAILURES = (SoakError, ExamplesError, BrokerError, KafkaException, OSError)
+_FAILURES = (SoakError, RecordingError, BrokerError, KafkaException, OSError)
 #: What is kept of the capture's file at most, about: the time between two rounds of giving blocks back.
 _GIVE_BACK_S = 20.0
 

@@ -14,10 +14,10 @@ import msgspec
 
 from tools.broker import Cluster, cluster
 
-from . import clients, truth
+from . import broker_answers, clients
 from .clients import Service, order
-from .errors import ExamplesError
-from .wire import Producer, Wire
+from .errors import RecordingError
+from .raw_client import Producer, Wire
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -124,7 +124,7 @@ class Scene:
         start = self.wire.produce(topic, partition, some_orders(930, 1), producer, timestamp=self.hours_ago(hours))
         again = self.wire.init_producer(transactional_id)
         if (again.producer_id, again.epoch) <= (producer.producer_id, producer.epoch):
-            raise ExamplesError(f"the epoch of {transactional_id} was not bumped: {again}")
+            raise RecordingError(f"the epoch of {transactional_id} was not bumped: {again}")
         story = "a batch without AddPartitionsToTxn, then a restart of its producer: the coordinator has a newer epoch"
         self.cases.append(Case(story, "hanging", "epoch_bumped", topic, partition, producer.producer_id, start))
 
@@ -161,17 +161,17 @@ class Scene:
         self.cases.append(Case(story, "not_hanging", "stuck_prepare", topic, partition, producer.producer_id, start))
 
     def wait_until_ended(self, topic: str, partition: int, producer: Producer) -> None:
-        def ended(said: truth.Truth) -> bool:
+        def ended(said: broker_answers.Truth) -> bool:
             return not said.producer(topic, partition, producer.producer_id).open
 
-        if not ended(truth.ask_until(self.wire, [topic], ended)):
-            raise ExamplesError(f"the marker of producer id {producer.producer_id} does not arrive")
+        if not ended(broker_answers.ask_until(self.wire, [topic], ended)):
+            raise RecordingError(f"the marker of producer id {producer.producer_id} does not arrive")
 
     def _id_of(self, transactional_id: str) -> int:
-        for transaction in truth.ask(self.wire, ()).transactions:
+        for transaction in broker_answers.ask(self.wire, ()).transactions:
             if transaction.transactional_id == transactional_id:
                 return transaction.producer_id
-        raise ExamplesError(f"no coordinator knows {transactional_id}")
+        raise RecordingError(f"no coordinator knows {transactional_id}")
 
 
 @dataclass(frozen=True)
@@ -234,14 +234,14 @@ def make(recipe: Recipe, target: Path, *, cache: Path | None = None) -> dict[str
         opened = _compare(scene, said)
         time.sleep(SETTLE_S)
         if not running.stop():
-            raise ExamplesError(f"{recipe.name}: a broker did not stop by itself: its directory is no clean copy")
+            raise RecordingError(f"{recipe.name}: a broker did not stop by itself: its directory is no clean copy")
         for node_id, log_dir in running.log_dirs.items():
             if not (log_dir / ".kafka_cleanshutdown").exists():
-                raise ExamplesError(f"{recipe.name}: broker {node_id} was not shut down cleanly")
+                raise RecordingError(f"{recipe.name}: broker {node_id} was not shut down cleanly")
             shutil.copytree(log_dir, target / f"broker-{node_id}")
             _trim_indexes(target / f"broker-{node_id}" / "__cluster_metadata-0")
         scene.left_open.clear()
-    return {"topics": dict(recipe.topics), "open": truth.as_json(opened), **truth.as_json(said)}
+    return {"topics": dict(recipe.topics), "open": broker_answers.as_json(opened), **broker_answers.as_json(said)}
 
 
 def _trim_indexes(partition: Path) -> None:
@@ -287,18 +287,18 @@ def _after_the_hang(scene: Scene, hours: float) -> None:
         )
 
 
-def _settled(scene: Scene, topics: Mapping[str, int]) -> truth.Truth:
+def _settled(scene: Scene, topics: Mapping[str, int]) -> broker_answers.Truth:
     """The brokers' words once the markers of all transactions that ended have arrived."""
     made = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
     stuck = {case.producer_id for case in scene.cases if case.reason == "stuck_prepare"} | scene.unfinished
 
-    def settled(said: truth.Truth) -> bool:
+    def settled(said: broker_answers.Truth) -> bool:
         return all(not state.open or state.place in made for state in said.producers) and all(
             not transaction.state.startswith("Prepare") or transaction.producer_id in stuck
             for transaction in said.transactions
         )
 
-    return truth.ask_until(scene.wire, topics, settled)
+    return broker_answers.ask_until(scene.wire, topics, settled)
 
 
 #: Reasons of transactions that no coordinator knows, and of those that one holds.
@@ -306,20 +306,20 @@ _NOBODYS = frozenset({"no_transactional_id", "young", "ghost"})
 _HELD = frozenset({"live", "two_phase_commit", "stuck_prepare"})
 
 
-def _compare(scene: Scene, said: truth.Truth) -> list[Open]:
+def _compare(scene: Scene, said: broker_answers.Truth) -> list[Open]:
     """What was made against what the brokers say: they must agree, or the examples would lie."""
     opened = []
     for case in scene.cases:
         state = said.producer(case.topic, case.partition, case.producer_id)
         place = f"{case.topic}-{case.partition}, producer id {case.producer_id}"
         if state.current_txn_start_offset < 0 or case.start_offset not in (None, state.current_txn_start_offset):
-            raise ExamplesError(f"{place}: expected to be open at {case.start_offset}, the broker says {state}")
+            raise RecordingError(f"{place}: expected to be open at {case.start_offset}, the broker says {state}")
         transaction = said.transaction(case.producer_id)
         listed = transaction is not None and (case.topic, case.partition) in transaction.partitions
         if (transaction is None) != (case.reason in _NOBODYS):
-            raise ExamplesError(f"{place}: {case.reason}, and the coordinators say {transaction}")
+            raise RecordingError(f"{place}: {case.reason}, and the coordinators say {transaction}")
         if listed != (case.reason in _HELD):
-            raise ExamplesError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
+            raise RecordingError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
         opened.append(
             Open(
                 story=case.story,
@@ -340,11 +340,11 @@ def _compare(scene: Scene, said: truth.Truth) -> list[Open]:
     known = {(o.topic, o.partition, o.producer_id) for o in opened}
     for state in said.producers:
         if state.open and state.place not in known:
-            raise ExamplesError(f"an open transaction that nobody made: {state}")
+            raise RecordingError(f"an open transaction that nobody made: {state}")
     return sorted(opened, key=lambda o: (o.topic, o.partition, o.start_offset))
 
 
-def _blocks(offsets: truth.Offsets, start: int) -> bool:
+def _blocks(offsets: broker_answers.Offsets, start: int) -> bool:
     """Whether a transaction from `start` on is the one that holds the last stable offset back."""
     stable = offsets.last_stable_offset
     return stable == max(start, offsets.log_start_offset) and stable < offsets.high_watermark
@@ -356,4 +356,4 @@ def some_orders(first: int, count: int) -> list[bytes]:
 
 def expect(code: int, wanted: int, what: str) -> None:
     if code != wanted:
-        raise ExamplesError(f"{what} answers error {code}, not {wanted}")
+        raise RecordingError(f"{what} answers error {code}, not {wanted}")

@@ -1,4 +1,4 @@
-"""`python -m tools.examples`: makes `examples/` again, from real clients and real brokers."""
+"""`examples/`: a capture and log directories of real brokers, and what the brokers answered about them."""
 
 from __future__ import annotations
 
@@ -11,69 +11,51 @@ import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import confluent_kafka
 import jinja2
-import typer
 
-from kafkawire.errors import KafkaWireError
-from tools.broker import BrokerError
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 
-from . import capture, logs
-from .errors import ExamplesError
-from .sniff import measured
+from . import example_capture, transaction_recipes
+from .errors import RecordingError
+from .tcpdump import measured
 
 MAX_BYTES = 5_000_000
 CAPTURE = "transactions.pcap"
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
+def record(folder: Path, cache: Path | None = None) -> None:
+    """Makes everything of `examples/` that brokers and clients make, with READMEs, in `folder`.
 
-@app.command()
-def main(
-    output: Annotated[Path, typer.Option(help="The folder to make; what it has is replaced when all is made.")] = Path(
-        "examples"
-    ),
-    cache: Annotated[Path | None, typer.Option(help="Where Kafka's jars are kept, else KAFKAWIRE_CACHE.")] = None,
-) -> None:
-    """Starts real brokers, lets clients write, lets transactions hang, records and copies it all."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="kafkawire-examples-") as scratch:
-            made = Path(scratch) / "examples"
-            _make(made, cache)
-            _replace(output, made)
-    except (ExamplesError, BrokerError, KafkaWireError, confluent_kafka.KafkaException, OSError) as e:
-        print(f"error: {e}", file=sys.stderr)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-
-
-def _make(folder: Path, cache: Path | None) -> None:
+    Raises:
+        RecordingError: Kafka answered other than the recipe expects, a tool is missing, or the files are too large.
+    """
     (folder / "capture").mkdir(parents=True)
     expected: dict[str, Any] = {"made": _versions(), "capture": {}, "kafka-logs": {}}
     pcap = folder / "capture" / CAPTURE
-    _tell(f"capture/{CAPTURE} ...")
-    expected["capture"][CAPTURE] = capture.make(pcap, cache=cache)
-    for recipe in logs.RECIPES:
-        _tell(f"kafka-logs/{recipe.name} ...")
-        expected["kafka-logs"][recipe.name] = logs.make(recipe, folder / "kafka-logs" / recipe.name, cache=cache)
+    _note(f"capture/{CAPTURE} ...")
+    expected["capture"][CAPTURE] = example_capture.make(pcap, cache=cache)
+    for recipe in transaction_recipes.RECIPES:
+        _note(f"kafka-logs/{recipe.name} ...")
+        expected["kafka-logs"][recipe.name] = transaction_recipes.make(
+            recipe, folder / "kafka-logs" / recipe.name, cache=cache
+        )
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
     (folder / ".gitattributes").write_text("capture/** -text\nkafka-logs/** -text\n")  # bytes, whatever they look like
     _write_readmes(folder, expected)
     _refuse_paths(folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > MAX_BYTES:
-        raise ExamplesError(f"{size} bytes are too many for examples, {MAX_BYTES} may be")
-    _tell(f"{size} bytes")
+        raise RecordingError(f"{size} bytes are too many for examples, {MAX_BYTES} may be")
+    _note(f"{size} bytes")
 
 
 def _versions() -> dict[str, str]:
     said = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True).stderr
     if (tcpdump := shutil.which("tcpdump")) is None:
-        raise ExamplesError("no tcpdump in PATH: install it (apt-get install tcpdump)")
+        raise RecordingError("no tcpdump in PATH: install it (apt-get install tcpdump)")
     sniffer = subprocess.run([tcpdump, "--version"], capture_output=True, text=True, check=True)
     found = re.search(r"tcpdump version (\S+)", sniffer.stdout + sniffer.stderr)
     runtime = re.search(r'version "([^"]+)"', said)
@@ -106,7 +88,9 @@ def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
             **truth,
             "brokers": len(list((folder / "kafka-logs" / name).glob("broker-*"))),
             "asked": datetime.fromtimestamp(truth["asked_at"] / 1000, UTC).isoformat(timespec="seconds"),
-            "segment_ms": [topic for recipe in logs.RECIPES if recipe.name == name for topic in recipe.config],
+            "segment_ms": [
+                topic for recipe in transaction_recipes.RECIPES if recipe.name == name for topic in recipe.config
+            ],
         }
         for name, truth in expected["kafka-logs"].items()
     }
@@ -128,7 +112,7 @@ def _refuse_paths(folder: Path) -> None:
         data = path.read_bytes() if path.is_file() else b""
         for told in paths:
             if f"{told}/".encode() in data:
-                raise ExamplesError(f"{path.relative_to(folder)} tells the path {told}")
+                raise RecordingError(f"{path.relative_to(folder)} tells the path {told}")
 
 
 def _topics(topics: dict[str, int]) -> str:
@@ -140,19 +124,15 @@ def _age(milliseconds: int) -> str:
     return f"{seconds // 3600} h {seconds % 3600 // 60} min" if seconds >= 3600 else f"{seconds} s"
 
 
-def _replace(output: Path, made: Path) -> None:
+def replace(output: Path, made: Path) -> None:
+    """Moves what `record` made to `output`; other files there stay."""
     output.mkdir(parents=True, exist_ok=True)
     for new in sorted(made.iterdir()):
         old = output / new.name
         if old.is_dir():
             shutil.rmtree(old)
         shutil.move(new, old)
-    _tell(f"{output} is made")
 
 
-def _tell(text: str) -> None:
+def _note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    app()

@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tools.broker.kafka_tools import run_tool
 
-from .errors import ExamplesError
+from .errors import RecordingError
 
 _TIMEOUT_S = 30.0
 _PRODUCTS = ("lamp", "chair", "teapot", "violin", "umbrella")
@@ -34,7 +34,7 @@ def create_topics(
         try:
             created.result(_TIMEOUT_S)
         except Exception as e:
-            raise ExamplesError(f"topic {name} cannot be created: {e}") from e
+            raise RecordingError(f"topic {name} cannot be created: {e}") from e
 
 
 class Service:
@@ -77,7 +77,7 @@ class Service:
     def flush(self) -> None:
         left = self.producer.flush(_TIMEOUT_S)
         if left or self._undelivered:
-            raise ExamplesError(f"{left} records are not written: {self._undelivered}")
+            raise RecordingError(f"{left} records are not written: {self._undelivered}")
 
     def end(self, *, committed: bool) -> None:
         if committed:
@@ -121,14 +121,14 @@ def consume(reader: Consumer, partitions: Sequence[tuple[str, int]], at_most: in
     while not ended.issuperset(partitions) and (at_most is None or len(messages) < at_most):
         message = reader.poll(_TIMEOUT_S)
         if message is None:
-            raise ExamplesError(f"nothing more from {partitions} in {_TIMEOUT_S:g} s")
+            raise RecordingError(f"nothing more from {partitions} in {_TIMEOUT_S:g} s")
         error = message.error()
         if error is None:
             messages.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:
             ended.add((message.topic(), message.partition()))
         else:
-            raise ExamplesError(f"the consumer cannot read: {error}")
+            raise RecordingError(f"the consumer cannot read: {error}")
     return messages
 
 

@@ -21,8 +21,8 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 
-from .errors import ExamplesError
-from .wire import Wire
+from .errors import RecordingError
+from .raw_client import Wire
 
 NONE = -1
 _EARLIEST, _LATEST = -2, -1
@@ -88,7 +88,7 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
         for state in self.producers:
             if (state.topic, state.partition, state.producer_id) == (topic, partition, producer_id):
                 return state
-        raise ExamplesError(f"the leader of {topic}-{partition} does not know producer id {producer_id}")
+        raise RecordingError(f"the leader of {topic}-{partition} does not know producer id {producer_id}")
 
     def transaction(self, producer_id: int) -> Transaction | None:
         """What a coordinator says about a producer id; None: none knows it."""
@@ -126,7 +126,7 @@ def _producers(wire: Wire, topic: str, partition: int, leader: int) -> list[Prod
     request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
     answer = wire.connection(leader).ask(request, 0, DescribeProducersResponse).topics[0].partitions[0]
     if answer.error_code:
-        raise ExamplesError(f"DescribeProducers of {topic}-{partition} answers error {answer.error_code}")
+        raise RecordingError(f"DescribeProducers of {topic}-{partition} answers error {answer.error_code}")
     states = [
         ProducerState(
             topic=topic,
@@ -150,14 +150,14 @@ def _transactions(wire: Wire) -> list[Transaction]:
         connection = wire.connection(node)
         listed = connection.ask(ListTransactionsRequest(), 0, ListTransactionsResponse)
         if listed.error_code:
-            raise ExamplesError(f"ListTransactions at broker {node} answers error {listed.error_code}")
+            raise RecordingError(f"ListTransactions at broker {node} answers error {listed.error_code}")
         ids = tuple(sorted(state.transactional_id for state in listed.transaction_states))
         if not ids:
             continue
         described = connection.ask(DescribeTransactionsRequest(transactional_ids=ids), 0, DescribeTransactionsResponse)
         for state in described.transaction_states:
             if state.error_code:
-                raise ExamplesError(
+                raise RecordingError(
                     f"DescribeTransactions of {state.transactional_id} answers error {state.error_code}"
                 )
             found.append(
@@ -185,7 +185,7 @@ def _offsets(wire: Wire, topic: str, partition: int, leader: int) -> Offsets:
         )
         answer = wire.connection(leader).ask(request, 7, ListOffsetsResponse).topics[0].partitions[0]
         if answer.error_code:
-            raise ExamplesError(f"ListOffsets of {topic}-{partition} answers error {answer.error_code}")
+            raise RecordingError(f"ListOffsets of {topic}-{partition} answers error {answer.error_code}")
         return answer.offset
 
     return Offsets(

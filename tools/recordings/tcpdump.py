@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 
 from tools.broker import orphans
 
-from .errors import ExamplesError
+from .errors import RecordingError
 
 _HOST = "127.0.0.1"
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
@@ -106,11 +106,11 @@ class Recording:
 def recording(path: Path, *ports: int) -> Iterator[Recording]:
     """Writes every packet from and to `ports` on loopback to `path`, from now on until `Recording.end`, or the block's.
 
-    Raises ExamplesError where tcpdump is missing or may not record.
+    Raises RecordingError where tcpdump is missing or may not record.
     """
     tcpdump = shutil.which("tcpdump")
     if tcpdump is None:
-        raise ExamplesError("no tcpdump in PATH: install it (apt-get install tcpdump)")
+        raise RecordingError("no tcpdump in PATH: install it (apt-get install tcpdump)")
     # To standard output: when it runs as root tcpdump gives up its rights before it opens a file.
     command = [tcpdump, "-i", _LOOPBACK, "-n", "-U", "-s", "0", "-B", "16384", "-w", "-"]
     command += ["tcp and (" + " or ".join(f"port {port}" for port in ports) + ")"]
@@ -124,7 +124,7 @@ def recording(path: Path, *ports: int) -> Iterator[Recording]:
             deadline = time.monotonic() + _START_TIMEOUT_S
             while "listening on" not in running.messages:
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise ExamplesError(
+                    raise RecordingError(
                         "tcpdump does not record (it needs root or the capability CAP_NET_RAW): "
                         + running.messages.strip()
                     )
@@ -141,14 +141,14 @@ def recording(path: Path, *ports: int) -> Iterator[Recording]:
 def recorded(path: Path, *ports: int) -> Iterator[None]:
     """Writes every packet from and to `ports` on loopback to `path` while the block runs.
 
-    Raises ExamplesError where tcpdump is missing or may not record, and when the kernel dropped packets.
+    Raises RecordingError where tcpdump is missing or may not record, and when the kernel dropped packets.
     """
     with recording(path, *ports) as running:
         yield
         end = _end(path, ports[0])
         running.end()
         if end is None or running.counted("dropped by kernel") != 0:
-            raise ExamplesError(f"the capture is not complete: {running.messages.strip()}")
+            raise RecordingError(f"the capture is not complete: {running.messages.strip()}")
     os.truncate(path, end)
 
 

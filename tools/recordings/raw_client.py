@@ -35,7 +35,7 @@ from kafkawire.messages.produce_response import PartitionProduceResponse
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.wire.message import Message
 
-from .errors import ExamplesError
+from .errors import RecordingError
 
 CLIENT_ID = "kafkawire-examples"
 # UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS,
@@ -97,7 +97,7 @@ class Connection:
         )
         answer = getattr(response, "body", None)
         if not isinstance(answer, expected):
-            raise ExamplesError(f"the response to {name} v{version} cannot be decoded: {response}")
+            raise RecordingError(f"the response to {name} v{version} cannot be decoded: {response}")
         return answer
 
     def ask_api_versions_of_the_future(self, version: int) -> ApiVersionsResponse:
@@ -117,7 +117,9 @@ class Connection:
         response = frames.decode_response(frame, api_key=_API_VERSIONS, version=version)
         answer = getattr(response, "body", None)
         if not isinstance(answer, ApiVersionsResponse) or answer.error_code != _UNSUPPORTED_VERSION:
-            raise ExamplesError(f"ApiVersions v{version} is not answered with error {_UNSUPPORTED_VERSION}: {response}")
+            raise RecordingError(
+                f"ApiVersions v{version} is not answered with error {_UNSUPPORTED_VERSION}: {response}"
+            )
         return answer
 
     def _exchange(self, request: bytes, name: str, api_key: int, version: int) -> bytes:
@@ -146,7 +148,7 @@ class Connection:
         while data := self._socket.recv(1 << 16):
             for frame in self._reader.feed(data):
                 return frame
-        raise ExamplesError(f"127.0.0.1:{self._port} closed the connection")
+        raise RecordingError(f"127.0.0.1:{self._port} closed the connection")
 
 
 @dataclass
@@ -382,18 +384,18 @@ def _until(attempt: Callable[[], T | None], what: str) -> T:
     deadline = time.monotonic() + _RETRY_S
     while (result := attempt()) is None:
         if time.monotonic() > deadline:
-            raise ExamplesError(f"{what}: not there after {_RETRY_S:g} s")
+            raise RecordingError(f"{what}: not there after {_RETRY_S:g} s")
         time.sleep(0.1)
     return result
 
 
 def _checked(value: T, error_code: int, what: str) -> T:
     if error_code:
-        raise ExamplesError(f"{what} answers error {error_code}")
+        raise RecordingError(f"{what} answers error {error_code}")
     return value
 
 
 def _id_of(producer: Producer) -> str:
     if producer.transactional_id is None:
-        raise ExamplesError(f"producer id {producer.producer_id} has no transactional id")
+        raise RecordingError(f"producer id {producer.producer_id} has no transactional id")
     return producer.transactional_id

@@ -21,12 +21,12 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_request import TopicRequest
 from tools.broker import cluster
 
-from . import clients, truth
+from . import broker_answers, clients
 from .clients import Service, order
-from .errors import ExamplesError
-from .logs import CONFIG, HOUR, INVALID_TXN_STATE, MINUTE
-from .sniff import recorded
-from .wire import Producer, Wire
+from .errors import RecordingError
+from .raw_client import Producer, Wire
+from .tcpdump import recorded
+from .transaction_recipes import CONFIG, HOUR, INVALID_TXN_STATE, MINUTE
 
 PORT = 9092  # where Wireshark looks for Kafka
 TOPICS = {"orders": 2, "payments": 1}
@@ -57,15 +57,15 @@ def make(path: Path, *, cache: Path | None = None) -> dict[str, Any]:
             _applications(bootstrap, now)
             aborts = [_abort_with_kafka_transactions(wire, now), _abort_by_hand(wire, now)]
             _questions(wire)
-            said = truth.ask_until(wire, TOPICS, lambda said: not any(state.open for state in said.producers))
+            said = broker_answers.ask_until(wire, TOPICS, lambda said: not any(state.open for state in said.producers))
         if any(state.open for state in said.producers):
-            raise ExamplesError(f"a transaction is still open: {said.producers}")
+            raise RecordingError(f"a transaction is still open: {said.producers}")
     return {
         "port": PORT,
         "topics": dict(TOPICS),
-        "aborts": truth.as_json(aborts),
-        "exchanges_by_hand": truth.as_json(wire.exchanges),
-        **truth.as_json(said),
+        "aborts": broker_answers.as_json(aborts),
+        "exchanges_by_hand": broker_answers.as_json(wire.exchanges),
+        **broker_answers.as_json(said),
     }
 
 
@@ -97,24 +97,27 @@ def _hang(wire: Wire, transactional_id: str, topic: str, partition: int, timesta
     start = wire.produce(topic, partition, [order(n) for n in range(900, 903)], producer, timestamp=timestamp)
     code = wire.end(producer, committed=True)
     if code != INVALID_TXN_STATE:
-        raise ExamplesError(f"EndTxn of a transaction that the coordinator does not know answers {code}")
+        raise RecordingError(f"EndTxn of a transaction that the coordinator does not know answers {code}")
     return producer, start
 
 
 def _blocked(wire: Wire, topic: str, partition: int, start: int) -> int:
     """The last stable offset, once nothing but the transaction from `start` on holds it back."""
-    said = truth.ask_until(wire, [topic], lambda said: said.offsets_of(topic, partition).last_stable_offset == start)
-    return said.offsets_of(topic, partition).last_stable_offset
+
+    def stops_there(found: broker_answers.Truth) -> bool:
+        return found.offsets_of(topic, partition).last_stable_offset == start
+
+    return broker_answers.ask_until(wire, [topic], stops_there).offsets_of(topic, partition).last_stable_offset
 
 
 def _abort(wire: Wire, by: str, topic: str, partition: int, producer: Producer, start: int, before: int) -> Abort:
-    said = truth.ask_until(
+    said = broker_answers.ask_until(
         wire, [topic], lambda said: said.offsets_of(topic, partition).last_stable_offset not in (before, start)
     )
     state = said.producer(topic, partition, producer.producer_id)
     after = said.offsets_of(topic, partition).last_stable_offset
     if state.open or not before == start < after:
-        raise ExamplesError(f"the abort has not freed {topic}-{partition}: {state}, {before} -> {after}")
+        raise RecordingError(f"the abort has not freed {topic}-{partition}: {state}, {before} -> {after}")
     return Abort(
         by=by,
         topic=topic,
@@ -138,7 +141,7 @@ def _abort_with_kafka_transactions(wire: Wire, now: int) -> Abort:
     clients.kafka_transactions(wire.bootstrap, "describe-producers", *place)
     found = clients.kafka_transactions(wire.bootstrap, "find-hanging", "--topic", topic)
     if str(producer.producer_id) not in found.split():
-        raise ExamplesError(f"kafka-transactions.sh does not find producer id {producer.producer_id}:\n{found}")
+        raise RecordingError(f"kafka-transactions.sh does not find producer id {producer.producer_id}:\n{found}")
     clients.kafka_transactions(wire.bootstrap, "abort", *place, "--start-offset", str(start))
     return _abort(wire, "kafka-transactions.sh abort", topic, partition, producer, start, before)
 
@@ -148,7 +151,7 @@ def _abort_by_hand(wire: Wire, now: int) -> Abort:
     topic, partition = "payments", 0
     producer, start = _hang(wire, "payments-archiver", topic, partition, now - 2 * HOUR)
     before = _blocked(wire, topic, partition, start)
-    state = truth.ask(wire, [topic]).producer(topic, partition, producer.producer_id)
+    state = broker_answers.ask(wire, [topic]).producer(topic, partition, producer.producer_id)
     wire.write_marker(topic, partition, producer, coordinator_epoch=max(state.coordinator_epoch, 0))
     return _abort(wire, "WriteTxnMarkers v1", topic, partition, producer, start, before)
 
@@ -167,7 +170,7 @@ def _questions(wire: Wire) -> None:
     unknown = DescribeTransactionsRequest(transactional_ids=("orders-service", "nobody"))
     described = peer.ask(unknown, 0, DescribeTransactionsResponse)
     if [state.error_code for state in described.transaction_states] != [0, _TRANSACTIONAL_ID_NOT_FOUND]:
-        raise ExamplesError(f"DescribeTransactions answers {described}")
+        raise RecordingError(f"DescribeTransactions answers {described}")
     asked = tuple(TopicRequest(name=name, partition_indexes=(0, 1)) for name in TOPICS)
     producers = peer.ask(DescribeProducersRequest(topics=asked), 0, DescribeProducersResponse)
     codes = {(t.name, p.partition_index): p.error_code for t in producers.topics for p in t.partitions}
@@ -177,4 +180,4 @@ def _questions(wire: Wire) -> None:
         ("payments", 0): 0,
         ("payments", 1): _UNKNOWN_TOPIC_OR_PARTITION,
     }:
-        raise ExamplesError(f"DescribeProducers answers {codes}")
+        raise RecordingError(f"DescribeProducers answers {codes}")
