@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from kafkawire import rows
 from kafkawire.records.arrays import Int32, Int64
+from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
-from kafkawire.records.compression import codec_name
+from kafkawire.records.compression import CODEC_NAMES
 from kafkawire.records.header import MAGIC
 from kafkawire.records.record import NO_SEQUENCE
 from kafkawire.rows import arrow
@@ -22,18 +23,9 @@ from kafkawire.wire.backend import native
 Numbers = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 
-#: Fields whose value is the same in all rows of a file.
-CONSTANTS = ("file", "topic", "partition")
 HEADER = pa.struct(list(arrow.schema([rows.Header])))
-_CODECS = tuple(map(codec_name, range(8)))
-
-
-class Words(NamedTuple):
-    """Texts that rows use: the types of timestamps, and what writes a value that has no Arrow type."""
-
-    created: str
-    stamped: str
-    encode: Callable[[Any], bytes]
+#: Writes a value that has no Arrow type.
+Encode = Callable[[Any], bytes]
 
 
 class Markers:
@@ -191,7 +183,7 @@ class Piece:
         values[at], present[at] = list(found.values()), True
         return _numbers(values[self.batch_of], _bitmap(present[self.batch_of]))
 
-    def decoded(self, encode: Callable[[Any], bytes]) -> pa.Array | None:
+    def decoded(self, encode: Encode) -> pa.Array | None:
         """The records of control batches, as JSON."""
         if not self.markers.decoded:
             return None
@@ -275,16 +267,16 @@ def _last_sequence(batches: Batches) -> Int64:
     return np.where(base >= 0, (base + batches.last_offset_delta) % (1 << 31), NO_SEQUENCE)
 
 
-def _codec(piece: Piece, _: Words) -> pa.Array:
-    return _words(piece.of_batch(piece.batches.codec).astype(np.int32), list(_CODECS), piece.is_batch)
+def _codec(piece: Piece, _: Encode) -> pa.Array:
+    return _words(piece.of_batch(piece.batches.codec).astype(np.int32), list(CODEC_NAMES), piece.is_batch)
 
 
-def _timestamp_type(piece: Piece, words: Words) -> pa.Array:
+def _timestamp_type(piece: Piece, _: Encode) -> pa.Array:
     places = piece.of_batch(piece.batches.log_append_time).astype(np.int32)
-    return _words(places, [words.created, words.stamped])
+    return _words(places, list(TIMESTAMP_TYPES))
 
 
-def _delete_horizon(piece: Piece, _: Words) -> pa.Array | None:
+def _delete_horizon(piece: Piece, _: Encode) -> pa.Array | None:
     present = piece.of_batch(piece.batches.delete_horizon) & piece.is_batch
     if not present.any():
         return None
@@ -292,7 +284,7 @@ def _delete_horizon(piece: Piece, _: Words) -> pa.Array | None:
 
 
 #: Field -> the array of a piece; None where all rows lack it.
-MAKERS: dict[str, Callable[[Piece, Words], pa.Array | None]] = {
+MAKERS: dict[str, Callable[[Piece, Encode], pa.Array | None]] = {
     "kind": lambda piece, _: _words(piece.is_record.astype(np.int32), ["batch", "record"]),
     "position": lambda piece, _: _numbers(piece.of_batch(piece.batches.position)),
     "base_offset": lambda piece, _: piece.batch_numbers(piece.batches.base_offset),
@@ -321,5 +313,5 @@ MAKERS: dict[str, Callable[[Piece, Words], pa.Array | None]] = {
     "value": lambda piece, _: piece.value.text,
     "value_base64": lambda piece, _: piece.value.base64,
     "headers": lambda piece, _: piece.headers,
-    "decoded": lambda piece, words: piece.decoded(words.encode),
+    "decoded": lambda piece, encode: piece.decoded(encode),
 }

@@ -1,9 +1,8 @@
 """Segments as lines of JSON, many batches at a time: what `rows_of` gives, without a row for each record.
 
 The native engine writes plain batches of magic 2 (`native/src/rows`); see `runs` for all others. Refused are batches
-that cannot be read, and markers of unknown kinds. Names and order of the fields, and the words in them, are taken from
-rows that are made for the purpose, so that there is one place that says what a row is; a field that the engine does not
-know leaves all of the work to `rows_of`.
+that cannot be read, and markers of unknown kinds. The types of the rows give the names and the
+order of the fields; a field that the engine does not know leaves all of the work to `rows_of`.
 """
 
 from __future__ import annotations
@@ -11,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
-
 from kafkawire import rows
 from kafkawire.logdir.located import Located
 from kafkawire.logdir.options import Options
 from kafkawire.logdir.rows_of import rows_of
-from kafkawire.logdir.runs import runs_of, samples_of
+from kafkawire.logdir.runs import fields_of, runs_of
 from kafkawire.records import CODECS, CONTROL_TYPES
+from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.control import ABORT, COMMIT
 from kafkawire.wire.backend import native
 
 if TYPE_CHECKING:
     from kafkawire.records.columns import Batches
 
-#: Fields whose values are the same in all rows of a file.
-_CONSTANT = ("kind", "file", "topic", "partition", "decoded")
 #: Lines are handed out in pieces of about so many bytes.
 _PIECE = 2 << 20
 
@@ -62,16 +58,21 @@ def writer_of(
     file: Located, options: Options, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
 ) -> Any | None:
     """The native writer of a file's rows; None where there is none, or where it cannot write what is asked for."""
-    if native is None or (samples := samples_of(file, options)) is None:
+    if native is None or (fields := fields_of(file, options)) is None:
         return None
-    created, stamped = samples.batch, samples.append_time
+
+    def listed(kind: str, names: tuple[str, ...]) -> list[tuple[str, bytes | None]]:
+        """The fields of rows, and the JSON of those that are the same in all rows of the file."""
+        constants = {"kind": kind, "decoded": None, **file.place}
+        return [(name, encode(constants[name]) if name in constants else None) for name in names]
+
     try:
         return native.LogRows(
-            _fields(created, encode),
-            _fields(samples.record, encode) if options.deep else [],
+            listed("batch", fields.batch),
+            listed("record", fields.record),
             list(rows.field_names(rows.Header)),
             list(map(encode, CODECS)),
-            (encode(created.timestamp_type), encode(stamped.timestamp_type)),
+            (encode(TIMESTAMP_TYPES[0]), encode(TIMESTAMP_TYPES[1])),
             (encode(CONTROL_TYPES[ABORT]), encode(CONTROL_TYPES[COMMIT])),
             printable() if options.deep and options.payloads else b"",
             not options.payloads,
@@ -79,9 +80,3 @@ def writer_of(
         )
     except ValueError:
         return None
-
-
-def _fields(row: rows.Row, encode: Callable[[Any], bytes]) -> list[tuple[str, bytes | None]]:
-    """The fields that such rows have, and the JSON of those that are constant."""
-    found = ((name, getattr(row, name)) for name in rows.field_names(type(row)))
-    return [(name, encode(value) if name in _CONSTANT else None) for name, value in found if value is not UNSET]

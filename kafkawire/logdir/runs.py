@@ -7,15 +7,13 @@ the way of `rows_of`: damage, other magics, batches that go back in offset, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, TypeVar
-
-from msgspec import UNSET
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafkawire import rows
 from kafkawire.logdir.located import BATCHES, Located, ascending
 from kafkawire.logdir.options import Options
 from kafkawire.logdir.rows_of import log_rows, record_options
-from kafkawire.records import Batch, Damage, Record, build, read
+from kafkawire.records import INTERNAL_TOPICS, Batch, Damage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,35 +28,24 @@ T = TypeVar("T")
 Write = Callable[["Batches", int, int], tuple[T | None, int, bool]]
 
 
-class Samples:
-    """A row of a batch and one of a record, made to see which fields the rows of a file have.
+class Fields(NamedTuple):
+    """The fields of the rows of a file, in their order. `record` is empty where records have no rows."""
 
-    Attributes:
-        batch, record: the rows; a field of the record's that is not asked for is UNSET.
-        append_time: the batch's, where the broker stamped it.
-    """
-
-    def __init__(self, file: Located, options: Options) -> None:
-        created = _sample()
-        self.batch = rows.Batch.of(created, None, **file.place)
-        self.record = rows.Record.of(Record(), created, None, **record_options(file, options))
-        self.append_time = rows.Batch.of(_sample(append_time=0), None, **file.place)
+    batch: tuple[str, ...]
+    record: tuple[str, ...]
 
 
-def samples_of(file: Located, options: Options) -> Samples | None:
-    """The samples of a file whose batches may come in runs; None for any other file, and where batches or records are
+def fields_of(file: Located, options: Options) -> Fields | None:
+    """The fields of a file whose batches may come in runs; None for any other file, and where batches or records are
     picked or decoded one by one."""
     plain = options.indexes == "show" and options.selection.all and options.metadata and options.max_bytes is None
     if file.kind not in BATCHES or not plain:
         return None
-    samples = Samples(file, options)
-    return samples if samples.record.decoded in (None, UNSET) else None
-
-
-def _sample(append_time: int | None = None) -> Batch:
-    (batch,) = read(build([Record()], append_time=append_time))
-    assert isinstance(batch, Batch)
-    return batch
+    shown = record_options(file, options)
+    if options.payloads and (shown["decode_as"] or shown["topic"]) in INTERNAL_TOPICS:
+        return None
+    record = rows.Record.fields(payload=options.payloads, metadata=options.metadata) if options.deep else ()
+    return Fields(rows.field_names(rows.Batch), record)
 
 
 def runs_of(file: Located, options: Options, write: Write[T]) -> Iterator[rows.Row | T]:

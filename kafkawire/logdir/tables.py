@@ -2,9 +2,8 @@
 native engine it is `rows_of`.
 
 Each batch has a row, and its records have theirs behind it, as in `rows_of`. Refused (see `runs`) are batches that
-cannot be read, and those whose records are so many bytes that they are better not held twice. Which fields there are is
-taken from rows that are made for the purpose; one that is not known here leaves all of the work to `rows_of`. Needs
-pyarrow.
+cannot be read, and those whose records are so many bytes that they are better not held twice. The types of the rows
+say which fields there are; one that is not known here leaves all of the work to `rows_of`. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 
 from kafkawire import rows
-from kafkawire.logdir.arrays import CONSTANTS, MAKERS, Markers, Piece, Words
+from kafkawire.logdir.arrays import MAKERS, Markers, Piece
 from kafkawire.logdir.located import Located
 from kafkawire.logdir.options import Options
 from kafkawire.logdir.rows_of import log_rows, rows_of
-from kafkawire.logdir.runs import runs_of, samples_of
+from kafkawire.logdir.runs import fields_of, runs_of
 from kafkawire.records.columns import Batches, Records
 from kafkawire.wire.backend import native
 
@@ -39,19 +37,15 @@ def columns_of(file: Located, options: Options, *, encode: Callable[[Any], bytes
     Raises:
         OSError: the file cannot be read.
     """
-    samples = None if native is None else samples_of(file, options)
-    if samples is None:
+    fields = None if native is None else fields_of(file, options)
+    if fields is None:
         yield from rows_of(file, options)
         return
-    constants = {name: getattr(samples.batch, name) for name in CONSTANTS}
-    listed = list(rows.field_names(rows.Batch))
-    if options.deep:
-        listed += [name for name in rows.field_names(rows.Record) if getattr(samples.record, name) is not UNSET]
-    names = [name for name in dict.fromkeys(listed) if name not in constants]
+    constants: dict[str, Any] = {**file.place}
+    names = [name for name in dict.fromkeys([*fields.batch, *fields.record]) if name not in constants]
     if not MAKERS.keys() >= set(names):
         yield from rows_of(file, options)
         return
-    words = Words(samples.batch.timestamp_type, samples.append_time.timestamp_type, encode)
 
     def write(found: Batches, at: int, stop: int) -> tuple[rows.Columns | None, int, bool]:
         first, last = found.start.searchsorted([at, stop]).tolist()
@@ -59,7 +53,7 @@ def columns_of(file: Located, options: Options, *, encode: Callable[[Any], bytes
         if piece is None:
             return None, at, True
         arrays = {name: piece.repeated(value) for name, value in constants.items() if value is not None}
-        arrays |= {name: array for name in names if (array := MAKERS[name](piece, words)) is not None}
+        arrays |= {name: array for name in names if (array := MAKERS[name](piece, encode)) is not None}
         after = int(found.start[piece.stop]) if piece.stop < len(found) else len(found.data)
         return rows.Columns(found.origin + at, piece.length, arrays), after, False
 

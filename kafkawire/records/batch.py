@@ -30,6 +30,9 @@ from kafkawire.records.header import (
 from kafkawire.records.record import NO_SEQUENCE, Record, read_records
 from kafkawire.wire.values import Buffer
 
+#: Whose clock the timestamps of records are of: the producer's, or (attribute LOG_APPEND_TIME) the broker's.
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """A batch; fields as on the wire, under Kafka's names. What magic 0 and 1 do not have is -1 there.
@@ -96,7 +99,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         """
         if not self.magic:
             return "NoTimestampType"
-        return "LogAppendTime" if self.attributes & LOG_APPEND_TIME else "CreateTime"
+        return TIMESTAMP_TYPES[bool(self.attributes & LOG_APPEND_TIME)]
 
     @property
     def transactional(self) -> bool:

@@ -46,6 +46,10 @@ def codec_name(number: int) -> str:
     return CODECS[number] if 0 <= number < len(CODECS) else f"UNKNOWN_{number}"
 
 
+#: The names of all numbers that a batch's attributes can hold.
+CODEC_NAMES = tuple(map(codec_name, range(8)))
+
+
 def decompress(codec: str, data: Buffer, limit: int = MAX_BATCH_BYTES, *, any_header_checksum: bool = False) -> Buffer:
     """The bytes that `data` holds, at most `limit` of them.
 

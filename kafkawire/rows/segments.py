@@ -10,7 +10,7 @@ from kafkawire import records as _records
 from kafkawire.records.control_values import decoded_control
 from kafkawire.records.secrets import REDACTED
 from kafkawire.records.topics import CLUSTER_METADATA
-from kafkawire.rows.base import Json, LogRow, Place, Row, text
+from kafkawire.rows.base import Json, LogRow, Place, Row, field_names, text
 
 
 class Batch(LogRow, frozen=True, kw_only=True):
@@ -89,6 +89,12 @@ class Header(Row, frozen=True, kw_only=True):
     value_base64: str | None = None
 
 
+#: What stands around a record, and what it holds: the fields of `Record` that are there where they were asked for.
+_METADATA = ("timestamp", "timestamp_type", "producer_id", "producer_epoch", "sequence", "transactional", "control",
+             "coordinator_epoch", "key_size", "value_size")  # fmt: skip
+_PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
+
+
 class Record(LogRow, frozen=True, kw_only=True):
     """A record. Its metadata, and what it holds, are there where they were asked for.
 
@@ -120,6 +126,12 @@ class Record(LogRow, frozen=True, kw_only=True):
     value_base64: str | UnsetType | None = UNSET
     headers: tuple[Header, ...] | UnsetType = UNSET
     decoded: Json | UnsetType | None = UNSET
+
+    @classmethod
+    def fields(cls, *, payload: bool = False, metadata: bool = True) -> tuple[str, ...]:
+        """The names of the fields that rows have, in their order: see `of`."""
+        absent = {*(() if metadata else _METADATA), *(() if payload else _PAYLOAD)}
+        return tuple(name for name in field_names(cls) if name not in absent)
 
     @classmethod
     def of(

@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile
-from kafkawire.records import CODECS, CONTROL_TYPES, Batch, Record, arrow
+from kafkawire.records import CONTROL_TYPES, Batch, Record, arrow
+from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
-from kafkawire.records.control import MALFORMED
+from kafkawire.records.compression import CODEC_NAMES
+from kafkawire.records.control import ABORT, COMMIT, MALFORMED
 from kafkawire.records.markers import markers
 from kafkawire.rows.arrow import whole
 
@@ -64,9 +66,9 @@ RECORDS = pa.schema(
     ]
 )
 
-_CODECS = np.array([*CODECS, *(f"UNKNOWN_{number}" for number in range(len(CODECS), 8))], object)
-_MARKER_NAMES = np.array([CONTROL_TYPES[0], CONTROL_TYPES[1]], object)
-_TIMESTAMP_TYPES = np.array(["CreateTime", "LogAppendTime"], object)
+_CODECS = np.array(CODEC_NAMES, object)
+_MARKER_NAMES = np.array([CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]], object)
+_TIMESTAMP_TYPES = np.array(TIMESTAMP_TYPES, object)
 
 
 def place_of(file: LogFile) -> Row:

@@ -15,6 +15,7 @@ from kafkawire import logdir, rows
 from kafkawire.cli.text import json_bytes, printable_characters
 from kafkawire.logdir import jsonl
 from kafkawire.logdir.jsonl import lines_of, writer_of
+from kafkawire.logdir.runs import Fields
 from kafkawire.records import CODECS, Header, Record, build, build_marker
 from kafkawire.wire.backend import native
 from tools.recordings.archive import unpacked
@@ -217,7 +218,7 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
 def test_a_field_that_the_engine_does_not_know_leaves_all_to_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl, "_fields", lambda row, encode: [("a field of tomorrow", None)])
+    monkeypatch.setattr(jsonl, "fields_of", lambda file, options: Fields(("a field of tomorrow",), ()))
     file = segment(tmp_path, build([Record(b"k", b"v")]))
     assert writer_of(file, WAYS[0], json_bytes, printable_characters) is None
     assert both(file, WAYS[0])[1] == 0

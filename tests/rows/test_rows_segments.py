@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from kafkawire import records, rows
 from kafkawire.messages import ConfigRecord, TransactionLogKey, TransactionLogValue
@@ -146,3 +147,11 @@ def test_damage() -> None:
         "resumed_at": None,
         "harmless": True,
     }
+
+
+@pytest.mark.parametrize("payload", [False, True])
+@pytest.mark.parametrize("metadata", [False, True])
+def test_the_type_states_the_fields_that_rows_have(payload: bool, metadata: bool) -> None:
+    row = row_of(records.Record(b"k", b"v"), payload=payload, metadata=metadata)
+    there = [name for name in rows.field_names(rows.Record) if getattr(row, name) is not UNSET]
+    assert list(rows.Record.fields(payload=payload, metadata=metadata)) == there
