@@ -13,7 +13,7 @@ import typer
 
 from kafkawire import capture, report
 from kafkawire.capture import Selection
-from kafkawire.capture.matched import Matched
+from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.selection import Selector
 from kafkawire.cli import arguments, capture_options, capture_summary, encode, ranges, text, usage
 from kafkawire.client import config, properties, property_names
@@ -52,7 +52,7 @@ def _in_summary(text_: str) -> None:
 
 def _filtered(text_: str) -> None:
     wanted = Selection(apis=(text_,), client_ids=(text_,), topics=(text_,), transactional_ids=(text_,), errors=True)
-    matched = Matched(row=Exchange(api=text_, client_id=text_, problem=text_), request=ApiVersionsRequest())
+    matched = CapturedExchange(row=Exchange(api=text_, client_id=text_, problem=text_), request=ApiVersionsRequest())
     Selector(wanted).wants(matched)
 
 

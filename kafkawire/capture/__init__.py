@@ -7,38 +7,38 @@ The pieces can be used alone: `read_packets` (files), `parse` (a packet to a TCP
 datagrams), `Stream` (segments to bytes in order), `frames.FrameReader` (bytes to frames).
 """
 
-from kafkawire.capture.damage import Unread
+from kafkawire.capture.damage import UnreadPart
+from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.fragments import Fragment, Fragments
-from kafkawire.capture.matched import Matched
-from kafkawire.capture.network import Segment, Skipped, parse, transport
+from kafkawire.capture.named_entities import NamedEntities
+from kafkawire.capture.network import Skipped, TcpSegment, parse, transport
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.packets import read_packets
 from kafkawire.capture.reader import Exchanges, read
 from kafkawire.capture.selection import Selection
 from kafkawire.capture.statistics import Statistics
-from kafkawire.capture.streams import Chunk, Conflict, Gap, Stream
-from kafkawire.capture.subjects import Subjects
 from kafkawire.capture.summary import Summary
+from kafkawire.capture.tcp_stream import Chunk, Conflict, Loss, Stream
 from kafkawire.capture.timeline import Timeline, steps
 
 __all__ = [
+    "CapturedExchange",
     "Chunk",
     "Conflict",
     "Exchanges",
     "Fragment",
     "Fragments",
-    "Gap",
-    "Matched",
+    "Loss",
+    "NamedEntities",
     "Packet",
-    "Segment",
     "Selection",
     "Skipped",
     "Statistics",
     "Stream",
-    "Subjects",
     "Summary",
+    "TcpSegment",
     "Timeline",
-    "Unread",
+    "UnreadPart",
     "parse",
     "read",
     "read_packets",

@@ -1,4 +1,4 @@
-"""`Connection`: what two endpoints say to each other: segments in, frames to the matcher (sans-IO).
+"""`TcpConnection`: what two endpoints say to each other: segments in, frames to the matcher (sans-IO).
 
 A connection is Kafka's when a request is found in one of its directions: at the very beginning where the capture has
 it, otherwise anywhere. That direction is the client's.
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from kafkawire.capture import recognize
-from kafkawire.capture.matcher import Matcher, Unheard
-from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, Segment, endpoint
-from kafkawire.capture.reading import Reading
-from kafkawire.capture.recognize import Look, Looks
+from kafkawire.capture import recognition
+from kafkawire.capture.frame_decoding import FrameDecoder
+from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, Frame, FrameStream, ResumedState
+from kafkawire.capture.matcher import DiscardingMatcher, Matcher
+from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
+from kafkawire.capture.recognition import Recognition, SearchResult
 from kafkawire.capture.sequencer import Sequencer, Ticket
-from kafkawire.capture.side import MAX_LOOSE_BYTES, Frame, Resumed, Side
-from kafkawire.capture.streams import MAX_HELD_BYTES, Begun, Chunk, Conflict, Event
+from kafkawire.capture.tcp_stream import MAX_HELD_BYTES, Begun, Chunk, Conflict, Event
 from kafkawire.errors import DecodeError
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
@@ -29,7 +29,7 @@ _MOST_UNSAID = 16
 _MOST_HIDDEN = 16
 
 
-class Connection:
+class TcpConnection:
     """One TCP connection.
 
     Attributes:
@@ -50,9 +50,9 @@ class Connection:
         self,
         number: int,
         file: str,
-        segment: Segment,
+        segment: TcpSegment,
         sequencer: Sequencer,
-        reading: Reading,
+        reading: FrameDecoder,
         *,
         heard: bool = True,
         continued: bool = False,
@@ -65,21 +65,21 @@ class Connection:
         self._lanes: Any = None  # the native `Lanes` that have it, until `resume`
         self._file = file
         self.endpoints = (segment.source, segment.destination)
-        self._sides = (Side(), Side())
+        self._sides = (FrameStream(), FrameStream())
         self._sequencer = sequencer
         self._reading = reading
         self._continued = continued
         self._opener: int | None = None  # the side that sent the SYN
         self._client = 0  # the side that sends requests, once the verdict is KAFKA
-        self._matcher: Matcher | Unheard | None = None
+        self._matcher: Matcher | DiscardingMatcher | None = None
         self._holds: list[tuple[int, Ticket] | None] = [None, None]
         self._now = (0, 0)  # packet and time
         self._ending = False
-        self._reset: tuple[int, Segment] | None = None  # the last RST, and the side that sent it
+        self._reset: tuple[int, TcpSegment] | None = None  # the last RST, and the side that sent it
         self._gone: set[int] = set()  # sides that have closed a connection that is not looked into
         self._unsaid: list[tuple[int, str, int, int]] = []  # troubles of a connection that may not be Kafka's
 
-    def reopened_by(self, segment: Segment) -> bool:
+    def reopened_by(self, segment: TcpSegment) -> bool:
         """Whether a segment begins another connection between the same endpoints: a SYN that is no repetition."""
         side = self._sides[self._sender(segment)]
         return (
@@ -101,7 +101,7 @@ class Connection:
         """Whether one side may have broken it off, if data before that RST is not in the capture."""
         return self._reset is not None and self.reset_ns is None
 
-    def process(self, segment: Segment, packet: int, time_ns: int) -> None:
+    def process(self, segment: TcpSegment, packet: int, time_ns: int) -> None:
         """One segment of either direction."""
         self.bytes += len(segment.payload) + segment.missing
         self.cut += segment.missing
@@ -136,7 +136,7 @@ class Connection:
             self._look_at_reset(*self._reset)
         self._hold_back()
 
-    def _look_at_reset(self, sender: int, reset: Segment) -> None:
+    def _look_at_reset(self, sender: int, reset: TcpSegment) -> None:
         """Whether the receiver has believed a RST, and nothing came behind it: now, since captures swap packets.
 
         It is believed where the receiver waits for just its sequence number (RFC 5961, 3.2), and as the answer to a SYN
@@ -185,7 +185,7 @@ class Connection:
             take(Frame(*frame))
         self._hold(index, first)
 
-    def resume(self, sides: tuple[Resumed, ...], now: tuple[int, int], count: int) -> None:
+    def resume(self, sides: tuple[ResumedState, ...], now: tuple[int, int], count: int) -> None:
         """It is no longer away; `count` bytes of data were in its packets."""
         self._lanes = None
         self.bytes += count
@@ -282,7 +282,7 @@ class Connection:
         else:
             self._trouble(index, f"{_bytes(count)} that belong to no known frame", *(side.first_unframed or self._now))
 
-    def _sender(self, segment: Segment) -> int:
+    def _sender(self, segment: TcpSegment) -> int:
         return 0 if segment.source == self.endpoints[0] else 1
 
     def _take(self, index: int, event: Event) -> None:
@@ -313,7 +313,7 @@ class Connection:
             return True
         head = side.head
         if index == self._client:
-            return recognize.request(head) is recognize.Looks.YES
+            return recognition.request(head) is recognition.Recognition.YES
         return len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in self._matcher.outstanding
 
     def _advance(self, index: int, frames: Iterator[Frame] | None) -> None:
@@ -351,13 +351,13 @@ class Connection:
             self._unframed(index, offset + side.skipped)
         return side.begin(offset)
 
-    def _find_request(self, data: bytes, starts: set[int]) -> Look:
-        return recognize.find_request(data, starts, final=self._ending)
+    def _find_request(self, data: bytes, starts: set[int]) -> SearchResult:
+        return recognition.find_request(data, starts, final=self._ending)
 
-    def _find_response(self, data: bytes, starts: set[int]) -> Look:
+    def _find_response(self, data: bytes, starts: set[int]) -> SearchResult:
         assert self._matcher is not None
         asked = dict(islice(self._matcher.outstanding.items(), _MOST_IDS))
-        return recognize.find_response(data, starts, asked, final=self._ending)
+        return recognition.find_response(data, starts, asked, final=self._ending)
 
     def _decide(self, index: int) -> int | None:
         """Whether this is Kafka and this direction the client's: where its first request begins."""
@@ -365,18 +365,18 @@ class Connection:
         offset = None
         if self._opener in (None, index) and side.loose:
             if side.from_start:
-                looks = recognize.request(side.loose)
-                if looks is Looks.NO:
-                    self._dismiss(TLS if recognize.is_tls(side.loose) else OTHER)
+                looks = recognition.request(side.loose)
+                if looks is Recognition.NO:
+                    self._dismiss(TLS if recognition.is_tls(side.loose) else OTHER)
                     return None
-                offset = 0 if looks is Looks.YES else None
+                offset = 0 if looks is Recognition.YES else None
             else:
                 offset = side.find(self._find_request)
         if offset is not None:
             self.verdict = KAFKA
             self._client = index
             if not self.heard:
-                self._matcher = Unheard()
+                self._matcher = DiscardingMatcher()
                 return offset
             row = self._reading.options.row(
                 file=self._file,
@@ -393,7 +393,7 @@ class Connection:
 
     def _dismiss(self, verdict: str) -> None:
         self.verdict = verdict
-        self._sides = (Side(), Side())
+        self._sides = (FrameStream(), FrameStream())
         self._release()
 
     def _trouble(self, index: int, what: str, packet: int, time_ns: int) -> None:

@@ -15,7 +15,7 @@ from kafkawire.capture.files import Lookahead
 from kafkawire.errors import CaptureError
 
 
-class Unread(msgspec.Struct):
+class UnreadPart(msgspec.Struct):
     """A part of a file that could not be read.
 
     Attributes:
@@ -30,7 +30,7 @@ class Unread(msgspec.Struct):
     resumed: bool
 
 
-class Headers(Protocol):
+class HeaderFinder(Protocol):
     """What the headers of a file format look like."""
 
     def may_begin(self, window: bytes) -> Iterator[int]:
@@ -45,7 +45,7 @@ _SMALLEST_WINDOW, _LARGEST_WINDOW = 4 << 10, 64 << 10
 _HEADER = 16
 
 
-def skip(file: Lookahead, headers: Headers) -> tuple[int, bool]:
+def skip(file: Lookahead, headers: HeaderFinder) -> tuple[int, bool]:
     """Drops bytes, one at least, up to where a header begins, or to the end; how many, and whether one was found."""
     start, offset, size = file.position, 1, _SMALLEST_WINDOW
     while True:

@@ -20,12 +20,12 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class BrokenOff(CaptureError):
+class EndOfReadableData(CaptureError):
     """Nothing more comes out of a compressed file."""
 
 
-class Whole:
-    """A file of which at least `size` bytes are there: that it ends before is a `BrokenOff`, behind what there is."""
+class SizedFile:
+    """A file of at least `size` bytes; one that ends earlier raises `EndOfReadableData`, after the bytes that exist."""
 
     def __init__(self, file: Readable, size: int) -> None:
         self._file = file
@@ -40,7 +40,7 @@ class Whole:
         data = self._file.read(size)
         self._position += len(data)
         if not data and size and self._position < self._size:
-            raise BrokenOff(
+            raise EndOfReadableData(
                 expected=f"a file of {self._size} bytes",
                 found=f"one that {ended_at(self._position, self._size)}",
                 offset=self._position,
@@ -57,7 +57,7 @@ class Whole:
 _PIECE = 1 << 20
 
 
-class Following:
+class FollowedFile:
     """A file that something else still writes: its end is waited at, not reported, for as long as `goes_on`."""
 
     def __init__(self, file: Readable, goes_on: Callable[[], bool]) -> None:
@@ -135,7 +135,7 @@ class Lookahead:
 
 
 class _Decompressed:
-    """A decompressor's output. What it cannot decompress is a `BrokenOff` with its place in the output."""
+    """A decompressor's output. What it cannot decompress raises `EndOfReadableData` with its place in the output."""
 
     def __init__(self, codec: str, file: Readable) -> None:
         self._codec = codec
@@ -145,12 +145,12 @@ class _Decompressed:
     def read(self, size: int, /) -> bytes:
         try:
             data = self._file.read(size)
-        except BrokenOff as error:  # the file ended
-            raise BrokenOff(expected=error.expected, found=error.found, offset=self._position) from None
+        except EndOfReadableData as error:  # the file ended
+            raise EndOfReadableData(expected=error.expected, found=error.found, offset=self._position) from None
         except (EOFError, zlib.error, ValueError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the file itself
-            raise BrokenOff(
+            raise EndOfReadableData(
                 expected=f"a file that {self._codec} can decompress",
                 found=f"{error} (after {self._position} decompressed bytes)",
                 offset=self._position,

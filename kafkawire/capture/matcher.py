@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kafkawire.capture import recognize
-from kafkawire.capture.matched import Matched
-from kafkawire.capture.reading import Reading
+from kafkawire.capture import recognition
+from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.frame_decoding import FrameDecoder
+from kafkawire.capture.frame_stream import Frame
 from kafkawire.capture.sequencer import Sequencer, Ticket
-from kafkawire.capture.side import Frame
 from kafkawire.frames import Response, decode_response
 from kafkawire.rows import Exchange
 
@@ -30,11 +30,11 @@ MOST_OUTSTANDING = 10_000
 MOST_EARLY = 100
 
 
-class Pending(msgspec.Struct, frozen=True):
+class PendingRequest(msgspec.Struct, frozen=True):
     """A request that waits for its response. `api_key` None: a SASL token."""
 
     ticket: Ticket
-    half: Matched
+    half: CapturedExchange
     api_key: int | None
     version: int
 
@@ -51,22 +51,22 @@ class Matcher:
         outstanding: requests without a response yet, by correlation id, oldest first.
     """
 
-    def __init__(self, row: Exchange, sequencer: Sequencer, reading: Reading) -> None:
-        self.outstanding: OrderedDict[int, Pending] = OrderedDict()
+    def __init__(self, row: Exchange, sequencer: Sequencer, reading: FrameDecoder) -> None:
+        self.outstanding: OrderedDict[int, PendingRequest] = OrderedDict()
         self._row = row  # what all rows of the connection have in common
         self._sequencer = sequencer
         self._options = reading.options
         self._reading = reading
         self._early: dict[int, tuple[Ticket, Frame]] = {}
         self._raw_tokens = False  # SaslHandshake v0: what follows are tokens without headers
-        self._tokens: deque[Pending] = deque()
+        self._tokens: deque[PendingRequest] = deque()
 
     def request(self, frame: Frame) -> None:
         """A frame from the client."""
         ticket = self._sequencer.ticket(frame.packet)
         if self._raw_tokens and not self._is_request(frame):
             row = self._begun(frame, problem=TOKEN)
-            self._tokens.append(Pending(ticket, Matched(row=row), None, 0))
+            self._tokens.append(PendingRequest(ticket, CapturedExchange(row=row), None, 0))
             if len(self._tokens) > MOST_OUTSTANDING:
                 self._unanswered(self._tokens.popleft())
             return
@@ -83,14 +83,14 @@ class Matcher:
             problem=asked.problem,
             request=asked.body,
         )
-        half = Matched(row=row)
+        half = CapturedExchange(row=row)
         if self._options.keep:
-            half = Matched(row=row, request=asked.message, request_frame=_whole(frame))
+            half = CapturedExchange(row=row, request=asked.message, request_frame=_whole(frame))
         self._raw_tokens = asked.api_key == _SASL_HANDSHAKE and asked.version == 0
         if asked.silent or asked.correlation_id is None or asked.version is None:
             self._close(ticket, half)
             return
-        self._wait(asked.correlation_id, Pending(ticket, half, asked.api_key, asked.version))
+        self._wait(asked.correlation_id, PendingRequest(ticket, half, asked.api_key, asked.version))
 
     def _begun(self, frame: Frame, **said: Any) -> Exchange:
         """A row with what the packets say of a request, and what it says itself."""
@@ -107,7 +107,7 @@ class Matcher:
         """A frame from the broker."""
         if self._tokens:
             pending = self._tokens.popleft()
-            self._close(pending.ticket, Matched(row=self._answered(pending.half.row, frame)))
+            self._close(pending.ticket, CapturedExchange(row=self._answered(pending.half.row, frame)))
             return
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True)
         waiting = self.outstanding.pop(correlation_id, None) if len(frame.data) >= 4 else None
@@ -124,7 +124,7 @@ class Matcher:
         """Something that is no exchange and must not be passed over: a row with a problem only."""
         ticket = self._sequencer.ticket(packet)
         row = replace(self._row, time=iso_time(time_ns), time_ns=time_ns, packet=packet, problem=problem)
-        self._close(ticket, Matched(row=row))
+        self._close(ticket, CapturedExchange(row=row))
 
     @property
     def held(self) -> int:
@@ -151,10 +151,10 @@ class Matcher:
         self._early.clear()
 
     def _is_request(self, frame: Frame) -> bool:
-        head = frame.size.to_bytes(4, "big") + frame.data[: recognize.HEAD]
-        return recognize.request(head) is recognize.Looks.YES
+        head = frame.size.to_bytes(4, "big") + frame.data[: recognition.HEAD]
+        return recognition.request(head) is recognition.Recognition.YES
 
-    def _wait(self, correlation_id: int, pending: Pending) -> None:
+    def _wait(self, correlation_id: int, pending: PendingRequest) -> None:
         early = self._early.pop(correlation_id, None)
         if early is not None:
             ticket, frame = early
@@ -167,7 +167,7 @@ class Matcher:
             self._unanswered(self.outstanding.popitem(last=False)[1])
         self.outstanding[correlation_id] = pending
 
-    def _complete(self, pending: Pending, frame: Frame) -> None:
+    def _complete(self, pending: PendingRequest, frame: Frame) -> None:
         asked = pending.half.row
         assert pending.api_key is not None  # tokens are answered in their order
         if frame.missing:
@@ -179,7 +179,7 @@ class Matcher:
         if self._options.keep:
             half = replace(pending.half, row=row, response=found.message, response_frame=_whole(frame))
         else:
-            half = Matched(row=row)
+            half = CapturedExchange(row=row)
         self._close(pending.ticket, half)
 
     def _answered(self, row: Exchange, frame: Frame, **said: Any) -> Exchange:
@@ -194,7 +194,7 @@ class Matcher:
             **said,
         )
 
-    def _unanswered(self, pending: Pending, problem: str = NO_RESPONSE) -> None:
+    def _unanswered(self, pending: PendingRequest, problem: str = NO_RESPONSE) -> None:
         row = pending.half.row
         row = replace(row, problem=_joined(row.problem, problem))
         self._close(pending.ticket, replace(pending.half, row=row))
@@ -204,9 +204,9 @@ class Matcher:
             ticket, frame = early
             correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
             row = replace(self._answered(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
-            self._close(ticket, Matched(row=row, response_frame=_whole(frame) if self._options.keep else None))
+            self._close(ticket, CapturedExchange(row=row, response_frame=_whole(frame) if self._options.keep else None))
 
-    def _close(self, ticket: Ticket, matched: Matched) -> None:
+    def _close(self, ticket: Ticket, matched: CapturedExchange) -> None:
         self._sequencer.close(ticket, matched, self._weight(matched.row))
 
     def _weight(self, row: Exchange) -> int:
@@ -215,11 +215,11 @@ class Matcher:
         return 1000 + (8 if self._options.body else 3) * sizes
 
 
-class Unheard:
+class DiscardingMatcher:
     """In a `Matcher`'s place where a connection is another's to read: nothing comes of its frames."""
 
     def __init__(self) -> None:
-        self.outstanding: OrderedDict[int, Pending] = OrderedDict()
+        self.outstanding: OrderedDict[int, PendingRequest] = OrderedDict()
         self.held = 0
 
     def request(self, frame: Frame) -> None: ...

@@ -45,7 +45,7 @@ class Skipped(StrEnum):
     MALFORMED = "malformed headers"
 
 
-class Segment(msgspec.Struct, frozen=True, gc=False):
+class TcpSegment(msgspec.Struct, frozen=True, gc=False):
     """A TCP segment.
 
     Attributes:
@@ -63,7 +63,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     missing: int = 0
 
 
-Found = Segment | Fragment | Skipped
+Found = TcpSegment | Fragment | Skipped
 
 
 def endpoint(address: tuple[bytes, int]) -> str:
@@ -199,19 +199,19 @@ def _gre(data: bytes, start: int, layers: int) -> Found:
     return _ip(data, start, layers) if kind in (_IPV4, _IPV6) else Skipped.NOT_IP
 
 
-def _tcp(data: bytes, start: int, end: int, source: bytes, destination: bytes) -> Segment | Skipped:
+def _tcp(data: bytes, start: int, end: int, source: bytes, destination: bytes) -> TcpSegment | Skipped:
     source_port, destination_port, sequence, acknowledgment, words, flags = struct.unpack_from(">HHIIBB", data, start)
     header = (words >> 4) * 4
     if header < 20 or start + header > end:
         return Skipped.MALFORMED
     payload = data[start + header : end]
     missing = end - start - header - len(payload)
-    return Segment(
+    return TcpSegment(
         (source, source_port), (destination, destination_port), sequence, acknowledgment, flags, payload, missing
     )
 
 
-def _exported(data: bytes) -> Segment | Skipped:
+def _exported(data: bytes) -> TcpSegment | Skipped:
     """An exported PDU: options (type, length, value), addresses and ports among them, then bytes of a TCP stream."""
     options: dict[int, bytes] = {}
     start = 0
@@ -229,5 +229,5 @@ def _exported(data: bytes) -> Segment | Skipped:
         addresses = [options.get(code, b"") for code in codes]
         if all(len(address) == size for address in addresses):
             source, destination = zip(addresses, ports, strict=True)
-            return Segment(source, destination, 0, 0, EXPORTED, data[start:])
+            return TcpSegment(source, destination, 0, 0, EXPORTED, data[start:])
     return Skipped.NOT_IP

@@ -28,7 +28,7 @@ class Packet(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
-class Run(msgspec.Struct, frozen=True, gc=False):
+class PacketRun(msgspec.Struct, frozen=True, gc=False):
     """Packets in a row that have been dealt with: how many, in how many bytes, what came of them, and the time of the
     last one (to the second)."""
 

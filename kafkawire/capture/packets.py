@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kafkawire.capture.damage import Unread, skip
-from kafkawire.capture.files import BrokenOff, Lookahead, Readable, decompressed
-from kafkawire.capture.packet import Packet, Run
+from kafkawire.capture.damage import UnreadPart, skip
+from kafkawire.capture.files import EndOfReadableData, Lookahead, Readable, decompressed
+from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.pcap import MAGIC, Pcap
 from kafkawire.capture.pcapng import SECTION, PcapNg
 from kafkawire.errors import CaptureError
 
 
-def read_packets(file: Readable, unread: Callable[[Unread], None] | None = None) -> Iterator[Packet]:
+def read_packets(file: Readable, unread: Callable[[UnreadPart], None] | None = None) -> Iterator[Packet]:
     """The packets of a capture file, whichever format it has; compressed with gzip or zstd, or not.
 
     Args:
@@ -34,7 +34,7 @@ def read_packets(file: Readable, unread: Callable[[Unread], None] | None = None)
         yield found
 
 
-def read_runs(file: Readable, unread: Callable[[Unread], None] | None, lanes: Any) -> Iterator[Packet | Run]:
+def read_runs(file: Readable, unread: Callable[[UnreadPart], None] | None, lanes: Any) -> Iterator[Packet | PacketRun]:
     """As `read_packets`; but runs of packets that `lanes` (of the native engine) can take are given to it at once."""
     source = Lookahead(file)
     plain = decompressed(source)
@@ -52,10 +52,10 @@ def read_runs(file: Readable, unread: Callable[[Unread], None] | None, lanes: An
     yield from walk.packets() if unread is None else _resumed(walk, unread)
 
 
-def _resumed(walk: Pcap | PcapNg, unread: Callable[[Unread], None]) -> Iterator[Packet | Run]:
+def _resumed(walk: Pcap | PcapNg, unread: Callable[[UnreadPart], None]) -> Iterator[Packet | PacketRun]:
     """The packets before and behind all damage. Parts that follow each other are told as one."""
-    lost: Unread | None = None
-    ended: BrokenOff | None = None
+    lost: UnreadPart | None = None
+    ended: EndOfReadableData | None = None
     while ended is None and (lost is None or lost.resumed):
         try:
             for packet in walk.packets():
@@ -64,13 +64,13 @@ def _resumed(walk: Pcap | PcapNg, unread: Callable[[Unread], None]) -> Iterator[
                     lost = None
                 yield packet
             break
-        except BrokenOff as error:
+        except EndOfReadableData as error:
             ended = error
         except CaptureError as error:
             position = walk.file.position
             try:
                 count, found = skip(walk.file, walk.headers)
-            except BrokenOff as end:  # up to there nothing was found
+            except EndOfReadableData as end:  # up to there nothing was found
                 ended, count, found = end, end.offset - position, False
             if lost is not None and lost.position + lost.bytes == position:
                 lost.bytes += count
@@ -78,7 +78,7 @@ def _resumed(walk: Pcap | PcapNg, unread: Callable[[Unread], None]) -> Iterator[
                 continue
             if lost is not None:
                 unread(lost)
-            lost = Unread(position, count, error, found)
+            lost = UnreadPart(position, count, error, found)
     if lost is not None and not walk.number:
         raise lost.error
     if lost is not None:

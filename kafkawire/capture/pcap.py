@@ -11,7 +11,7 @@ from typing import Any
 import construct
 
 from kafkawire.capture.files import Lookahead
-from kafkawire.capture.packet import MAX_PACKET_BYTES, Packet, Run, cut_off
+from kafkawire.capture.packet import MAX_PACKET_BYTES, Packet, PacketRun, cut_off
 from kafkawire.errors import CaptureError
 
 _HEADER = 16  # bytes before a packet
@@ -61,7 +61,7 @@ class Pcap:
         self.headers = PcapHeaders(_STRUCT_ORDER[order], 1_000_000_000 // self._unit_ns)
         self._format = (order == "l", self._unit_ns, self._link_type, MAX_PACKET_BYTES, self.headers.FAR_S)
 
-    def packets(self) -> Iterator[Packet | Run]:
+    def packets(self) -> Iterator[Packet | PacketRun]:
         file, headers = self.file, self.headers
         while head := file.at(0, _HEADER):
             number = self.number + 1
@@ -91,7 +91,7 @@ class Pcap:
                 if run.packets:
                     yield run
 
-    def _run(self) -> Run:
+    def _run(self) -> PacketRun:
         """Gives to the lanes what is there, up to the first packet that they do not take."""
         window, start = self.file.ready()
         end, count, recent, taken = self._lanes.run(window, start, self._format, self.number, list(self.headers.recent))
@@ -99,7 +99,7 @@ class Pcap:
         self.number += count
         self.headers.recent.clear()
         self.headers.recent.extend(recent)
-        return Run(count, end - start, taken, recent[-1] * 1_000_000_000)
+        return PacketRun(count, end - start, taken, recent[-1] * 1_000_000_000)
 
 
 class PcapHeaders:

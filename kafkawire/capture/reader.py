@@ -7,16 +7,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kafkawire.capture import memory
-from kafkawire.capture.connection import KAFKA, Connection
-from kafkawire.capture.damage import Unread
-from kafkawire.capture.files import Following, Readable, Whole
+from kafkawire.capture import memory_limits
+from kafkawire.capture.connection import KAFKA, TcpConnection
+from kafkawire.capture.damage import UnreadPart
+from kafkawire.capture.exchange import CapturedExchange, ReadOptions
+from kafkawire.capture.files import FollowedFile, Readable, SizedFile
 from kafkawire.capture.fragments import Fragment, Fragments
-from kafkawire.capture.matched import Matched, Options
-from kafkawire.capture.network import SYN, Found, Segment, Skipped, parse, transport
-from kafkawire.capture.packet import Packet, Run
+from kafkawire.capture.frame_decoding import FrameDecoder
+from kafkawire.capture.network import SYN, Found, Skipped, TcpSegment, parse, transport
+from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import read_runs
-from kafkawire.capture.reading import Reading
 from kafkawire.capture.resets import Resets
 from kafkawire.capture.selection import Selection, Selector
 from kafkawire.capture.sequencer import Sequencer
@@ -33,7 +33,7 @@ _LIVE_NS = 1_000_000_000
 #: The two ends of a connection, address and port each, the smaller first.
 Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
 #: Packets, given what is told of parts of the file that cannot be read.
-_Packets = Callable[[Callable[[Unread], None]], Iterator[Packet | Run]]
+_Packets = Callable[[Callable[[UnreadPart], None]], Iterator[Packet | PacketRun]]
 
 
 class Exchanges:
@@ -48,7 +48,7 @@ class Exchanges:
         self,
         packets: _Packets,
         file: str,
-        options: Options,
+        options: ReadOptions,
         selection: Selection,
         lanes: Any = None,
         owns: Callable[[Ends], bool] | None = None,
@@ -58,15 +58,15 @@ class Exchanges:
         self._selector = None if selection.all else Selector(selection)
         self._file = file
         self._options = options
-        self._reading = Reading(options)
+        self._reading = FrameDecoder(options)
         self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
         # Connections in order are left to the native engine: their packets are not looked at here, only frames.
         self._lanes = lanes
         self._fragments = Fragments()
-        self._connections: dict[Ends, Connection] = {}
+        self._connections: dict[Ends, TcpConnection] = {}
         self._ended: OrderedDict[Ends, None] = OrderedDict()
         self._resets: Resets[Ends] = Resets()
-        self._weighed = memory.EVERY_BYTES
+        self._weighed = memory_limits.EVERY_BYTES
         self._opened = 0
         self._crowded = False  # connections were let go that may go on
         self._owns = owns
@@ -75,11 +75,11 @@ class Exchanges:
         for matched in self.matched():
             yield matched.row
 
-    def matched(self) -> Iterator[Matched]:
+    def matched(self) -> Iterator[CapturedExchange]:
         """The exchanges before they are rows; messages and frames are there if they are kept (`read`'s `keep`)."""
         try:
             for packet in self._packets:
-                if isinstance(packet, Run):
+                if isinstance(packet, PacketRun):
                     yield from self._run(packet)
                     news = True
                 else:
@@ -103,7 +103,7 @@ class Exchanges:
             self._finish(connection)
         yield from self._ready()
 
-    def _run(self, run: Run) -> Iterator[Matched]:
+    def _run(self, run: PacketRun) -> Iterator[CapturedExchange]:
         """Packets that the native engine has dealt with; who watches gets exchanges as they become whole."""
         self.summary.packets += run.packets
         self._weighed -= run.bytes
@@ -126,7 +126,7 @@ class Exchanges:
         found: Found | None = parse(packet.link_type, packet.data)
         while isinstance(found, Fragment):
             found = self._whole(found)
-        if isinstance(found, Segment):
+        if isinstance(found, TcpSegment):
             self._process(found, packet, plain=taken is False)
             return True
         if found is not None:
@@ -134,14 +134,19 @@ class Exchanges:
         return False
 
     def _receive(
-        self, connection: Connection, side: int, frames: list[tuple[bytes, int, int]], first: int | None, closed: bool
+        self,
+        connection: TcpConnection,
+        side: int,
+        frames: list[tuple[bytes, int, int]],
+        first: int | None,
+        closed: bool,
     ) -> None:
         """What a connection said whose packets the native engine looks at."""
         connection.receive(side, frames, first)
         if closed:
             self._let_go(_key(connection.endpoints))
 
-    def _unread(self, part: Unread) -> None:
+    def _unread(self, part: UnreadPart) -> None:
         self.summary.unread += part.bytes
         self._damaged(f"{part.error}; {part.bytes} bytes were passed over" if part.resumed else str(part.error))
 
@@ -149,14 +154,14 @@ class Exchanges:
         self.summary.damage = self.summary.damage or reason
         last = self.summary.packets
         row = self._options.row(file=self._file, problem=f"the file is damaged after packet {last}: {reason}")
-        self._sequencer.close(self._sequencer.ticket(last + 1), Matched(row=row))
+        self._sequencer.close(self._sequencer.ticket(last + 1), CapturedExchange(row=row))
 
     def _whole(self, fragment: Fragment) -> Found | None:
         """What the datagram holds that the fragment completes; None where it completes none."""
         data = self._fragments.add(fragment)
         return data if data is None else transport(fragment.protocol, data, fragment.source, fragment.destination)
 
-    def _process(self, segment: Segment, packet: Packet, *, plain: bool) -> None:
+    def _process(self, segment: TcpSegment, packet: Packet, *, plain: bool) -> None:
         key = _key((segment.source, segment.destination))
         connection = self._connections.get(key)
         if connection is not None:
@@ -172,7 +177,7 @@ class Exchanges:
                 self._forget(key)
             self._opened += 1
             heard = self._owns is None or self._owns(key)
-            connection = Connection(
+            connection = TcpConnection(
                 self._opened, self._file, segment, self._sequencer, self._reading, heard=heard, continued=continued
             )
             self._connections[key] = connection
@@ -183,18 +188,18 @@ class Exchanges:
         elif plain:
             connection.hand_over(self._lanes)
         self._weighed -= len(segment.payload)
-        if len(self._connections) > memory.MOST_OPEN:
+        if len(self._connections) > memory_limits.MOST_OPEN:
             if self._lanes is not None:
                 self._lanes.release_all()
             self._crowded = True
-            for silent in memory.longest_silent(self._connections, memory.MOST_OPEN):
+            for silent in memory_limits.longest_silent(self._connections, memory_limits.MOST_OPEN):
                 self._let_go(silent)
 
     def _weigh(self) -> None:
-        self._weighed = memory.EVERY_BYTES
-        if self._lanes is not None and self._lanes.held > memory.EVERY_BYTES:
+        self._weighed = memory_limits.EVERY_BYTES
+        if self._lanes is not None and self._lanes.held > memory_limits.EVERY_BYTES:
             self._lanes.release_all()
-        memory.relieve(self._connections.values(), memory.MOST_HELD)
+        memory_limits.relieve(self._connections.values(), memory_limits.MOST_HELD)
 
     def _let_go(self, key: Ends) -> None:
         """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
@@ -209,7 +214,7 @@ class Exchanges:
         if self._lanes is not None:
             self._lanes.forget(key)
 
-    def _finish(self, connection: Connection) -> None:
+    def _finish(self, connection: TcpConnection) -> None:
         connection.finish()
         self.summary.connections[connection.verdict] += 1
         self.summary.bytes[connection.verdict] += connection.bytes
@@ -220,7 +225,7 @@ class Exchanges:
                 self.summary.joined += 1
                 self.summary.joined_bytes += connection.joined
 
-    def _ready(self) -> Iterator[Matched]:
+    def _ready(self) -> Iterator[CapturedExchange]:
         for matched in self._sequencer.ready():
             self.summary.exchanges += 1
             selected = self._selector is None or self._selector.wants(matched)
@@ -272,20 +277,22 @@ def read(
     Raises (when iterated over):
         CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
     """
-    options = Options(body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow))
+    options = ReadOptions(
+        body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow)
+    )
     lanes = None if native is None else native.Lanes(MOST_ENDED)
 
     goes_on = follow if callable(follow) else lambda: True
 
     def waited_for(source: Readable, size: int | None) -> Readable:
         if follow:
-            return Following(source, goes_on)
-        return source if size is None else Whole(source, size)
+            return FollowedFile(source, goes_on)
+        return source if size is None else SizedFile(source, size)
 
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
 
-        def packets(unread: Callable[[Unread], None]) -> Iterator[Packet | Run]:
+        def packets(unread: Callable[[UnreadPart], None]) -> Iterator[Packet | PacketRun]:
             with open(path, "rb", buffering=1 << 20) as opened:
                 yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, lanes)
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from kafkawire.capture.matched import Matched
-from kafkawire.capture.subjects import Subjects
+from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.named_entities import NamedEntities
 from kafkawire.rows import Exchange
 
 #: Where the ids of topics are told: message -> its structs that name a topic and give its id.
@@ -61,7 +61,7 @@ class Selector:
         self._apis = {api.lower() for api in selection.apis}
         self._topics: set[str | UUID] = set(selection.topics)
 
-    def wants(self, matched: Matched) -> bool:
+    def wants(self, matched: CapturedExchange) -> bool:
         """Whether the exchange is asked for. To be asked of all, in their order."""
         wanted, row = self._selection, matched.row
         if wanted.topics:
@@ -82,8 +82,8 @@ class Selector:
             return False
         return not wanted.looks_inside or self._names(matched)
 
-    def _names(self, matched: Matched) -> bool:
-        found = Subjects()
+    def _names(self, matched: CapturedExchange) -> bool:
+        found = NamedEntities()
         for message in (matched.request, matched.response):
             if message is not None:
                 found.add(message, matched.version)
@@ -94,7 +94,7 @@ class Selector:
             and (not wanted.producer_ids or not found.producer_ids.isdisjoint(wanted.producer_ids))
         )
 
-    def _learn(self, matched: Matched) -> None:
+    def _learn(self, matched: CapturedExchange) -> None:
         message = matched.response
         attribute = None if message is None else _TELL_TOPIC_IDS.get(message.spec.name)
         for topic in getattr(message, attribute) if attribute else ():

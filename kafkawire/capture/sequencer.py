@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from kafkawire.capture.matched import Matched
+from kafkawire.capture.exchange import CapturedExchange
 
 
 class Ticket:
@@ -15,7 +15,7 @@ class Ticket:
 
     def __init__(self, since_ns: int) -> None:
         self.since_ns = since_ns
-        self.exchange: Matched | None = None
+        self.exchange: CapturedExchange | None = None
         self.weight = 0
         self.closed = False
         self.late = False
@@ -38,7 +38,7 @@ class Sequencer:
         self._held_bytes = 0
         self._tickets: list[tuple[int, int, Ticket]] = []
         self._taken = 0
-        self._late: list[Matched] = []
+        self._late: list[CapturedExchange] = []
 
     def ticket(self, packet: int) -> Ticket:
         """A place behind all that began in earlier packets."""
@@ -47,7 +47,7 @@ class Sequencer:
         heappush(self._tickets, (packet, self._taken, ticket))
         return ticket
 
-    def close(self, ticket: Ticket, exchange: Matched | None = None, weight: int = 0) -> None:
+    def close(self, ticket: Ticket, exchange: CapturedExchange | None = None, weight: int = 0) -> None:
         """Fill a place, with None if nothing came of it. `weight`: about the bytes that the exchange holds."""
         if exchange is not None:
             self._now_ns = max(self._now_ns, exchange.row.time_ns or 0, exchange.row.response_time_ns or 0)
@@ -58,7 +58,7 @@ class Sequencer:
         ticket.exchange, ticket.weight, ticket.closed = exchange, weight, True
         self._held_bytes += weight
 
-    def ready(self) -> Iterator[Matched]:
+    def ready(self) -> Iterator[CapturedExchange]:
         """The exchanges whose turn it is."""
         while self._tickets:
             first = self._tickets[0][2]

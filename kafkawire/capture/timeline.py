@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kafkawire import records
-from kafkawire.capture.matched import Matched
-from kafkawire.capture.subjects import Subjects
+from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.named_entities import NamedEntities
 from kafkawire.rows import Step
 
 
@@ -27,13 +27,13 @@ class Timeline:
         self._ids = {who}
         self._producer_ids = {int(who)} if who.isdecimal() and len(who) < 20 else set()
 
-    def step(self, matched: Matched) -> Step | None:
+    def step(self, matched: CapturedExchange) -> Step | None:
         """The step that an exchange is; None where another did it, or nobody knows."""
         row = matched.row
         describe = _DESCRIPTIONS.get(row.api or "")
         if matched.request is None or describe is None:
             return None
-        found = Subjects().add(matched.request, matched.version)
+        found = NamedEntities().add(matched.request, matched.version)
         if (told := _given(matched)) >= 0:
             found.producer_ids.add(told)
         mine = not (self._ids.isdisjoint(found.transactional_ids) and self._producer_ids.isdisjoint(found.producer_ids))
@@ -62,7 +62,7 @@ class Timeline:
         )
 
 
-def _given(matched: Matched) -> int:
+def _given(matched: CapturedExchange) -> int:
     """The producer id that InitProducerId gave; -1 for none."""
     answer = matched.response
     given: int = getattr(answer, "producer_id", -1) if matched.row.api == "InitProducerId" else -1
@@ -146,7 +146,7 @@ _DESCRIPTIONS: dict[str, Callable[[Any, Any], str]] = {
 }
 
 
-def steps(exchanges: Iterable[Matched], who: str) -> Iterator[Step]:
+def steps(exchanges: Iterable[CapturedExchange], who: str) -> Iterator[Step]:
     """The steps of one transactional producer. `exchanges` in order, with their messages kept."""
     timeline = Timeline(who)
     for matched in exchanges:

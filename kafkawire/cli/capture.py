@@ -17,7 +17,7 @@ from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
-    from kafkawire.capture import Exchanges, Matched
+    from kafkawire.capture import CapturedExchange, Exchanges
     from kafkawire.rows import ExchangeStatistics, Row
 
 _BODIES = ("request", "response")
@@ -97,7 +97,7 @@ def capture(
     told = Told()
     text = output.takes_lines(format, to)
 
-    def exchanges() -> Iterator[Matched]:
+    def exchanges() -> Iterator[CapturedExchange]:
         from kafkawire.capture import read
 
         for file in files:
@@ -123,7 +123,7 @@ def capture(
                 yield from _matched(found, file, told)
             ended()  # a pipe has no end that asks
 
-    def taken() -> Iterator[Matched]:
+    def taken() -> Iterator[CapturedExchange]:
         for matched in exchanges():
             if frames is not None:
                 frames.write(matched)
@@ -183,7 +183,7 @@ def _views() -> Views:
     }  # fmt: skip
 
 
-def _rows(exchanges: Iterator[Matched], kind: type[Row], who: str, told: Told) -> Iterator[Row]:
+def _rows(exchanges: Iterator[CapturedExchange], kind: type[Row], who: str, told: Told) -> Iterator[Row]:
     """Exchanges as rows of that kind."""
     from kafkawire import rows
     from kafkawire.capture import steps
@@ -204,7 +204,7 @@ def _noted(rows: Iterator[Row], told: Told, nothing: str) -> Iterator[Row]:
     yield from rows
 
 
-def _statistics(exchanges: Iterator[Matched]) -> Iterator[ExchangeStatistics]:
+def _statistics(exchanges: Iterator[CapturedExchange]) -> Iterator[ExchangeStatistics]:
     from kafkawire.capture import Statistics
 
     statistics = Statistics()
@@ -213,7 +213,7 @@ def _statistics(exchanges: Iterator[Matched]) -> Iterator[ExchangeStatistics]:
     yield from statistics.rows()
 
 
-def _matched(exchanges: Exchanges, file: str, told: Told) -> Iterator[Matched]:
+def _matched(exchanges: Exchanges, file: str, told: Told) -> Iterator[CapturedExchange]:
     """The exchanges of one file; what is wrong with it does not keep others from being read."""
     from kafkawire.errors import CaptureError
 

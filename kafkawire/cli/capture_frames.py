@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kafkawire.cli.output_file import check_output, open_output
 
 if TYPE_CHECKING:
-    from kafkawire.capture import Matched
+    from kafkawire.capture import CapturedExchange
 
 
 _WITHHELD = b"This frame may hold secrets: --show-secrets writes it.\n"
@@ -29,9 +29,9 @@ class FrameFiles:
         self._show_secrets = show_secrets
         self._number = 0
 
-    def write(self, matched: Matched) -> None:
+    def write(self, matched: CapturedExchange) -> None:
         """The frames of one exchange."""
-        from kafkawire.capture.bodies import frame_may_hold_secrets
+        from kafkawire.capture.message_json import frame_may_hold_secrets
 
         self._number += 1
         row = matched.row

@@ -71,7 +71,7 @@ def with_kafkas_own(schemas: Path | None) -> list[Message]:
 
 def words() -> Words:
     """What the plugin says beyond the schemas: names of numbers, and what is secret."""
-    from kafkawire.capture import bodies
+    from kafkawire.capture import message_json
     from kafkawire.codegen.wireshark import Words
     from kafkawire.kafka_api_keys import NAMES as api_keys
     from kafkawire.kafka_errors import NAMES as errors
@@ -82,7 +82,7 @@ def words() -> Words:
     return Words(
         numbers={"error": errors, "api_key": api_keys, "transaction_state": STATES, "control_type": CONTROL_TYPES},
         control_messages=CONTROL_MESSAGES,
-        secrets={**bodies.SECRETS, **secrets.SECRETS},
-        configs={**bodies.CONFIGS, secrets.CONFIG: ("",)},
+        secrets={**message_json.SECRETS, **secrets.SECRETS},
+        configs={**message_json.CONFIGS, secrets.CONFIG: ("",)},
         secret_words=secrets.SECRET_CONFIG_WORDS,
     )

@@ -40,10 +40,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire import rows
-from kafkawire.capture import Matched, Selection, read
-from kafkawire.capture.bodies import frame_may_hold_secrets
+from kafkawire.capture import CapturedExchange, Selection, read
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
+from kafkawire.capture.message_json import frame_may_hold_secrets
 from kafkawire.capture.reader import Ends
 from kafkawire.errors import CaptureError
 from kafkawire.logdir.files import LogFile, log_file
@@ -146,7 +146,7 @@ class CaptureReader(ItemReader[Part]):
             show_secrets = self.shown["show_secrets"]
             yield from arrow.batches((frame for matched in found for frame in _frames(matched, show_secrets)), schema)
 
-    def _exchanges(self, part: Part, asked: frozenset[str]) -> Iterator[Matched]:
+    def _exchanges(self, part: Part, asked: frozenset[str]) -> Iterator[CapturedExchange]:
         """What a part holds, and last what is wrong with the file, told by the first of its parts."""
         path = part.file.path
         if part.problem is not None:
@@ -174,12 +174,12 @@ class CaptureReader(ItemReader[Part]):
                 yield self._wrong(path, (isinstance(error, OSError) and error.strerror) or str(error))
             return
         if not part.share and found.summary.packets and not found.summary.connections["kafka"]:
-            yield Matched(row=rows.Exchange(file=path, problem=found.summary.no_kafka))
+            yield CapturedExchange(row=rows.Exchange(file=path, problem=found.summary.no_kafka))
 
-    def _wrong(self, path: str, problem: str) -> Matched:
+    def _wrong(self, path: str, problem: str) -> CapturedExchange:
         if self.options.fail_fast:
             raise SourceError(f"{path}: {problem}")
-        return Matched(row=rows.Exchange(file=path, problem=problem))
+        return CapturedExchange(row=rows.Exchange(file=path, problem=problem))
 
 
 class FilteringCaptureReader(CaptureReader):
@@ -304,7 +304,7 @@ def _as_text(row: rows.Exchange) -> rows.Exchange:
     return msgspec.structs.replace(row, **texts) if texts else row
 
 
-def _frames(matched: Matched, show_secrets: bool) -> Iterator[msgspec.Struct]:
+def _frames(matched: CapturedExchange, show_secrets: bool) -> Iterator[msgspec.Struct]:
     """The rows of an exchange's frames; of a problem that is no frame's, one."""
     row = matched.row
     said = {name: getattr(row, name) for name in ("file", "connection", "client", "broker", *_HEADER, "problem")}

@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from kafkawire import capture, records
-from kafkawire.capture import Segment, parse, read_packets
+from kafkawire.capture import TcpSegment, parse, read_packets
 from kafkawire.capture.network import FIN, RST, SYN
 from kafkawire.messages import (
     ApiVersionsRequest,
@@ -45,7 +45,7 @@ _LASTING = ("api", "version", "correlation_id", "client_id", "request_bytes", "r
 Lasting = tuple[object, ...]
 
 
-class Whole(NamedTuple):
+class Undamaged(NamedTuple):
     """A capture without damage: its packets, where each begins in the file, the client of each, and clients' rows."""
 
     packets: list[bytes]
@@ -58,7 +58,7 @@ class Whole(NamedTuple):
         return pcap(self.packets)
 
 
-def whole() -> Whole:
+def whole() -> Undamaged:
     """Several connections at the same time, each with small and large messages in both directions."""
     talks = []
     batch = records.build([records.Record(b"key", bytes(range(256)))])
@@ -85,7 +85,7 @@ def whole() -> Whole:
     packets = [ethernet(talks[number][i]) for i, number in order]
     starts = list(accumulate((_HEADER + len(packet) for packet in packets), initial=24))[:-1]
     rows = by_client(capture.read(BytesIO(pcap(packets)), body=True, records=True))
-    return Whole(packets, starts, [_client(number) for _, number in order], rows)
+    return Undamaged(packets, starts, [_client(number) for _, number in order], rows)
 
 
 def _client(number: int) -> str:
@@ -107,7 +107,7 @@ class Damaged(NamedTuple):
     touched: set[str]
 
 
-def damaged(good: Whole, seed: int) -> Damaged:
+def damaged(good: Undamaged, seed: int) -> Damaged:
     """One mutation of 1 to 3 bytes, or of one packet, at a layer that the seed chooses."""
     generator = random.Random(seed)
     layer = LAYERS[seed % len(LAYERS)]
@@ -134,7 +134,7 @@ def damaged(good: Whole, seed: int) -> Damaged:
     return Damaged(bytes(file), layer, {good.clients[i] for i in near if 0 <= i < len(packets)})
 
 
-def _tcp_fault(good: Whole, packets: list[bytes], number: int, generator: random.Random) -> Damaged:
+def _tcp_fault(good: Undamaged, packets: list[bytes], number: int, generator: random.Random) -> Damaged:
     """Packets lost, doubled, moved, cut by the capture, or forged."""
     touched = {good.clients[number]}
     packet = packets[number]
@@ -182,7 +182,7 @@ def account(rows: Iterable[Exchange], summary: capture.Summary) -> None:
     assert in_frames + told + summary.repeated + summary.cut + summary.joined_bytes == summary.bytes["kafka"]
 
 
-def check(good: Whole, bad: Damaged) -> str:
+def check(good: Undamaged, bad: Damaged) -> str:
     """Asserts all that must hold; what became of the damage, in a word."""
     reading = capture.read(BytesIO(bad.file), body=True, records=True)
     rows = list(reading)
@@ -196,7 +196,7 @@ def check(good: Whole, bad: Damaged) -> str:
 
     found = [parse(packet.link_type, packet.data) for packet in packets]
     segments = [
-        (packet, segment) for packet, segment in zip(packets, found, strict=True) if isinstance(segment, Segment)
+        (packet, segment) for packet, segment in zip(packets, found, strict=True) if isinstance(segment, TcpSegment)
     ]
     assert len(packets) == len(segments) + summary.skipped.total()
     carried = sum(len(segment.payload) + segment.missing for _, segment in segments)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kafkawire import capture, to_json
-from kafkawire.capture import Matched
+from kafkawire.capture import CapturedExchange
 from kafkawire.capture.matcher import NO_RESPONSE
 from kafkawire.wire.message import Message
 from tests.broker_fixture import StartCluster
@@ -255,7 +255,7 @@ def _wait_for_log(path: Path, log: Path, ports: set[int]) -> None:
         time.sleep(0.2)
 
 
-def _captured(path: Path) -> dict[Place, list[Matched]]:
+def _captured(path: Path) -> dict[Place, list[CapturedExchange]]:
     found = defaultdict(list)
     for matched in capture.read(path, keep=True).matched():
         row = matched.row
@@ -293,12 +293,12 @@ def _sized(shown: Any, value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def ours(recording: Recording) -> dict[Place, list[Matched]]:
+def ours(recording: Recording) -> dict[Place, list[CapturedExchange]]:
     return _captured(recording.path)
 
 
 def test_every_exchange_in_the_brokers_log_is_found_with_an_equal_body(
-    recording: Recording, ours: dict[Place, list[Matched]]
+    recording: Recording, ours: dict[Place, list[CapturedExchange]]
 ) -> None:
     apis: Counter[str] = Counter()
     unanswered = []
@@ -330,7 +330,9 @@ def test_every_exchange_in_the_brokers_log_is_found_with_an_equal_body(
     } <= set(apis)  # fmt: skip
 
 
-def test_what_the_log_has_not_is_what_it_leaves_out(recording: Recording, ours: dict[Place, list[Matched]]) -> None:
+def test_what_the_log_has_not_is_what_it_leaves_out(
+    recording: Recording, ours: dict[Place, list[CapturedExchange]]
+) -> None:
     extra = Counter(
         matched.row.api
         for place, listed in ours.items()

@@ -44,7 +44,7 @@ HEAD, WHOLE = packets()
 
 def holds_data(packet: bytes) -> bool:
     found = capture.parse(1, packet[16:])
-    return isinstance(found, capture.Segment) and bool(found.payload)
+    return isinstance(found, capture.TcpSegment) and bool(found.payload)
 
 
 WITH_DATA = [place for place, packet in enumerate(WHOLE) if holds_data(packet)]

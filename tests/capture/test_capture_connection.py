@@ -31,9 +31,9 @@ from wiretap import (
 )
 
 from kafkawire import capture, records
-from kafkawire.capture import memory
+from kafkawire.capture import memory_limits
 from kafkawire.capture.matcher import NO_RESPONSE
-from kafkawire.capture.streams import PATIENCE
+from kafkawire.capture.tcp_stream import PATIENCE
 from kafkawire.errors import CaptureError
 from kafkawire.frames import encode_request
 from kafkawire.messages import (
@@ -129,7 +129,7 @@ def test_a_connection_that_goes_on_after_its_end_is_not_joined() -> None:
 
 
 def test_a_connection_that_was_let_go_is_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_OPEN", 1)
+    monkeypatch.setattr(memory_limits, "MOST_OPEN", 1)
     frame = encode_request(ApiVersionsRequest(), version=0, correlation_id=2, client_id="tests")
     talk = ask(Talk(), 1).send(0, frame[:9])
     others = [ask(Talk(("10.0.0.3", 1000 + number)), 1).packets for number in range(3)]

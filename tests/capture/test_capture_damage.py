@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wiretap import pcap, pcapng
 
-from kafkawire.capture import Packet, Unread, read_packets
+from kafkawire.capture import Packet, UnreadPart, read_packets
 from kafkawire.errors import CaptureError
 
 PACKETS = [random.Random(i).randbytes(40 + 7 * (i % 9)) for i in range(40)]
@@ -28,8 +28,8 @@ FILES = {name: form(PACKETS) for name, form in FORMS.items()}
 HEAD = {name: 24 if name.startswith("pcap,") or name == "pcap" else 28 + 32 for name in FILES}
 
 
-def read(data: bytes) -> tuple[list[Packet], list[Unread]]:
-    unread: list[Unread] = []
+def read(data: bytes) -> tuple[list[Packet], list[UnreadPart]]:
+    unread: list[UnreadPart] = []
     packets = list(read_packets(BytesIO(data), unread.append))
     return packets, unread
 

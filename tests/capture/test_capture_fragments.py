@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from wiretap import ACK, BROKER, CLIENT, tcp
 
-from kafkawire.capture import Fragment, Fragments, Segment, Skipped, parse, transport
+from kafkawire.capture import Fragment, Fragments, Skipped, TcpSegment, parse, transport
 from kafkawire.capture.fragments import MOST_DATAGRAMS
 from kafkawire.capture.network import Found
 
 
-def segment(found: Found) -> Segment:
-    assert isinstance(found, Segment)
+def segment(found: Found) -> TcpSegment:
+    assert isinstance(found, TcpSegment)
     return found
 
 
@@ -36,7 +36,7 @@ def fragments_of(version: int, data: bytes, size: int) -> list[bytes]:
     return parts
 
 
-def assembled(packets: list[bytes], fragments: Fragments) -> list[Segment]:
+def assembled(packets: list[bytes], fragments: Fragments) -> list[TcpSegment]:
     out = []
     for packet in packets:
         found = parse(101, packet)

@@ -11,7 +11,7 @@ from wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, que
 
 from kafkawire import capture
 from kafkawire.capture import Exchanges, Selection, Statistics, read_packets
-from kafkawire.capture.matched import Options
+from kafkawire.capture.exchange import ReadOptions
 from kafkawire.messages import ApiVersionsRequest
 from tests.doubling import assert_linear_steps, assert_linear_time
 
@@ -125,7 +125,7 @@ def test_reading_grows_linearly(make: Callable[[int], Packets], n: int, lanes: b
             if lanes:
                 found = capture.read(BytesIO(data))
             else:
-                found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", Options(), Selection())
+                found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), Selection())
             list(found)
 
         return work

@@ -15,10 +15,10 @@ from wiretap import ACK, Talk, answer, ask, ethernet, pcap, produce, question, t
 
 import kafkawire
 from kafkawire import capture, records
-from kafkawire.capture import Exchanges, Selection, Summary, memory, read_packets, reader
-from kafkawire.capture.matched import Options
-from kafkawire.capture.side import Side, SideState
-from kafkawire.capture.streams import RECENT_BYTES
+from kafkawire.capture import Exchanges, Selection, Summary, memory_limits, read_packets, reader
+from kafkawire.capture.exchange import ReadOptions
+from kafkawire.capture.frame_stream import DirectionState, FrameStream
+from kafkawire.capture.tcp_stream import RECENT_BYTES
 from kafkawire.rows import Exchange
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
@@ -36,7 +36,7 @@ def read(data: bytes, *, lanes: bool) -> tuple[list[Exchange], Summary, int]:
         found = capture.read(BytesIO(data))
         assert found._lanes is not None
     else:
-        found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", Options(), Selection())
+        found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), Selection())
     process = found._process
 
     def counted(*arguments: object, **options: object) -> None:
@@ -220,13 +220,13 @@ def test_a_connection_of_one_end_with_itself() -> None:
 def test_a_large_frame_is_not_copied_with_every_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection with much of a frame pending stays where it is: handing it over would copy that again and again."""
     handed_over = []
-    hand_over = Side.hand_over
+    hand_over = FrameStream.hand_over
 
-    def counted(side: Side) -> SideState:
+    def counted(side: FrameStream) -> DirectionState:
         handed_over.append(side.unframed)
         return hand_over(side)
 
-    monkeypatch.setattr(Side, "hand_over", counted)
+    monkeypatch.setattr(FrameStream, "hand_over", counted)
     talk = Talk(mss=30_000)
     ask(talk, 1)
     before = len(talk.packets)
@@ -239,9 +239,9 @@ def test_a_large_frame_is_not_copied_with_every_fault(monkeypatch: pytest.Monkey
 
 
 def test_memory_is_bounded_in_lanes_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_HELD", 40_000)
-    monkeypatch.setattr(memory, "EVERY_BYTES", 5_000)
-    monkeypatch.setattr(memory, "MOST_OPEN", 20)
+    monkeypatch.setattr(memory_limits, "MOST_HELD", 40_000)
+    monkeypatch.setattr(memory_limits, "EVERY_BYTES", 5_000)
+    monkeypatch.setattr(memory_limits, "MOST_OPEN", 20)
     packets = []
     for port in range(60):
         talk = Talk(("10.0.0.1", 1000 + port), mss=1000)

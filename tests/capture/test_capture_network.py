@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wiretap import ACK, BROKER, CLIENT, ethernet, tcp
 
-from kafkawire.capture import Segment, Skipped, parse
+from kafkawire.capture import Skipped, TcpSegment, parse
 from kafkawire.capture.network import EXPORTED, Found, endpoint
 
 IPV4 = tcp(CLIENT, BROKER, 7, 9, ACK, b"payload")
 IPV6 = tcp(("::1", 40000), ("fe80::2", 9092), 7, 9, ACK, b"payload")
 
 
-def segment(found: Found) -> Segment:
-    assert isinstance(found, Segment)
+def segment(found: Found) -> TcpSegment:
+    assert isinstance(found, TcpSegment)
     return found
 
 
@@ -158,4 +158,4 @@ def test_exported_pdus() -> None:
 def test_any_bytes(link_type: int, data: bytes, tail: bytes) -> None:
     for packet in (data, ethernet(IPV4)[: len(data)] + tail, ethernet(IPV6)[: len(data)] + tail):
         found = parse(link_type, packet)
-        assert not isinstance(found, Segment) or found.missing >= 0
+        assert not isinstance(found, TcpSegment) or found.missing >= 0

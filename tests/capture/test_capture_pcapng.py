@@ -10,8 +10,8 @@ from io import BytesIO
 import pytest
 from wiretap import START_NS, Talk, ask, ethernet, packets_in, pcapng, up_to_damage
 
-from kafkawire.capture import Packet, Unread, read_packets
-from kafkawire.capture.files import BrokenOff
+from kafkawire.capture import Packet, UnreadPart, read_packets
+from kafkawire.capture.files import EndOfReadableData
 from kafkawire.errors import CaptureError
 
 DATA = [b"first", b"", b"third packet"]
@@ -123,7 +123,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", GOOD)
 def test_blocks_of_all_kinds(name: str) -> None:
-    unread: list[Unread] = []
+    unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + ENHANCED + GOOD[name] + ENHANCED
     packets = list(read_packets(BytesIO(file), unread.append))
     assert {packet.data for packet in packets} == {b"ab"}
@@ -132,7 +132,7 @@ def test_blocks_of_all_kinds(name: str) -> None:
 
 @pytest.mark.parametrize("name", BAD)
 def test_blocks_whose_parts_do_not_add_up_are_told(name: str) -> None:
-    unread: list[Unread] = []
+    unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + ENHANCED + BAD[name] + ENHANCED
     assert len(list(read_packets(BytesIO(file), unread.append))) == 2
     (part,) = unread
@@ -154,28 +154,28 @@ def test_a_packets_block_of_another_type_is_told(packets: list[bytes], order: st
     for kind in (*range(1, 12), 0x0BAD, 0x40000BAD, 0x80000006):
         changed = bytearray(whole)
         struct.pack_into(order + "I", changed, at, kind)
-        unread: list[Unread] = []
+        unread: list[UnreadPart] = []
         found = list(read_packets(BytesIO(bytes(changed)), unread.append))
         assert len(found) + len(unread) == 3, kind
         assert bool(unread) == (kind not in (2, 6)), kind
 
 
 def test_parts_with_something_good_between_are_told_apart() -> None:
-    unread: list[Unread] = []
+    unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + BAD["statistics cut"] + GOOD["statistics"] + BAD["statistics cut"] + ENHANCED
     assert len(list(read_packets(BytesIO(file), unread.append))) == 1
     assert [part.bytes for part in unread] == [len(BAD["statistics cut"])] * 2
 
 
 def test_no_block_is_believed_that_half_a_header_follows() -> None:
-    unread: list[Unread] = []
+    unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + ENHANCED + BAD["statistics cut"] + ENHANCED + bytes(8)
     assert len(list(read_packets(BytesIO(file), unread.append))) == 1
     assert [(part.resumed, part.bytes) for part in unread] == [(False, len(file) - len(SECTION + INTERFACE + ENHANCED))]
 
 
 def test_blocks_that_cannot_be_read_one_behind_the_other_are_told_as_one_part() -> None:
-    unread: list[Unread] = []
+    unread: list[UnreadPart] = []
     bad = BAD["statistics cut"] + BAD["secrets behind the block"] + BAD["statistics cut"]
     assert len(list(read_packets(BytesIO(SECTION + INTERFACE + bad + ENHANCED), unread.append))) == 1
     assert [(part.position, part.bytes, part.resumed) for part in unread] == [
@@ -185,11 +185,11 @@ def test_blocks_that_cannot_be_read_one_behind_the_other_are_told_as_one_part() 
 
 def test_damage_before_the_end_of_what_can_be_decompressed() -> None:
     """It is told, up to where the next block was looked for."""
-    unread: list[Unread] = []
+    unread: list[UnreadPart] = []
     start = SECTION + INTERFACE + ENHANCED
     file = start + BAD["statistics cut"] + random.Random(1).randbytes(300_000)
     packets = []
-    with pytest.raises(BrokenOff) as caught:
+    with pytest.raises(EndOfReadableData) as caught:
         packets.extend(read_packets(BytesIO(gzip.compress(file)[:-100]), unread.append))
     assert len(packets) == 1
     (part,) = unread
@@ -200,9 +200,9 @@ def test_damage_before_the_end_of_what_can_be_decompressed() -> None:
 @pytest.mark.parametrize("packets", [0, 1])
 def test_damage_behind_which_nothing_is_left_to_decompress(packets: int) -> None:
     """Blocks that are no packets follow it. Without any packet the file as a whole is one that cannot be read."""
-    unread: list[Unread] = []
+    unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + packets * ENHANCED + BAD["statistics cut"] + 50_000 * GOOD["statistics"]
     with pytest.raises(CaptureError) as caught:
         list(read_packets(BytesIO(gzip.compress(file, 0)[:-100_000]), unread.append))
-    assert isinstance(caught.value, BrokenOff) == bool(packets)
+    assert isinstance(caught.value, EndOfReadableData) == bool(packets)
     assert [(part.bytes, part.resumed) for part in unread] == [(len(BAD["statistics cut"]), True)] * packets

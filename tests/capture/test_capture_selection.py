@@ -13,7 +13,7 @@ import pytest
 from wiretap import Talk, ask, ethernet, pcap, produce, question
 
 from kafkawire import capture
-from kafkawire.capture import Matched, Selection
+from kafkawire.capture import CapturedExchange, Selection
 from kafkawire.capture.selection import Selector
 from kafkawire.messages import (
     FetchRequest,
@@ -105,6 +105,6 @@ def test_what_was_never_answered_is_slow_and_what_has_no_time_is_never_within() 
     talk.request(produce(0), version=9, correlation_id=3)
     file = pcap(map(ethernet, talk.packets))
     assert [e.correlation_id for e in capture.read(BytesIO(file), selection=Selection(slow_ms=1000))] == [2]
-    timeless = Matched(row=Exchange())
+    timeless = CapturedExchange(row=Exchange())
     assert not Selector(Selection(times=(None, 10**15))).wants(timeless)
     assert Selector(Selection(errors=False)).wants(timeless)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.capture.matched import Matched
+from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.rows import Exchange
 
 
-def exchange(packet: int) -> Matched:
-    return Matched(row=Exchange(packet=packet))
+def exchange(packet: int) -> CapturedExchange:
+    return CapturedExchange(row=Exchange(packet=packet))
 
 
 def numbers(sequencer: Sequencer) -> list[int | None]:
@@ -59,8 +59,8 @@ def test_nor_more_bytes() -> None:
 
 
 def test_nor_for_longer_than_somebody_waits() -> None:
-    def at(second: int) -> Matched:
-        return Matched(row=Exchange(packet=second, time_ns=second * 10**9))
+    def at(second: int) -> CapturedExchange:
+        return CapturedExchange(row=Exchange(packet=second, time_ns=second * 10**9))
 
     sequencer = Sequencer(patience_ns=2 * 10**9)
     poll = sequencer.ticket(100)

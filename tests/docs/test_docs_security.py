@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kafkawire.capture import memory, packet, streams
+from kafkawire.capture import memory_limits, packet, tcp_stream
 from kafkawire.frames import MAX_FRAME_BYTES
 from kafkawire.logdir import located
 from kafkawire.records import MAX_BATCH_BYTES
@@ -28,9 +28,9 @@ def test_limits_are_those_of_the_code() -> None:
     for limit, text in [
         (MAX_BATCH_BYTES, f"`max_batch_bytes` ({MAX_BATCH_BYTES // mib} MiB)"),
         (MAX_FRAME_BYTES, f"at most {MAX_FRAME_BYTES // mib} MiB a frame"),
-        (streams.MAX_HELD_BYTES, f"{streams.MAX_HELD_BYTES // mib} MiB for each direction"),
-        (memory.MOST_HELD, f"{memory.MOST_HELD // mib} MiB for all"),
-        (memory.MOST_OPEN, f"{memory.MOST_OPEN:,} connections"),
+        (tcp_stream.MAX_HELD_BYTES, f"{tcp_stream.MAX_HELD_BYTES // mib} MiB for each direction"),
+        (memory_limits.MOST_HELD, f"{memory_limits.MOST_HELD // mib} MiB for all"),
+        (memory_limits.MOST_OPEN, f"{memory_limits.MOST_OPEN:,} connections"),
         (packet.MAX_PACKET_BYTES, f"packets of at most {packet.MAX_PACKET_BYTES // kib} KiB"),
         (located.MAX_BYTES, f"up to {located.MAX_BYTES // mib} MiB each"),
         (MAX_DEPTH, f"nested deeper than {MAX_DEPTH}"),

@@ -9,7 +9,7 @@ import pytest
 
 import kafkawire
 from kafkawire import capture
-from kafkawire.capture.bodies import body_json
+from kafkawire.capture.message_json import body_json
 from tests.wireshark import talks, tshark
 
 pytestmark = [tshark.needs_tshark, pytest.mark.slow]

@@ -50,7 +50,7 @@ def _coming_again(packets: list[capture.Packet], turn: int) -> Iterator[tuple[ca
 
 def _going_on(packets: list[capture.Packet], turn: int) -> Iterator[tuple[capture.Packet, bytearray]]:
     """Connections are opened in the first turn, and never closed; later turns go on where those before stopped."""
-    segments = [(packet, found) for packet in packets if isinstance(found := _parsed(packet), capture.Segment)]
+    segments = [(packet, found) for packet in packets if isinstance(found := _parsed(packet), capture.TcpSegment)]
     first: dict[Direction, int] = {}
     length: dict[Direction, int] = defaultdict(int)
     for _, segment in segments:

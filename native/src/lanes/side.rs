@@ -2,7 +2,7 @@
 
 use super::segment::{Segment, FIN};
 
-/// As `kafkawire.capture.streams.RECENT_BYTES`.
+/// As `kafkawire.capture.tcp_stream.RECENT_BYTES`.
 pub const RECENT_BYTES: usize = 2 << 10;
 /// So many are kept before the first ones go: a lane is to be small.
 const MOST_RECENT_BYTES: usize = RECENT_BYTES + (1 << 10);

@@ -13,10 +13,10 @@ from typing import Any
 import cramjam
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, Segment, Selection, parse, read_packets
-from kafkawire.capture.files import Following
+from kafkawire.capture import Exchanges, Selection, TcpSegment, parse, read_packets
+from kafkawire.capture.exchange import ReadOptions
+from kafkawire.capture.files import FollowedFile
 from kafkawire.capture.fragments import MOST_DATAGRAMS, Fragment, Fragments
-from kafkawire.capture.matched import Options
 from kafkawire.capture.network import FIN, RST, SYN, Skipped, endpoint, transport
 from kafkawire.cli.text import json_bytes
 from kafkawire.errors import CaptureError
@@ -44,7 +44,7 @@ def _read(exchanges: Exchanges) -> tuple[Any, Any]:
 def _both_ways(data: bytes, options: dict[str, bool]) -> tuple[Any, Any]:
     """What the native engine's lanes give is what Python alone gives."""
     found = _read(capture.read(BytesIO(data), **options))
-    alone = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", Options(**options), Selection())
+    alone = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(**options), Selection())
     assert found == _read(alone)
     return found
 
@@ -85,7 +85,7 @@ def check_following(data: bytes) -> None:
             return found, [str(error)]
         return found, [(part.bytes, str(part.error)) for part in unread]
 
-    assert taken(Following(_Trickle(data), lambda: False)) == taken(BytesIO(data))
+    assert taken(FollowedFile(_Trickle(data), lambda: False)) == taken(BytesIO(data))
 
 
 def _pcaps() -> Iterator[bytes]:
@@ -130,8 +130,8 @@ def check_packets(data: bytes) -> None:
             given += 1
             whole = fragments.add(found)
             found = None if whole is None else transport(found.protocol, whole, found.source, found.destination)
-        assert found is None or isinstance(found, (Segment, Skipped))
-        if isinstance(found, Segment):
+        assert found is None or isinstance(found, (TcpSegment, Skipped))
+        if isinstance(found, TcpSegment):
             assert found.missing >= 0
             assert given or len(found.payload) <= len(packet)
             assert endpoint(found.source)

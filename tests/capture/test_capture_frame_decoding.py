@@ -13,8 +13,8 @@ from wiretap import Talk, ethernet, pcap, produce
 
 import kafkawire
 from kafkawire import capture, records
-from kafkawire.capture.matched import Options
-from kafkawire.capture.reading import Reading
+from kafkawire.capture.exchange import ReadOptions
+from kafkawire.capture.frame_decoding import FrameDecoder
 from kafkawire.cli.text import json_bytes
 from kafkawire.messages import (
     AlterClientQuotasRequest,
@@ -87,5 +87,5 @@ def test_headers_and_errors_do_not_depend_on_who_read_them(data: bytes) -> None:
 
 
 def test_a_cut_produce_of_a_version_that_nobody_knows() -> None:
-    found = Reading(Options()).cut_request(b"\0\0\0\x63\0\0\0\1\xff\xff", "cut")
+    found = FrameDecoder(ReadOptions()).cut_request(b"\0\0\0\x63\0\0\0\1\xff\xff", "cut")
     assert (found.api, found.version, found.silent, found.problem) == ("Produce", 99, False, "request: cut")

@@ -13,7 +13,7 @@ from wiretap import (
 )
 
 from kafkawire import load_schemas, records
-from kafkawire.capture.bodies import body_json, decoded_records, errors, frame_may_hold_secrets
+from kafkawire.capture.message_json import body_json, decoded_records, errors, frame_may_hold_secrets
 from kafkawire.messages import (
     AddPartitionsToTxnResponse,
     CreateTopicsResponse,
@@ -62,7 +62,7 @@ def test_tokens_and_passwords_are_not_shown() -> None:
 def test_every_secret_that_is_named_is_there() -> None:
     """The tables of secrets name fields that exist: a field that is renamed must not become readable."""
     from kafkawire import lookup
-    from kafkawire.capture.bodies import CONFIGS, SECRETS
+    from kafkawire.capture.message_json import CONFIGS, SECRETS
 
     for name, paths in [*SECRETS.items(), *CONFIGS.items()]:
         for path in paths:

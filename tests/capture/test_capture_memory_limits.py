@@ -10,8 +10,8 @@ import pytest
 from wiretap import BROKER, FIN, RST, SYN, Talk, ask, asked, brief, ethernet, pcap, produce, question, tcp
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, Selection, Unread, memory, read_packets
-from kafkawire.capture.matched import Options
+from kafkawire.capture import Exchanges, Selection, UnreadPart, memory_limits, read_packets
+from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.matcher import LET_GO
 from kafkawire.messages import MetadataRequest
 from kafkawire.rows import Exchange
@@ -21,17 +21,17 @@ MOST, EVERY = 40_000, 5_000
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_HELD", MOST)
-    monkeypatch.setattr(memory, "EVERY_BYTES", EVERY)
-    monkeypatch.setattr(memory, "MOST_OPEN", 50)
+    monkeypatch.setattr(memory_limits, "MOST_HELD", MOST)
+    monkeypatch.setattr(memory_limits, "EVERY_BYTES", EVERY)
+    monkeypatch.setattr(memory_limits, "MOST_OPEN", 50)
 
 
-def most_held(packets: list[bytes], options: Options = Options()) -> tuple[int, int, list[Exchange]]:  # noqa: B008
+def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tuple[int, int, list[Exchange]]:  # noqa: B008
     """The most that all connections held after a packet, the most connections, and the rows."""
     data = BytesIO(pcap(map(ethernet, packets)))
     most = open_ = 0
 
-    def watched(unread: Callable[[Unread], None]) -> Iterator[capture.Packet]:
+    def watched(unread: Callable[[UnreadPart], None]) -> Iterator[capture.Packet]:
         nonlocal most, open_
         for packet in read_packets(data, unread):
             yield packet
@@ -55,8 +55,8 @@ def test_requests_that_nobody_answers() -> None:
     assert LET_GO in {row.problem for row in rows}
 
 
-@pytest.mark.parametrize("options", [Options(keep=True), Options(body=True)])
-def test_large_requests_that_nobody_answers(options: Options) -> None:
+@pytest.mark.parametrize("options", [ReadOptions(keep=True), ReadOptions(body=True)])
+def test_large_requests_that_nobody_answers(options: ReadOptions) -> None:
     packets = []
     for number in range(30):
         talk = ask(Talk(client=("10.0.0.1", 40000 + number)), 1)
@@ -133,11 +133,11 @@ def test_what_cannot_be_let_go_is_asked_for_once() -> None:
         held = 100
 
     small, large = [Stubborn() for _ in range(3)], Large()
-    memory.relieve([*small, large], 60)
+    memory_limits.relieve([*small, large], 60)
     assert (large.asked, [one.asked for one in small]) == (1, [0, 0, 0])
-    memory.relieve([*small, large], 10)
+    memory_limits.relieve([*small, large], 10)
     assert (large.asked, [one.asked for one in small]) == (2, [1, 1, 1])
-    memory.relieve([*small, large], 1000)
+    memory_limits.relieve([*small, large], 1000)
     assert large.asked == 2
 
 

@@ -18,7 +18,7 @@ from wiretap import (
 )
 
 from kafkawire import capture
-from kafkawire.capture import recognize
+from kafkawire.capture import recognition
 from kafkawire.frames import encode_request
 from kafkawire.messages import ApiVersionsRequest
 
@@ -69,8 +69,8 @@ def test_a_frame_that_may_begin_somewhere_is_not_waited_for_for_ever() -> None:
     """Behind so many bytes its head must do, if a packet begins with it."""
     head = encode_request(ApiVersionsRequest(), version=0, correlation_id=1, client_id="tests")
     begun = b"xx" + (1 << 20).to_bytes(4, "big") + head[4:]
-    assert recognize.find_request(begun, {2}) == (None, 2, 2 * len(begun) - 2)
-    begun += bytes(recognize._PATIENCE)
-    assert recognize.find_request(begun, {2}) == (2, 2, 0)
-    assert recognize.find_request(begun, set()).offset is None
-    assert recognize.find_request(begun, {2}, final=True).offset is None
+    assert recognition.find_request(begun, {2}) == (None, 2, 2 * len(begun) - 2)
+    begun += bytes(recognition._PATIENCE)
+    assert recognition.find_request(begun, {2}) == (2, 2, 0)
+    assert recognition.find_request(begun, set()).offset is None
+    assert recognition.find_request(begun, {2}, final=True).offset is None

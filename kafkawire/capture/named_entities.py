@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from kafkawire.wire.message import Struct
 
 
-class Subjects(msgspec.Struct):
+class NamedEntities(msgspec.Struct):
     """Names and ids, each once. `topics` holds names, and ids as `uuid.UUID`."""
 
     topics: set[str | UUID] = msgspec.field(default_factory=set)
     transactional_ids: set[str] = msgspec.field(default_factory=set)
     producer_ids: set[int] = msgspec.field(default_factory=set)
 
-    def add(self, message: Struct, version: int) -> Subjects:
+    def add(self, message: Struct, version: int) -> NamedEntities:
         """With what a message, or a struct of one, names in that version: what others have too says nothing in it."""
         plan = _plan(type(message))
         for attribute, what, versions in plan.named:
@@ -56,7 +56,7 @@ class _Plan(NamedTuple):
     nested: tuple[str, ...]
 
 
-#: entity type of the schema -> field of `Subjects`
+#: entity type of the schema -> field of `NamedEntities`
 _ENTITIES = {"topicName": "topics", "transactionalId": "transactional_ids", "producerId": "producer_ids"}
 _plans: dict[type[Any], _Plan] = {}
 

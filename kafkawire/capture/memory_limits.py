@@ -20,7 +20,7 @@ MOST_OPEN = 20_000
 Key = TypeVar("Key")
 
 
-class Holder(Protocol):
+class MemoryHolder(Protocol):
     """What a connection is here."""
 
     @property
@@ -30,7 +30,7 @@ class Holder(Protocol):
     def shed(self) -> None: ...
 
 
-def relieve(connections: Iterable[Holder], most: int) -> None:
+def relieve(connections: Iterable[MemoryHolder], most: int) -> None:
     """Has the connections that hold most let it go, until half of what is allowed is left."""
     held = sorted(((connection.held, connection) for connection in connections), key=lambda one: one[0])
     total = sum(size for size, _ in held)
@@ -42,6 +42,6 @@ def relieve(connections: Iterable[Holder], most: int) -> None:
         total -= size
 
 
-def longest_silent(connections: Mapping[Key, Holder], most: int) -> list[Key]:
+def longest_silent(connections: Mapping[Key, MemoryHolder], most: int) -> list[Key]:
     """A tenth of `most` connections, those that have said nothing for longest."""
     return nsmallest(most // 10 + 1, connections, key=lambda key: connections[key].silent_since)

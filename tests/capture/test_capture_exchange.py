@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from kafkawire import rows
-from kafkawire.capture.matched import Matched, Options
+from kafkawire.capture.exchange import CapturedExchange, ReadOptions
 
 
 def test_bodies_are_null_where_they_were_asked_for_and_not_there_where_they_were_not() -> None:
-    asked = rows.to_dict(Options(body=True).row(api="Fetch"))
+    asked = rows.to_dict(ReadOptions(body=True).row(api="Fetch"))
     assert (asked["api"], asked["request"], asked["response"]) == ("Fetch", None, None)
-    assert {"request", "response"}.isdisjoint(rows.to_dict(Options().row(api="Fetch")))
+    assert {"request", "response"}.isdisjoint(rows.to_dict(ReadOptions().row(api="Fetch")))
 
 
 def test_the_version_of_what_says_none() -> None:
     """A SASL token, or a problem alone."""
-    assert Matched(row=Options().row(version=7)).version == 7
-    assert Matched(row=Options().row()).version == 0
+    assert CapturedExchange(row=ReadOptions().row(version=7)).version == 7
+    assert CapturedExchange(row=ReadOptions().row()).version == 0

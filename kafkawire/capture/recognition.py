@@ -32,7 +32,7 @@ _VERSIONS = {
 _CANDIDATE = re.compile(rb"(?!\x00\x00\x00[\x00-\x07])(?=[\x00-\x10].{3}\x00.\x00[\x00-\x63])", re.DOTALL)
 
 
-class Asked(Protocol):
+class OutstandingRequest(Protocol):
     """A request that waits for its response."""
 
     def is_answered_by(self, frame: bytes) -> bool:
@@ -40,7 +40,7 @@ class Asked(Protocol):
         ...
 
 
-class Looks(Enum):
+class Recognition(Enum):
     """What a look at bytes tells."""
 
     YES = "yes"
@@ -48,27 +48,27 @@ class Looks(Enum):
     TOO_SHORT = "too short to tell"
 
 
-def request(data: bytes | bytearray, position: int = 0) -> Looks:
+def request(data: bytes | bytearray, position: int = 0) -> Recognition:
     """Whether a request, from its size on, may begin at `position`."""
     there = len(data) - position
     if there < 8:
-        return Looks.TOO_SHORT
+        return Recognition.TOO_SHORT
     size, api_key, version = struct.unpack_from(">ihh", data, position)
     versions = _VERSIONS.get(api_key)
     if versions is None or not _SHORTEST_REQUEST <= size <= MAX_FRAME_BYTES:
-        return Looks.NO
+        return Recognition.NO
     # A client may try an ApiVersions that this package does not know yet; nothing else is sent without asking first.
     if version not in versions and not (api_key == API_VERSIONS and 0 <= version < 100):
-        return Looks.NO
+        return Recognition.NO
     if there < _START.size:
-        return Looks.YES if there >= 4 + size else Looks.TOO_SHORT  # ControlledShutdown v0 has no client id
+        return Recognition.YES if there >= 4 + size else Recognition.TOO_SHORT  # ControlledShutdown v0 has no client id
     length = _START.unpack_from(data, position)[4]
     if size >= 10 and -1 <= length <= min(size - 10, _LONGEST_CLIENT_ID):
-        return Looks.YES if _is_text(data[position + 14 : position + 14 + max(length, 0)]) else Looks.NO
-    return Looks.NO
+        return Recognition.YES if _is_text(data[position + 14 : position + 14 + max(length, 0)]) else Recognition.NO
+    return Recognition.NO
 
 
-class Look(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search for the beginning of a frame found.
 
     Attributes:
@@ -82,7 +82,7 @@ class Look(NamedTuple):
     wanted: int
 
 
-def find_request(data: bytes, starts: Container[int], *, final: bool = False) -> Look:
+def find_request(data: bytes, starts: Container[int], *, final: bool = False) -> SearchResult:
     """Where the first request begins that decodes, and that another one or nothing follows.
 
     Args:
@@ -91,20 +91,22 @@ def find_request(data: bytes, starts: Container[int], *, final: bool = False) ->
     """
 
     def good(position: int, end: int) -> bool:
-        return request(data, end) is not Looks.NO and isinstance(decode_request(data[position + 4 : end]), Request)
+        return request(data, end) is not Recognition.NO and isinstance(
+            decode_request(data[position + 4 : end]), Request
+        )
 
     positions = (found.start() for found in _CANDIDATE.finditer(data))
-    candidates = (position for position in positions if request(data, position) is Looks.YES)
+    candidates = (position for position in positions if request(data, position) is Recognition.YES)
     return _first(data, candidates, good, starts, final)
 
 
 def find_response(
     data: bytes,
     starts: Container[int],
-    outstanding: Mapping[int, Asked],
+    outstanding: Mapping[int, OutstandingRequest],
     *,
     final: bool = False,
-) -> Look:
+) -> SearchResult:
     """Where the first response begins that answers an outstanding correlation id.
 
     Args:
@@ -129,7 +131,7 @@ def find_response(
 
 def _first(
     data: bytes, candidates: Iterable[int], good: Callable[[int, int], bool], starts: Container[int], final: bool
-) -> Look:
+) -> SearchResult:
     """The first candidate that is whole and good. Without one, the first that is not whole yet is waited for, but not
     for ever: after `_PATIENCE` bytes it is believed if a packet begins there."""
     waiting: tuple[int, int] | None = None
@@ -137,16 +139,16 @@ def _first(
         end = position + 4 + int.from_bytes(data[position : position + 4], "big")
         if end <= len(data):
             if good(position, end):
-                return Look(position, position, 0)
+                return SearchResult(position, position, 0)
         elif not final and waiting is None and (len(data) - position < _PATIENCE or position in starts):
             waiting = (position, end)
     if waiting is None:
         settled = max(0, len(data) - _HEAD + 1)
-        return Look(None, settled, 0)
+        return SearchResult(None, settled, 0)
     position, end = waiting
     if len(data) - position >= _PATIENCE:
-        return Look(position, position, 0)
-    return Look(None, position, min(end, 2 * len(data), position + _PATIENCE) - position)
+        return SearchResult(position, position, 0)
+    return SearchResult(None, position, min(end, 2 * len(data), position + _PATIENCE) - position)
 
 
 def is_tls(data: bytes | bytearray) -> bool:

@@ -1,4 +1,4 @@
-"""`Side`: one direction of a connection, from segments to frames, each with the packet in which it began."""
+"""`FrameStream`: one direction of a connection, from segments to frames, each with the packet in which it began."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kafkawire.capture.recognize import Look
-from kafkawire.capture.streams import Chunk, Stream
+from kafkawire.capture.recognition import SearchResult
+from kafkawire.capture.tcp_stream import Chunk, Stream
 from kafkawire.errors import DecodeError
 from kafkawire.frames import FrameReader
 
@@ -24,9 +24,9 @@ _MOST_HANDED_OVER = 64 << 10
 
 #: See `Stream.state` and `Stream.resume`; then the beginning of a frame that is not whole yet, and of the packets that
 #: it came in the place in it and when that was.
-SideState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]]]
+DirectionState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]]]
 #: The same of a side that comes back, and whether its sender has said all.
-Resumed = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]], bool]
+ResumedState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]], bool]
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +60,7 @@ class _Holed(msgspec.Struct):
     left: int
 
 
-class Side:
+class FrameStream:
     """Cuts the ordered bytes of one direction into frames, once it is known where one begins.
 
     Attributes:
@@ -205,7 +205,7 @@ class Side:
         self.skipped += count
         self._forget_before(self._position - len(self.loose))
 
-    def find(self, look: Callable[[bytes, set[int]], Look]) -> int | None:
+    def find(self, look: Callable[[bytes, set[int]], SearchResult]) -> int | None:
         """Offset of the next frame in the loose bytes, as `look` finds it; bytes that cannot begin one are given up."""
         if len(self.loose) < self._wanted:
             return None
@@ -220,7 +220,7 @@ class Side:
         """Whether all that is left to do is to cut what comes next into frames (and little of one is there yet)."""
         return self._reader is not None and self.stream.in_order and self.unframed <= _MOST_HANDED_OVER
 
-    def hand_over(self) -> SideState:
+    def hand_over(self) -> DirectionState:
         """What the native `Lanes` needs to go on with a side that is in order; to be followed by `resume`."""
         assert self._reader is not None
         pending = self._reader.release()
@@ -229,7 +229,7 @@ class Side:
         chunks = [(position - start, (packet, time_ns)) for position, packet, time_ns in self._chunks]
         return (*self.stream.state(), pending, chunks if pending else [])
 
-    def resume(self, state: Resumed) -> None:
+    def resume(self, state: ResumedState) -> None:
         """Goes on with what the native `Lanes` has made of it."""
         advanced, acknowledged, last, recent, pending, chunks, closed = state
         self.stream.resume(advanced, acknowledged, last, recent, closed)

@@ -2,7 +2,7 @@
 
 The first copy of a byte counts; retransmissions and overlaps are dropped, and reported as a `Conflict` where they say
 something else (as far back as `RECENT_BYTES`). Segments ahead of the order are held until the bytes before them arrive.
-A hole is given up, and reported as a `Gap`, when the receiver has acknowledged bytes behind it (then it had what the
+A hole is given up, and reported as a `Loss`, when the receiver has acknowledged bytes behind it (then it had what the
 capture lacks; a few more segments are waited for, since captures may swap packets), when more is held than is allowed,
 and at the end.
 """
@@ -30,7 +30,7 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     time_ns: int
 
 
-class Gap(msgspec.Struct, frozen=True, gc=False):
+class Loss(msgspec.Struct, frozen=True, gc=False):
     """Bytes that the capture lacks, before what comes next. The packet is the one that showed it."""
 
     missing: int
@@ -46,7 +46,7 @@ class Conflict(msgspec.Struct, frozen=True, gc=False):
     time_ns: int
 
 
-Event = Chunk | Gap | Conflict
+Event = Chunk | Loss | Conflict
 
 #: Sequence number of the first byte, position up to which it is acknowledged, packet and time of the newest segment.
 Begun = tuple[int, int, tuple[int, int]]
@@ -214,7 +214,7 @@ class Stream:
         missing = end - self._next
         if missing > 0:
             self._next = end
-            yield Gap(missing, *self._last)
+            yield Loss(missing, *self._last)
 
     def _position(self, sequence: int) -> int:
         """The position of a sequence number: the one nearest to what comes next."""
@@ -279,7 +279,7 @@ class Stream:
         position = self._positions[0]
         missing, self._next = position - self._next, position
         chunk = self._held[position]
-        yield Gap(missing, chunk.packet, chunk.time_ns)
+        yield Loss(missing, chunk.packet, chunk.time_ns)
         yield from self._drain()
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.capture import Chunk, Conflict, Gap, Stream
-from kafkawire.capture.streams import PATIENCE, RECENT_BYTES
+from kafkawire.capture import Chunk, Conflict, Loss, Stream
+from kafkawire.capture.tcp_stream import PATIENCE, RECENT_BYTES
 
 DATA = bytes(range(256)) * 4
 
@@ -28,7 +28,7 @@ class Recorder:
 
     def note(self, events: object) -> None:
         for event in events:  # type: ignore[attr-defined]
-            if isinstance(event, Gap):
+            if isinstance(event, Loss):
                 self.gaps.append((len(self.data), event.missing))
             elif isinstance(event, Conflict):
                 self.conflicts.append(event.bytes)
@@ -191,9 +191,9 @@ def test_any_segments(segments: list[tuple[int, bytes, int]]) -> None:
             assert (
                 event.data
                 if isinstance(event, Chunk)
-                else (event.missing if isinstance(event, Gap) else event.bytes) > 0
+                else (event.missing if isinstance(event, Loss) else event.bytes) > 0
             )
-    assert all(event.missing > 0 for event in stream.finish() if isinstance(event, Gap))
+    assert all(event.missing > 0 for event in stream.finish() if isinstance(event, Loss))
 
 
 def test_a_repeated_syn_and_what_was_cut_before_anything_was_seen() -> None:

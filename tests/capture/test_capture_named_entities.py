@@ -5,7 +5,7 @@ from __future__ import annotations
 from wiretap import produce
 
 from kafkawire import records
-from kafkawire.capture import Subjects
+from kafkawire.capture import NamedEntities
 from kafkawire.messages import (
     AddPartitionsToTxnRequest,
     ApiVersionsRequest,
@@ -21,15 +21,17 @@ def test_subjects_are_those_of_the_version() -> None:
     transaction = AddPartitionsToTxnTransaction(
         transactional_id="t", producer_id=5, topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),)
     )
-    found = Subjects().add(AddPartitionsToTxnRequest(transactions=(transaction,)), 5)
+    found = NamedEntities().add(AddPartitionsToTxnRequest(transactions=(transaction,)), 5)
     # Producer id 0 is what V3AndBelowProducerId holds when nobody has set it.
     assert (found.topics, found.transactional_ids, found.producer_ids) == ({"orders"}, {"t"}, {5})
     batch = records.build([records.Record(b"k", b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
-    assert Subjects().add(produce(-1, batch + b"garbage"), 9).producer_ids == {9}
-    assert Subjects().add(WriteTxnMarkersRequest(markers=(WritableTxnMarker(producer_id=3),)), 1).producer_ids == {3}
-    assert Subjects().add(ApiVersionsRequest(), 3) == Subjects()
+    assert NamedEntities().add(produce(-1, batch + b"garbage"), 9).producer_ids == {9}
+    assert NamedEntities().add(WriteTxnMarkersRequest(markers=(WritableTxnMarker(producer_id=3),)), 1).producer_ids == {
+        3
+    }
+    assert NamedEntities().add(ApiVersionsRequest(), 3) == NamedEntities()
 
 
 def test_a_partition_without_records() -> None:
     topic = TopicProduceData(name="t", partition_data=(PartitionProduceData(records=None),))
-    assert Subjects().add(ProduceRequest(topic_data=(topic,)), 9).topics == {"t"}
+    assert NamedEntities().add(ProduceRequest(topic_data=(topic,)), 9).topics == {"t"}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.capture.recognize import Look
-from kafkawire.capture.side import Frame, Side
-from kafkawire.capture.streams import Chunk
+from kafkawire.capture.frame_stream import Frame, FrameStream
+from kafkawire.capture.recognition import SearchResult
+from kafkawire.capture.tcp_stream import Chunk
 from kafkawire.errors import DecodeError
 
 
@@ -19,9 +19,9 @@ def framed(content: bytes) -> bytes:
     return len(content).to_bytes(4, "big") + content
 
 
-def begun(data: bytes = b"") -> Side:
+def begun(data: bytes = b"") -> FrameStream:
     """A side that knows where frames begin, after its first packet."""
-    side = Side()
+    side = FrameStream()
     assert list(side.begin(0)) == []
     assert list(side.take(Chunk(data, 1, 10))) == []
     return side
@@ -32,7 +32,7 @@ def test_each_frame_has_the_packet_of_its_first_byte(sizes: list[int], cuts: lis
     contents = [bytes([number]) * size for number, size in enumerate(sizes)]
     data = b"".join(map(framed, contents)) + bytes(rest)
     bounds = sorted({0, *(cut for cut in cuts if cut < len(data)), len(data)})
-    side, found = Side(), []
+    side, found = FrameStream(), []
     list(side.begin(0))
     for number, (start, stop) in enumerate(pairwise(bounds), 1):
         found += side.take(Chunk(data[start:stop], number, 10 * number))
@@ -79,7 +79,7 @@ def test_a_hole_up_to_the_frames_end() -> None:
 
 def test_no_hole_is_bridged_where_no_size_is_known() -> None:
     assert not begun(b"\0\0\0").bridges(1)
-    assert not Side().bridges(1)
+    assert not FrameStream().bridges(1)
 
 
 def test_what_is_lost_with_a_hole_is_looked_through_no_more() -> None:
@@ -90,12 +90,12 @@ def test_what_is_lost_with_a_hole_is_looked_through_no_more() -> None:
 
 
 def test_a_beginning_is_looked_for_when_there_is_enough_to_look_at() -> None:
-    side = Side()
+    side = FrameStream()
     looked = []
 
-    def look(data: bytes, starts: set[int]) -> Look:
+    def look(data: bytes, starts: set[int]) -> SearchResult:
         looked.append((data, starts))
-        return Look(None, 6, 8)
+        return SearchResult(None, 6, 8)
 
     side.take(Chunk(b"junk", 1, 10))
     side.take(Chunk(b"more", 2, 20))
@@ -113,16 +113,16 @@ def test_a_beginning_is_looked_for_when_there_is_enough_to_look_at() -> None:
 
 
 def test_frames_from_a_beginning_that_was_found() -> None:
-    side = Side()
+    side = FrameStream()
     side.take(Chunk(b"junk" + framed(b"on")[:3], 1, 10))
     side.take(Chunk(framed(b"on")[3:] + framed(b"two"), 2, 20))
-    assert side.find(lambda data, starts: Look(4, 4, 0)) == 4
+    assert side.find(lambda data, starts: SearchResult(4, 4, 0)) == 4
     assert list(side.begin(4)) == [Frame(b"on", 1, 10), Frame(b"two", 2, 20)]
     assert (side.synchronized, side.unframed, side.skipped) == (True, 0, 0)
 
 
 def test_loose_bytes_are_given_up_but_the_last() -> None:
-    side = Side()
+    side = FrameStream()
     side.take(Chunk(b"abcdef", 1, 10))
     side.drop(keep=2)
     assert (bytes(side.loose), side.skipped) == (b"ef", 4)

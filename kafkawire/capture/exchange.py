@@ -1,4 +1,4 @@
-"""`Matched`: a request and its response as they were put together, before they are a row; and what rows show."""
+"""`CapturedExchange`: one request with its response, before it is a row; `ReadOptions`: what rows show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafkawire.wire.message import Message
 
 
-class Matched(msgspec.Struct, frozen=True, kw_only=True):
+class CapturedExchange(msgspec.Struct, frozen=True, kw_only=True):
     """An exchange, or what could be found of one.
 
     Attributes:
@@ -33,7 +33,7 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
         return self.row.version or 0
 
 
-class Options(msgspec.Struct, frozen=True):
+class ReadOptions(msgspec.Struct, frozen=True):
     """What rows show; see `capture.read`. `keep`: messages and frames are kept until the exchange comes out.
 
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `live`: exchanges come out as

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from kafkawire.capture import bodies
+from kafkawire.capture import message_json
 from kafkawire.errors import DecodeError
 from kafkawire.frames import Request, Response, decode_request, decode_response
 from kafkawire.frames.headers import request_header_version, response_header_version
@@ -25,14 +25,14 @@ from kafkawire.wire.interpreter import Decoder
 from kafkawire.wire.json_text import text_writer
 
 if TYPE_CHECKING:
-    from kafkawire.capture.matched import Options
+    from kafkawire.capture.exchange import ReadOptions
     from kafkawire.frames import UndecodedRequest
     from kafkawire.wire.message import Message
 
 _PRODUCE = 0
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
+class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request, with the fields of its row. `silent`: it is never answered. `message`: None where none was made."""
 
     api: str | None
@@ -46,7 +46,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     message: Message | None = None
 
 
-class Answered(msgspec.Struct, frozen=True, gc=False):
+class DecodedResponse(msgspec.Struct, frozen=True, gc=False):
     """A response, with the fields of its row."""
 
     errors: dict[str, int]
@@ -55,10 +55,10 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
     message: Message | None = None
 
 
-class Reading:
+class FrameDecoder:
     """Reads frames for rows that show what `options` says; one for all connections of a capture."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self.options = options
         self._nothing = None if options.body else UNSET
         self._texts = options.body
@@ -66,7 +66,7 @@ class Reading:
         self._requests: dict[bytes, tuple[str, int, Any] | None] = {}
         self._responses: dict[int, Any] = {}
 
-    def request(self, frame: bytes) -> Asked:
+    def request(self, frame: bytes) -> DecodedRequest:
         """A request's frame."""
         if self._quick:
             key = frame[:2]
@@ -78,10 +78,10 @@ class Reading:
                     version, correlation_id, client_id, text, counts = found
                     silent = api_key == _PRODUCE and counts is None
                     body = self._nothing if text is None else msgspec.Raw(text)
-                    return Asked(api, api_key, version, correlation_id, client_id, None, body, silent)
+                    return DecodedRequest(api, api_key, version, correlation_id, client_id, None, body, silent)
         return self._decoded_request(frame)
 
-    def response(self, frame: bytes, api_key: int, version: int) -> Answered:
+    def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
         """The frame of the response to a request."""
         if self._quick:
             writer = self._responses[api_key] if api_key in self._responses else self._response_writer(api_key)
@@ -89,29 +89,29 @@ class Reading:
             if found is not None:
                 text, counts = found
                 errors = {} if counts is None else {error_name(code): counts[code] for code in sorted(counts)}
-                return Answered(errors, None, self._nothing if text is None else msgspec.Raw(text))
+                return DecodedResponse(errors, None, self._nothing if text is None else msgspec.Raw(text))
         return self._decoded_response(frame, api_key, version)
 
-    def cut_request(self, head: bytes, why: str) -> Asked:
+    def cut_request(self, head: bytes, why: str) -> DecodedRequest:
         """A request's frame of which the capture lacks something; `head`: what is there before that."""
         found = decode_request(head, copy=False)
         acks = _acks_of_cut(head, found.version) if found.api_key == _PRODUCE else None
         return _asked(found, why, self._nothing, acks)
 
-    def cut_response(self, why: str) -> Answered:
+    def cut_response(self, why: str) -> DecodedResponse:
         """A response's frame of which the capture lacks something."""
-        return Answered({}, f"response: {why}", self._nothing)
+        return DecodedResponse({}, f"response: {why}", self._nothing)
 
-    def _decoded_request(self, frame: bytes) -> Asked:
+    def _decoded_request(self, frame: bytes) -> DecodedRequest:
         found = decode_request(frame, copy=False)
         acks = found.body.acks if found.api_key == _PRODUCE and found.body is not None else None
         why = None if isinstance(found, Request) else found.reason
         return _asked(found, why, self._shown(found.body, found.version), acks, found.body)
 
-    def _decoded_response(self, frame: bytes, api_key: int, version: int) -> Answered:
+    def _decoded_response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
         found = decode_response(frame, api_key=api_key, version=version, copy=False)
-        return Answered(
-            errors={} if found.body is None else bodies.errors(found.body),
+        return DecodedResponse(
+            errors={} if found.body is None else message_json.errors(found.body),
             problem=None if isinstance(found, Response) else f"response: {found.reason}",
             body=self._shown(found.body, found.version),
             message=found.body,
@@ -121,7 +121,7 @@ class Reading:
         """What a row shows of a body, where bodies are asked for and there is one."""
         if not self.options.body or message is None or version is None:
             return self._nothing
-        return bodies.body_json(
+        return message_json.body_json(
             message,
             version,
             show_secrets=self.options.show_secrets,
@@ -150,7 +150,7 @@ class Reading:
         if cls is not None and self._is_shown_whole(cls):
             found = text_writer(
                 cls,
-                counted=bodies.is_error_code,
+                counted=message_json.is_error_code,
                 header_version=lambda version: response_header_version(cls, version),
             )
         self._responses[api_key] = found
@@ -159,16 +159,16 @@ class Reading:
     def _is_shown_whole(self, cls: type[Message]) -> bool:
         """Whether rows show no body, or all that its bytes say."""
         return not self._texts or (
-            (self.options.show_secrets or not bodies.may_hold_secrets(cls.spec.name))
-            and not (self.options.records and bodies.holds_records(cls))
+            (self.options.show_secrets or not message_json.may_hold_secrets(cls.spec.name))
+            and not (self.options.records and message_json.holds_records(cls))
         )
 
 
 def _asked(
     found: Request | UndecodedRequest, why: str | None, body: Any, acks: int | None, message: Message | None = None
-) -> Asked:
+) -> DecodedRequest:
     """What a request's header says, beside its body and why that is not all there is."""
-    return Asked(
+    return DecodedRequest(
         api=None if found.api_key is None else api_name(found.api_key),
         api_key=found.api_key,
         version=found.version,
