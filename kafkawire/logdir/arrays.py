@@ -228,7 +228,7 @@ def _header_keys(found: Records) -> pa.Array:
 
 
 def _text(data: bytes) -> str:
-    return arrow.whole(data.decode("utf-8", "surrogateescape"))
+    return arrow.arrow_text(data.decode("utf-8", "surrogateescape"))
 
 
 def _numbers(values: Numbers, validity: pa.Buffer | None = None) -> pa.Array:
@@ -244,7 +244,7 @@ def _words(places: Int32, words: list[str], present: Bools | None = None) -> pa.
     validity = None if present is None else _bitmap(present)
     indices = pa.Array.from_buffers(pa.int32(), len(places), [validity, pa.py_buffer(places)])
     # Not `pa.array`, which imports pandas wherever that is installed: tens of megabytes.
-    texts = [arrow.whole(word).encode() for word in words]
+    texts = [arrow.arrow_text(word).encode() for word in words]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     content = np.frombuffer(b"".join(texts), np.uint8)
     return pa.DictionaryArray.from_arrays(indices, _strings(offsets, content, np.ones(len(words), bool)))

@@ -15,7 +15,7 @@ from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
 if TYPE_CHECKING:
     from typing import Self
 
-    from kafkawire.rows import Place
+    from kafkawire.rows import RowOrigin
 
 UNKNOWN = "unknown"
 #: Kinds of files that hold record batches.
@@ -50,7 +50,7 @@ class Located(msgspec.Struct, frozen=True):
         return os.stat(self.path).st_mtime
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RowOrigin:
         """What the file's rows say of where they come from."""
         return {"file": self.path, "topic": self.topic, "partition": self.partition}
 

@@ -91,7 +91,7 @@ class _Counts:
         self.plain += plain
         return None
 
-    def row(self, place: rows.Place) -> rows.Stats:
+    def row(self, place: rows.RowOrigin) -> rows.Stats:
         return rows.Stats(
             **place,
             segments=self.segments,

@@ -7,7 +7,7 @@ UTF-8.
 """
 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Outcome, Setting, Unread, Violation
-from kafkawire.rows.base import Columns, Json, Lines, Place, Row, field_names, text, to_dict
+from kafkawire.rows.base import Columns, Json, Lines, Row, RowOrigin, field_names, text_or_base64, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
     LOG_ROWS,
@@ -45,10 +45,10 @@ __all__ = [
     "Lines",
     "Metadata",
     "Outcome",
-    "Place",
     "Poll",
     "Record",
     "Row",
+    "RowOrigin",
     "Setting",
     "Snapshot",
     "Stats",
@@ -58,6 +58,6 @@ __all__ = [
     "Unread",
     "Violation",
     "field_names",
-    "text",
+    "text_or_base64",
     "to_dict",
 ]

@@ -18,10 +18,8 @@ import pyarrow as pa
 BATCH_ROWS = 16_384
 BATCH_BYTES = 16 << 20
 
-Row = msgspec.Struct
 
-
-def schema(kinds: Sequence[type[Row]], unset: Iterable[str] = ()) -> pa.Schema:
+def schema(kinds: Sequence[type[msgspec.Struct]], unset: Iterable[str] = ()) -> pa.Schema:
     """The columns of rows of the classes in `kinds`; `unset` names fields that no row has this time."""
     columns: dict[str, pa.DataType] = {}
     left_out = frozenset(unset)
@@ -42,7 +40,7 @@ def json_text(value: Any) -> bytes:
 
 
 def batches(
-    rows: Iterable[Row], columns: pa.Schema, to_json: Callable[[Any], bytes] = json_text
+    rows: Iterable[msgspec.Struct], columns: pa.Schema, to_json: Callable[[Any], bytes] = json_text
 ) -> Iterator[pa.RecordBatch]:
     """The rows as batches of bounded size; a field that a row does not have is null."""
     names = columns.names
@@ -93,19 +91,20 @@ def _values(values: list[Any], kind: pa.DataType, to_json: Callable[[Any], bytes
     """Values as Arrow takes them: Structs as dicts, what has no type as JSON, no lone surrogates (U+FFFD instead)."""
     if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         return [
-            value if value is None else whole(value if isinstance(value, str) else to_json(value).decode())
+            value if value is None else arrow_text(value if isinstance(value, str) else to_json(value).decode())
             for value in values
         ]
     if pa.types.is_map(kind):
         return [
-            None if value is None else [(whole(name), number) for name, number in value.items()] for value in values
+            None if value is None else [(arrow_text(name), number) for name, number in value.items()]
+            for value in values
         ]
     if pa.types.is_nested(kind):
         return [None if value is None else _clean(msgspec.to_builtins(value)) for value in values]
     return values
 
 
-def whole(text: str) -> str:
+def arrow_text(text: str) -> str:
     """Text that Arrow can hold: a lone surrogate, which stands for a byte that is no UTF-8, becomes U+FFFD."""
     try:
         text.encode()
@@ -116,7 +115,7 @@ def whole(text: str) -> str:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return whole(value)
+        return arrow_text(value)
     if isinstance(value, (list, tuple)):
         return [_clean(element) for element in value]
     return {name: _clean(element) for name, element in value.items()} if isinstance(value, dict) else value

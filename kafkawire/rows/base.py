@@ -54,7 +54,7 @@ class Columns(msgspec.Struct, frozen=True, eq=False):
     arrays: dict[str, Any]
 
 
-class Place(TypedDict, total=False):
+class RowOrigin(TypedDict, total=False):
     """Where a row of a log directory comes from (`LogRow`)."""
 
     file: str | None
@@ -73,7 +73,7 @@ def field_names(kind: type[Row]) -> tuple[str, ...]:
     return kind.__struct_fields__
 
 
-def text(data: bytes | None) -> tuple[str | None, str | None]:
+def text_or_base64(data: bytes | None) -> tuple[str | None, str | None]:
     """Bytes as rows show them, `(text, base64)`: text where they are UTF-8, otherwise base64; None twice for null."""
     if data is None:
         return None, None

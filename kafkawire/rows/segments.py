@@ -10,7 +10,7 @@ from kafkawire import records as _records
 from kafkawire.records.control_values import decoded_control
 from kafkawire.records.secrets import REDACTED
 from kafkawire.records.topics import CLUSTER_METADATA
-from kafkawire.rows.base import Json, LogRow, Place, Row, field_names, text
+from kafkawire.rows.base import Json, LogRow, Row, RowOrigin, field_names, text_or_base64
 
 
 class Batch(LogRow, frozen=True, kw_only=True):
@@ -54,11 +54,11 @@ class Batch(LogRow, frozen=True, kw_only=True):
         cls,
         batch: _records.Batch,
         control: _records.Control | None,
-        **place: Unpack[Place],
+        **origin: Unpack[RowOrigin],
     ) -> Batch:
         """The row of a batch. `control` is the batch's, which costs a look at its payload."""
         return cls(
-            **place,
+            **origin,
             position=batch.position,
             base_offset=batch.base_offset,
             last_offset=batch.last_offset,
@@ -144,7 +144,7 @@ class Record(LogRow, frozen=True, kw_only=True):
         metadata: bool = True,
         decode_as: str | None = None,
         show_secrets: bool = False,
-        **place: Unpack[Place],
+        **origin: Unpack[RowOrigin],
     ) -> Record:
         """The row of a record of `batch`, whose control type is `control`.
 
@@ -168,7 +168,7 @@ class Record(LogRow, frozen=True, kw_only=True):
                 "value_size": None if record.value is None else len(record.value),
             }
         if payload:
-            topic = place.get("topic")
+            topic = origin.get("topic")
             shown |= _content(record)
             if control:
                 shown["decoded"] = decoded_control(record.key, record.value)
@@ -178,15 +178,15 @@ class Record(LogRow, frozen=True, kw_only=True):
                 )
                 if not show_secrets and CLUSTER_METADATA in (decode_as, topic) and _secret(record):
                     shown |= {"value": REDACTED, "value_base64": None}
-        return cls(**place, position=batch.position, offset=record.offset, **shown)
+        return cls(**origin, position=batch.position, offset=record.offset, **shown)
 
 
 def _content(record: _records.Record) -> dict[str, Any]:
-    key, key_base64 = text(record.key)
-    value, value_base64 = text(record.value)
+    key, key_base64 = text_or_base64(record.key)
+    value, value_base64 = text_or_base64(record.value)
     headers: list[Header] = []
     for header in record.headers:
-        header_value, header_base64 = text(header.value)
+        header_value, header_base64 = text_or_base64(header.value)
         headers.append(Header(key=header.key, value=header_value, value_base64=header_base64))
     return {
         "key": key,
@@ -223,11 +223,11 @@ class Damage(LogRow, frozen=True, kw_only=True):
     def of(
         cls,
         damage: _records.Damage,
-        **place: Unpack[Place],
+        **origin: Unpack[RowOrigin],
     ) -> Damage:
         """The row of damage that was met in record batches, or in a small file."""
         return cls(
-            **place,
+            **origin,
             position=damage.position,
             reason=damage.reason,
             detail=damage.detail,

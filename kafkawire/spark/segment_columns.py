@@ -20,7 +20,7 @@ from kafkawire.records.columns import Batches, Records
 from kafkawire.records.compression import CODEC_NAMES
 from kafkawire.records.control import ABORT, COMMIT, MALFORMED
 from kafkawire.records.markers import markers
-from kafkawire.rows.arrow import whole
+from kafkawire.rows.arrow import arrow_text
 
 Row = dict[str, Any]
 Int32 = npt.NDArray[np.int32]
@@ -73,7 +73,7 @@ _TIMESTAMP_TYPES = np.array(TIMESTAMP_TYPES, object)
 
 def place_of(file: LogFile) -> Row:
     """What all rows of a file say."""
-    return {"file": whole(file.path), "topic": None if file.topic is None else whole(file.topic),
+    return {"file": arrow_text(file.path), "topic": None if file.topic is None else arrow_text(file.topic),
             "partition": file.partition}  # fmt: skip
 
 
@@ -157,7 +157,8 @@ def _headers(found: Records) -> Any:
     try:
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid:
-        texts = pa.array([whole(key.decode("utf-8", "surrogateescape")) for key in keys.to_pylist()], pa.string())
+        decoded = (key.decode("utf-8", "surrogateescape") for key in keys.to_pylist())
+        texts = pa.array(list(map(arrow_text, decoded)), pa.string())
     return pa.ListArray.from_arrays(headers.offsets, pa.StructArray.from_arrays([texts, values], ["key", "value"]))
 
 
@@ -224,5 +225,5 @@ def record_rows(records: Iterable[Record], row: Row) -> Iterable[Row]:
             "sequence": record.sequence,
             "key": record.key,
             "value": record.value,
-            "headers": [{"key": whole(header.key), "value": header.value} for header in record.headers],
+            "headers": [{"key": arrow_text(header.key), "value": header.value} for header in record.headers],
         }

@@ -23,7 +23,7 @@ import pyarrow as pa
 from kafkawire.logdir import LogDirectory, LogFile, Partition
 from kafkawire.logdir.splits import ranges
 from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, EMPTY, MALFORMED
-from kafkawire.rows.arrow import whole
+from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.shares import file_size, on_workers
 from kafkawire.spark.sources import PART_BYTES
 from kafkawire.spark.transaction_sql import TRANSACTIONS
@@ -98,7 +98,7 @@ def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
     clusters = cluster_ids(directory)
     places = [place_of(partition) for partition in audited]
     named = [
-        (number, clusters.get(place.copy), whole(place.copy), whole(place.topic), place.partition)
+        (number, clusters.get(place.copy), arrow_text(place.copy), arrow_text(place.topic), place.partition)
         for number, place in enumerate(places)
     ]
     parts = [part for number, partition in enumerate(audited) for part in _parts(number, partition)]
@@ -170,7 +170,7 @@ def _registration(place: int, rank: int, found: Registration) -> dict[str, objec
         "rank": rank,
         "offset": found.offset,
         "timestamp": found.timestamp,
-        "transactional_id": whole(found.transactional_id),
+        "transactional_id": arrow_text(found.transactional_id),
     }
     value = found.value
     if value is None:

@@ -154,7 +154,7 @@ def test_bytes_that_were_no_utf8() -> None:
 
 @pytest.mark.parametrize(("text", "clean"), [("", ""), ("aé😀", "aé😀"), ("\ud800x\udfff", "\ufffdx\ufffd")])
 def test_whole(text: str, clean: str) -> None:
-    assert arrow.whole(text) == clean
+    assert arrow.arrow_text(text) == clean
 
 
 def test_json_of_ones_own() -> None:

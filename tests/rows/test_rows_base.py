@@ -26,7 +26,7 @@ def test_what_was_not_asked_for_does_not_appear() -> None:
 def test_text(data: bytes | None) -> None:
     from base64 import b64decode
 
-    as_text, as_base64 = rows.text(data)
+    as_text, as_base64 = rows.text_or_base64(data)
     if data is None:
         assert (as_text, as_base64) == (None, None)
     elif as_text is None:
