@@ -14,7 +14,7 @@ import msgspec
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.properties import Jaas, parse_jaas, parse_properties
 from kafkawire.client.property_names import check
-from kafkawire.client.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials
+from kafkawire.client.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials, TokenSource
 from kafkawire.client.tls import Tls
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -29,24 +29,6 @@ _OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endp
 _MOST_DIGITS = 20
 #: Of a file of properties, which may hold certificates and keys.
 _MOST_BYTES = 1 << 20
-
-
-class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where OAUTHBEARER tokens come from: a token as it is, a file of one, or an endpoint (client credentials).
-
-    Attributes:
-        url: of the token endpoint; https, or http on loopback.
-    """
-
-    token: str | None = None
-    file: str | None = None
-    url: str | None = None
-    client_id: str = ""
-    client_secret: str = ""
-    scope: str | None = None
-
-    def __repr__(self) -> str:
-        return f"TokenSource(file={self.file!r}, url={self.url!r}, client_id={self.client_id!r})"
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

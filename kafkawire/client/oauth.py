@@ -9,12 +9,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from http.client import HTTPException
-from typing import TYPE_CHECKING
 
 from kafkawire.client.errors import AuthenticationError, ConfigError
-
-if TYPE_CHECKING:
-    from kafkawire.client.config import TokenSource
+from kafkawire.client.sasl import TokenSource
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MAX_ANSWER = 1 << 20

@@ -31,6 +31,24 @@ class SaslError(KafkaWireError):
     """The broker's part of the exchange is wrong, or ours cannot be said."""
 
 
+class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where OAUTHBEARER tokens come from: a token as it is, a file of one, or an endpoint (client credentials).
+
+    Attributes:
+        url: of the token endpoint; https, or http on loopback.
+    """
+
+    token: str | None = None
+    file: str | None = None
+    url: str | None = None
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str | None = None
+
+    def __repr__(self) -> str:
+        return f"TokenSource(file={self.file!r}, url={self.url!r}, client_id={self.client_id!r})"
+
+
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """Who the client is, and by which mechanism it says so. Never printed: `repr` leaves the secrets out.
 
