@@ -192,19 +192,15 @@ class _Candidates:
     """The decisions about data of one epoch in one partition, in order: which of them a marker can be of.
 
     Each question costs a bisection, not a walk: an id that ends many transactions a second has hundreds within the
-    difference of clocks. Times ascend in the log of a coordinator, but for a clock that was set back; `_earliest` and
-    `_since` are therefore the least from a decision on, `_until` is the greatest up to it.
+    difference of clocks. Times ascend in the log of a coordinator, but for a clock that was set back; `_earliest` (of the
+    decisions in `_timed`) and `_since` are therefore the least from a decision on, `_until` is the greatest up to it.
     """
 
     def __init__(self, decisions: list[Decision]) -> None:
         self.decisions = decisions
-        earliest: list[float] = []  # the earliest time of a marker
-        for decision in decisions:
-            if raises_epoch(decision.version):  # no other transaction has its epoch: times need not be asked
-                earliest.append(earliest[-1] if earliest else -math.inf)
-            else:
-                earliest.append(decision.since - CLOCK_SKEW_MS)
-        self._earliest = _least_from_each_on(earliest)
+        # From version 2 on no other transaction has the epoch of one: its time need not be asked.
+        self._timed = [at for at, decision in enumerate(decisions) if not raises_epoch(decision.version)]
+        self._earliest = _least_from_each_on(decisions[at].since - CLOCK_SKEW_MS for at in self._timed)
         self._since = _least_from_each_on(decision.since for decision in decisions)
         self._until = list(accumulate((_until(decision) for decision in decisions), max))
         self._commits = list(accumulate((decision.outcome == "COMMIT" for decision in decisions), initial=0))
@@ -216,7 +212,8 @@ class _Candidates:
         """Which decisions the marker can be of, of those from `start` on; it begins behind those that are over."""
         while start < len(self.decisions) and _is_over(self.decisions[start], ending):
             start += 1
-        return range(start, max(start, bisect_right(self._earliest, ending.timestamp)))
+        ahead = max(bisect_right(self._earliest, ending.timestamp), bisect_left(self._timed, start))
+        return range(start, self._timed[ahead] if ahead < len(self._timed) else len(self.decisions))
 
     def agreeing(self, ending: Ending, window: range) -> int:
         """How many decided what the marker says."""

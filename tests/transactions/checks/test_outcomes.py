@@ -251,6 +251,18 @@ def histories(draw: st.DrawFn) -> tuple[list[Decision], list[Ending]]:
     return decisions, endings
 
 
+def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2() -> None:
+    decisions = [
+        decided("COMMIT", 20_000, 20_000),
+        decided("COMMIT", 20_000, 20_000, 2),
+        decided("COMMIT", 20_000, 20_000),
+    ]
+    endings = [replace(ended("COMMIT", time), offset=offset) for offset, time in enumerate((26_000, 14_000))]
+    tallies = Tallies()
+    judge(endings, decisions, tallies)
+    assert [tally.held for tally in tallies.outcome.values()] == [2]
+
+
 @given(histories())
 def test_markers_are_judged_as_by_a_walk_over_all_decisions(history: tuple[list[Decision], list[Ending]]) -> None:
     decisions, endings = history
