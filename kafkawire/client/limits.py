@@ -12,7 +12,6 @@ from kafkawire.client.results import Results
 from kafkawire.client.rights import missing_right
 from kafkawire.messages import DescribeConfigsRequest
 from kafkawire.messages.describe_configs_request import DescribeConfigsResource
-from kafkawire.transactions.settings import DEFAULT, GIVEN
 from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 from kafkawire.transactions.wording import numbers
 
@@ -57,10 +56,10 @@ def settings(given_ms: int | None, allowed: Results[int, int]) -> tuple[rows.Set
     """
     found = []
     if given_ms is not None:
-        found.append(rows.Setting(name=MAX_TIMEOUT, value=given_ms, source=GIVEN))
+        found.append(rows.Setting(name=MAX_TIMEOUT, value=given_ms, source=rows.Setting.GIVEN))
     if allowed.values:
         most = max(allowed.values.values())
         source = f"broker{'s' * (len(allowed.values) > 1)} {numbers(sorted(allowed.values))}"
         if most != given_ms:
             found.append(rows.Setting(name=MAX_TIMEOUT, value=most, source=source))
-    return tuple(found or [rows.Setting(name=MAX_TIMEOUT, value=MAX_TIMEOUT_MS, source=DEFAULT)])
+    return tuple(found or [rows.Setting(name=MAX_TIMEOUT, value=MAX_TIMEOUT_MS, source=rows.Setting.DEFAULT)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from kafkawire.rows.base import Row
 from kafkawire.rows.segments import Damage
 
@@ -120,6 +122,10 @@ class CheckAnswer(Row, frozen=True, kw_only=True):
 
 class Setting(Row, frozen=True, kw_only=True):
     """A setting of the cluster that the audit counts with: Kafka's name, and where the value comes from."""
+
+    #: The sources that are no cluster's metadata.
+    GIVEN: ClassVar = "given"
+    DEFAULT: ClassVar = "Kafka's default"
 
     name: str
     value: int

@@ -18,7 +18,7 @@ from kafkawire.transactions.facts import Facts, HandedOut, Metadata
 from kafkawire.transactions.metadata import read_metadata
 from kafkawire.transactions.reading import replicas
 from kafkawire.transactions.replicas import Replica, ReplicaFacts, replica_facts
-from kafkawire.transactions.settings import DEFAULT, Resolved, Settings, resolve
+from kafkawire.transactions.settings import Resolved, Settings, resolve
 
 
 def audit(
@@ -68,7 +68,7 @@ def to_read(
             Replica(
                 partition,
                 producer_expiration_ms=resolved.producer_id_expiration.value,
-                id_expiration_ms=None if of_ids.source == DEFAULT else of_ids.value,
+                id_expiration_ms=None if of_ids.source == rows.Setting.DEFAULT else of_ids.value,
                 handed_out=handed_out,
             )
         )

@@ -18,9 +18,6 @@ TRANSACTION_STATE_PARTITIONS = 50
 #: Broker default of transactional.id.expiration.ms.
 TRANSACTIONAL_ID_EXPIRATION_MS = 604_800_000
 
-GIVEN = "given"
-DEFAULT = "Kafka's default"
-
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the logs do not say, or not surely. None: as `__cluster_metadata` says where it was copied, or else Kafka's
@@ -86,14 +83,14 @@ def resolve(settings: Settings, metadata: Iterable[Metadata], copied: Sequence[i
 def _time(name: str, given: int | None, metadata: Metadata | None, default: int) -> rows.Setting:
     """Of brokers that differ, the one with the longest time counts: it is the last to forget, or to give up."""
     if given is not None:
-        return rows.Setting(name=name, value=given, source=GIVEN)
+        return rows.Setting(name=name, value=given, source=rows.Setting.GIVEN)
     said = [] if metadata is None else [
         (number, broker)
         for (broker, key), value in metadata.configs.items()
         if key == name and (number := whole_number(value, INT64)) is not None
     ]  # fmt: skip
     if not said or metadata is None:
-        return rows.Setting(name=name, value=default, source=DEFAULT)
+        return rows.Setting(name=name, value=default, source=rows.Setting.DEFAULT)
     value, broker = max(said)
     of = f"broker {broker}" if broker else "all brokers"
     return rows.Setting(name=name, value=value, source=f"the configuration of {of} in {metadata.path}")
@@ -102,7 +99,7 @@ def _time(name: str, given: int | None, metadata: Metadata | None, default: int)
 def _partitions(given: int | None, metadata: Metadata | None, copied: Sequence[int]) -> rows.Setting:
     name = "transaction.state.log.num.partitions"
     if given is not None:
-        return rows.Setting(name=name, value=given, source=GIVEN)
+        return rows.Setting(name=name, value=given, source=rows.Setting.GIVEN)
     # Of one that is damaged, a record that adds partitions may be lost: then too many are expected rather than too few.
     if metadata is not None and metadata.complete and metadata.transaction_state_partitions is not None:
         source = f"the partitions of the topic in {metadata.path}"
@@ -110,4 +107,4 @@ def _partitions(given: int | None, metadata: Metadata | None, copied: Sequence[i
     most = max((number + 1 for number in copied if number < MOST_PARTITIONS), default=0)
     if most > TRANSACTION_STATE_PARTITIONS:
         return rows.Setting(name=name, value=most, source="the partitions that were found")
-    return rows.Setting(name=name, value=TRANSACTION_STATE_PARTITIONS, source=DEFAULT)
+    return rows.Setting(name=name, value=TRANSACTION_STATE_PARTITIONS, source=rows.Setting.DEFAULT)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from kafkawire import rows
 from kafkawire.transactions.checks import (
     CHECKS,
     ID_CHECKS,
@@ -35,7 +36,6 @@ from kafkawire.transactions.facts import (
 )
 from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.model import partition_of_id
-from kafkawire.transactions.settings import DEFAULT
 from kafkawire.transactions.wording import when
 
 #: What `__transaction_state` must be read for.
@@ -227,7 +227,7 @@ def _homes(cluster: Cluster) -> Iterator[Placed]:
             home = partition_of_id(use.transactional_id, setting.value)
             if home == place.partition:
                 tally.held += 1
-            elif setting.source == DEFAULT:
+            elif setting.source == rows.Setting.DEFAULT:
                 tally.lack(_COUNT_ASSUMED)
             else:
                 what = f"of {setting.value} partitions, the id's is {home}"

@@ -192,8 +192,8 @@ class _Candidates:
     """The decisions about data of one epoch in one partition, in order: which of them a marker can be of.
 
     Each question costs a bisection, not a walk: an id that ends many transactions a second has hundreds within the
-    difference of clocks. Times ascend in the log of a coordinator, but for a clock that was set back; `_earliest` (of the
-    decisions in `_timed`) and `_since` are therefore the least from a decision on, `_until` is the greatest up to it.
+    difference of clocks. Times ascend in the log of a coordinator, but for a clock that was set back. So `_earliest`
+    (of the decisions in `_timed`) and `_since` are the least from a decision on, and `_until` the greatest up to it.
     """
 
     def __init__(self, decisions: list[Decision]) -> None:
