@@ -49,7 +49,9 @@ def decoded_capture() -> list[dict[str, Any]]:
 def show_apis(rows: list[dict[str, Any]]) -> None:
     table = Table(title=f"{len(rows)} requests with their responses", title_justify="left", box=SIMPLE_HEAD)
     for name in ("API", "version", "requests", "bytes", "errors in responses"):
-        table.add_column(name, justify="right" if name in ("version", "requests", "bytes") else "left", no_wrap=True)
+        number = name in ("version", "requests", "bytes")
+        # On a narrow terminal the errors are wrapped; a number is never cut.
+        table.add_column(name, justify="right" if number else "left", no_wrap=number or name == "API")
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["api"], row["version"]), []).append(row)
