@@ -1,6 +1,6 @@
-"""Kafka's wire and log formats: typed codecs compiled from message schemas, and what they are good for.
+"""Kafka's wire and log formats: typed codecs compiled from schemas, readers of captures and log directories.
 
-Importing the package imports no message: every name below is loaded on first use.
+Importing the package imports no message. Every name below is loaded on first use.
 """
 
 from __future__ import annotations

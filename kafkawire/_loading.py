@@ -47,10 +47,10 @@ class Namespace:
 
 
 def load_schemas(folder: str | PathLike[str]) -> Namespace:
-    """Compiles the message schemas of a folder; the classes are the same as generated ones.
+    """Compiles the message schemas of a folder. The classes equal generated ones.
 
     Raises:
-        SchemaError: everything that is wrong in the folder's schemas, each with file, path and reason.
+        SchemaError: the schemas have mistakes; it lists all of them, each with file, path and reason.
     """
     from kafkawire.codegen import generate, names, render
 

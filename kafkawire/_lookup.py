@@ -15,11 +15,18 @@ def lookup(
 ) -> type[Message]:
     """The class of a Kafka message: `lookup("FetchRequest")` or `lookup(api_key=1, kind="request", family="rpc")`.
 
-    A name may be one that the message had in an older release. Layouts that only KIP texts proposed
-    (`kafkawire.drafts`) are never found here.
+    Drafts (`kafkawire.drafts`) are not found here.
+
+    Args:
+        name: the message's name in its schema, or the name that it had in an older release.
+        api_key: the api key, where no name is given.
+        kind: of the message with this api key: `request`, `response`, `key`, `value`, ...
+        family: the namespace of the api key: `rpc`, `transaction`, ...
 
     Raises:
-        LookupError: no such message, or an api key that several have (they repeat over families and kinds).
+        LookupError: no message has the name or the api key, or several have the api key (api keys repeat over families
+            and kinds).
+        TypeError: neither a name nor an api key is given, or both are.
     """
     if (name is None) == (api_key is None):
         raise TypeError("lookup takes a name or an api_key")

@@ -1,45 +1,45 @@
-"""Every exception of the package. Each says where, what was expected and what was found.
+"""Every exception of the package. Each has the place of the error, what was expected there and what was found.
 
-`KafkaWireError` is the root, so one `except` clause catches all that the package raises on purpose. This module
-imports nothing of the package, so every room may use it.
+`KafkaWireError` is the base class: one `except` clause catches all exceptions that the package raises on purpose. This
+module imports no other module of the package, so that each of them can import it.
 """
 
 from __future__ import annotations
 
 
 class KafkaWireError(Exception):
-    """Root of the package's exceptions."""
+    """Base class of the package's exceptions."""
 
 
 class _PlacedError(KafkaWireError, ValueError):
-    """What is wrong at a place of a message."""
+    """An error at a place of a message."""
 
     path: str
     message: str
     version: int | None
 
     def _place(self) -> str:
-        """The message, its version and the path, as far as they are known, to stand before the rest."""
+        """The prefix of the error text: the message, its version and the path, as far as they are known."""
         what = self.message + (f" v{self.version}" if self.message and self.version is not None else "")
         place = ", ".join(part for part in (what, self.path) if part)
         return f"{place}: " if place else ""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions cross process borders (Spark workers, multiprocessing); keyword-only arguments need this.
+        # Exceptions are pickled (Spark workers, multiprocessing). Those with keyword-only arguments need this.
         return _rebuild, (type(self), dict(self.__dict__))
 
 
 class DecodeError(_PlacedError):
-    """Bytes that are not what the layout says.
+    """Bytes that do not follow the layout.
 
     Attributes:
-        path: place inside the message in the language of its fields, `topics[3].partitions[0].error_code`;
-            empty for the message as a whole.
-        offset: byte offset, from the start of the buffer that was given, at which the value in question begins.
-        expected: what should have stood there.
-        found: what stood there instead.
-        message: name of the message, such as `DescribeProducersResponse`; empty for formats that are no message.
-        version: version of the message that was decoded, or None where there is none.
+        path: place inside the message, in names of fields: `topics[3].partitions[0].error_code`. Empty for the message
+            as a whole.
+        offset: byte offset in the given buffer at which the invalid value begins.
+        expected: what the layout requires there.
+        found: what is there instead.
+        message: name of the message, for example `DescribeProducersResponse`. Empty for a format without a schema.
+        version: version of the message; None for a format without versions.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class EncodeError(_PlacedError):
 
     Attributes:
         path: place of the value inside the message, `topics[3].name`.
-        reason: what is wrong with it.
-        message, version: what was being encoded.
+        reason: why the layout cannot carry it.
+        message, version: name and version of the message that was being encoded.
     """
 
     def __init__(self, reason: str, *, path: str = "", message: str = "", version: int | None = None) -> None:
@@ -85,16 +85,16 @@ class EncodeError(_PlacedError):
 
 
 class JsonError(EncodeError):
-    """A JSON value that is not the form of the message which Kafka's `*JsonConverter` classes read."""
+    """A JSON value that is not in the form which Kafka's `*JsonConverter` classes read."""
 
 
 class UnsupportedVersionError(KafkaWireError, ValueError):
-    """The caller asked for a version that the message does not have.
+    """A version that the message does not have.
 
     Attributes:
         message: the message's name.
-        version: the version asked for.
-        valid_versions: the versions it has.
+        version: the requested version.
+        valid_versions: the versions that the message has.
     """
 
     def __init__(self, message: str, version: object, valid_versions: range) -> None:
@@ -109,11 +109,11 @@ class UnsupportedVersionError(KafkaWireError, ValueError):
 
 
 class SchemaError(KafkaWireError, ValueError):
-    """What is wrong in message schemas: every problem that was found, not the first only.
+    """Message schemas with mistakes.
 
     Attributes:
-        problems: one `Problem` (file, path inside the JSON, reason) a mistake.
-        file, path, reason: of the first of them.
+        problems: all mistakes that were found, one `Problem` each.
+        file, path, reason: those of the first problem.
     """
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -150,10 +150,10 @@ class Problem:
 
 
 class ForeignFileError(KafkaWireError):
-    """A file that generated code would replace, and that the generator has not written.
+    """A file that generated code would replace and that the generator did not write.
 
     Attributes:
-        files: every such file.
+        files: all of these files.
     """
 
     def __init__(self, files: list[str]) -> None:
@@ -161,36 +161,37 @@ class ForeignFileError(KafkaWireError):
         self.files = files
 
     def __str__(self) -> str:
-        return f"{self.files[0]} was not generated ({len(self.files)} such in all): nothing is overwritten"
+        return f"{self.files[0]} was not generated ({len(self.files)} files in all): nothing is overwritten"
 
 
 def ended_at(ended: int, size: int) -> str:
-    """What is said of a file that became shorter while it was read.
+    """The error text for a file that became shorter while it was read.
 
     Args:
-        ended: where it ended, in bytes. size: how many bytes it had when it was opened.
+        ended: the file's size when its end was reached, in bytes.
+        size: its size when it was opened, in bytes.
     """
     return f"ended at {ended}, was {size} when opened"
 
 
 class RecordError(DecodeError):
-    """A record batch, index entry or log file that is damaged at the given offset."""
+    """A record batch, an index entry or a log file that is damaged at `offset`."""
 
 
 class CaptureError(DecodeError):
-    """A capture file whose container (pcap, pcapng) is damaged at the given offset."""
+    """A capture file whose container (pcap, pcapng) is damaged at `offset`."""
 
 
 class BackendError(KafkaWireError, RuntimeError):
-    """`KAFKAWIRE_BACKEND` asks for an engine that is not installed."""
+    """`KAFKAWIRE_BACKEND` names an engine that is not installed."""
 
 
 class MissingExtraError(KafkaWireError, ImportError):
     """A feature whose optional dependency is not installed.
 
     Attributes:
-        what: what needs it.
-        extra: the extra that brings it: `pip install "kafkawire[extra]"`.
+        what: the feature.
+        extra: the extra that installs the dependency: `pip install "kafkawire[extra]"`.
     """
 
     def __init__(self, what: str, extra: str) -> None:

@@ -1,8 +1,8 @@
-"""Text that strangers wrote, on one line and harmless: nothing of it may act, whatever it is shown with.
+"""Untrusted text on one line, without characters that a terminal, browser or file format interprets.
 
-What is shown as it is, is what Python calls printable: letters of any script, marks, digits, symbols; and blanks.
-Everything else (C0 and C1 control characters, ANSI escapes with them, bidirectional controls, zero-width characters,
-line and paragraph separators, lone surrogates) is written as an escape.
+Printable characters (`str.isprintable`: letters of any script, marks, digits, symbols) and blanks stay. All others
+become escapes: C0 and C1 control characters (so ANSI sequences, too), bidirectional controls, zero-width characters,
+line and paragraph separators, lone surrogates.
 """
 
 from __future__ import annotations
@@ -11,31 +11,32 @@ import re
 from collections.abc import Callable
 from unicodedata import category
 
-#: Runs that may hold something not printable.
+#: A run of characters outside of printable ASCII.
 _SUSPECT = re.compile(r"[^ -~]+")
-#: A run of one escape, as `printable`, `repr` and JSON write it.
+#: Eight or more of one escape in a row, as `printable`, `repr` and JSON write them.
 _RUN = re.compile(r"(\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[nrt]))\1{7,}")
-#: The beginning of an escape at the end of a text that was cut there.
+#: An incomplete escape at the end of a text that was cut.
 _HALF = re.compile(r"\\(?:x[0-9a-f]?|u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
-#: Characters of a line that people read.
+#: Default limit of a line, in characters.
 _LINE = 2000
 
 
 def printable(text: str) -> str:
-    """`text` on one line: `\\x1b` for an escape, `\\n` for a newline, `\\udcff` for a byte that is no UTF-8."""
+    """The text on one line: ESC as `\\x1b`, a newline as `\\n`, a byte that is no UTF-8 as `\\udcff`."""
     return text if text.isprintable() else _SUSPECT.sub(lambda run: escaped(run[0], _python_escape), text)
 
 
 def collapsed(text: str) -> str:
-    """Printable text in which a run of one escape is counted: `\\x00{470 times}`."""
+    """Printable text in which a run of one escape is replaced by its count: `\\x00{470 times}`."""
     return _RUN.sub(lambda run: f"{run[1]}{{{len(run[0]) // len(run[1])} times}}", text)
 
 
 def brief(text: str, most: int = _LINE) -> str:
-    """`printable` for people: runs of one escape are counted, and of a long text the middle is left out.
+    """`printable` with a bounded length: runs of one escape are counted, and the middle of a long text is left out.
 
     Args:
-        most: characters of the text that are shown at most; of a longer one the beginning, the end and the length.
+        text: any text.
+        most: characters shown at most. A longer text is shown as its beginning, its end and its length.
     """
     whole = len(text) <= 2 * most
     shown = collapsed(printable(text if whole else text[:most]))
@@ -47,7 +48,7 @@ def brief(text: str, most: int = _LINE) -> str:
 
 
 def escaped(run: str, escape: Callable[[str], str]) -> str:
-    """`run` with each character that is not printable in the form that `escape` gives it."""
+    """The text with each character that is neither printable nor a blank replaced by `escape` of it."""
     if run.isprintable():
         return run
     return "".join(char if char.isprintable() or category(char) == "Zs" else escape(char) for char in run)

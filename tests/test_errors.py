@@ -1,4 +1,4 @@
-"""`errors`: what each says, and that all have one root and cross the borders of processes."""
+"""`errors`: texts and attributes, the base class, and pickling between processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def version_error() -> UnsupportedVersionError:
 
 
 @pytest.mark.parametrize("make", [decode_error, encode_error, version_error])
-def test_errors_say_where_and_cross_process_borders(make: Any) -> None:
+def test_raised_errors_survive_pickling_into_another_process(make: Any) -> None:
     error = make()
     assert isinstance(error, errors.KafkaWireError)
     assert isinstance(error, ValueError)
@@ -76,7 +76,7 @@ def test_errors_say_where_and_cross_process_borders(make: Any) -> None:
         (JsonError("no", path="x", message="M"), "M, x: no"),
         (UnsupportedVersionError("M", 5, range(1, 4)), "M has no version 5; it has 1-3"),
         (SchemaError(PROBLEMS), "a.json: fields[0]: is wrong\nb.json: is wrong, too"),
-        (ForeignFileError(["a.py", "b.py"]), "a.py was not generated (2 such in all): nothing is overwritten"),
+        (ForeignFileError(["a.py", "b.py"]), "a.py was not generated (2 files in all): nothing is overwritten"),
         (
             MissingExtraError("kafkawire.columns", "arrow"),
             'kafkawire.columns needs the "arrow" extra: pip install "kafkawire[arrow]"',
@@ -84,14 +84,14 @@ def test_errors_say_where_and_cross_process_borders(make: Any) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_what_an_error_says_is_said_in_another_process_too(error: errors.KafkaWireError, text: str) -> None:
+def test_error_text_survives_pickling_and_copying(error: errors.KafkaWireError, text: str) -> None:
     assert str(error) == text
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(other), str(other)) == (type(error), text)
         assert vars(other) == vars(error)
 
 
-def test_problems_are_equal_by_what_they_say() -> None:
+def test_problems_are_compared_by_value() -> None:
     one, other = PROBLEMS
     assert one == Problem("a.json", "fields[0]", "is wrong")
     assert len({one, other, Problem("b.json", "", "is wrong, too")}) == 2
@@ -101,7 +101,7 @@ def test_problems_are_equal_by_what_they_say() -> None:
     assert (error.file, error.path, error.reason) == ("a.json", "fields[0]", "is wrong")
 
 
-def test_a_decode_error_names_path_offset_expected_and_found() -> None:
+def test_decode_error_has_path_offset_expected_and_found() -> None:
     error = decode_error()
     assert (error.path, error.offset) == ("topics[0].partitions", 7)
     assert (error.message, error.version) == ("DescribeProducersResponse", 0)
@@ -111,24 +111,24 @@ def test_a_decode_error_names_path_offset_expected_and_found() -> None:
     )
 
 
-def test_an_encode_error_names_path_and_reason() -> None:
+def test_encode_error_has_path_and_reason() -> None:
     error = encode_error()
     assert (error.path, error.version) == ("throttle_time_ms", 0)
     assert str(error) == f"DescribeProducersResponse v0, throttle_time_ms: {error.reason}"
 
 
-def test_a_version_error_names_the_versions_that_there_are() -> None:
+def test_version_error_lists_the_valid_versions() -> None:
     assert str(version_error()) == "DescribeProducersResponse has no version 1; it has 0"
     assert version_error().valid_versions == range(1)
 
 
-def test_errors_do_not_drag_the_fast_paths_failure_along() -> None:
-    # The generated codec fails first and says nothing; its exception would only confuse.
+def test_errors_hide_the_exception_of_the_fast_path() -> None:
+    # The generated codec fails first, without a reason. Its exception would only confuse.
     assert decode_error().__context__ is None or decode_error().__suppress_context__
     assert encode_error().__context__ is None or encode_error().__suppress_context__
 
 
-def test_every_error_has_one_root() -> None:
+def test_every_error_is_a_kafkawire_error() -> None:
     classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
     assert len(classes) >= 8
     assert all(issubclass(cls, errors.KafkaWireError) for cls in classes)

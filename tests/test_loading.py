@@ -1,4 +1,4 @@
-"""`load_schemas`: what it gives, beside the codecs, which are those of a generated package."""
+"""`load_schemas`: the namespace that it returns. Its codecs are tested with those of generated packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def schema(name: str) -> str:
     )
 
 
-def test_messages_by_name(tmp_path: Path) -> None:
+def test_loaded_messages_are_found_by_name(tmp_path: Path) -> None:
     (tmp_path / "B.json").write_text(schema("Second"))
     (tmp_path / "A.json").write_text(schema("First"))
     loaded = kafkawire.load_schemas(tmp_path)
@@ -35,7 +35,7 @@ def test_messages_by_name(tmp_path: Path) -> None:
         _ = loaded["Third"]
 
 
-def test_each_folder_is_a_world_of_its_own(tmp_path: Path) -> None:
+def test_each_call_makes_separate_classes_that_can_be_pickled(tmp_path: Path) -> None:
     (tmp_path / "A.json").write_text(schema("First"))
     one, other = kafkawire.load_schemas(str(tmp_path)), kafkawire.load_schemas(tmp_path)
     assert one.First is not other.First
@@ -44,7 +44,7 @@ def test_each_folder_is_a_world_of_its_own(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(value)) == value
 
 
-def test_every_mistake_at_once(tmp_path: Path) -> None:
+def test_schema_error_lists_the_mistakes_of_all_files(tmp_path: Path) -> None:
     (tmp_path / "A.json").write_text("{")
     (tmp_path / "B.json").write_text("[]")
     with pytest.raises(SchemaError) as caught:

@@ -1,4 +1,4 @@
-"""`lookup`: a message's class by its name, an older one, or its api key."""
+"""`lookup`: a message's class by its name, an older name, or its api key."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_lookup_by_api_key() -> None:
         ({"api_key": 61, "family": "kip-664-draft"}, ["no message has api key 61"]),
     ],
 )
-def test_lookups_that_find_none_or_several(arguments: dict[str, Any], words: list[str]) -> None:
+def test_lookup_rejects_unknown_and_ambiguous_messages(arguments: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(LookupError) as caught:
         kafkawire.lookup(**arguments)
     for word in words:
         assert word in str(caught.value)
 
 
-def test_three_names_that_are_near() -> None:
+def test_lookup_error_suggests_three_similar_names() -> None:
     with pytest.raises(LookupError) as caught:
         kafkawire.lookup("DescribeTopicsResponse")
     near = str(caught.value).partition("; near: ")[2].split(", ")
@@ -65,6 +65,6 @@ def test_three_names_that_are_near() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"name": "FetchRequest", "api_key": 1}])
-def test_lookup_takes_a_name_or_a_key(arguments: dict[str, Any]) -> None:
+def test_lookup_requires_either_a_name_or_an_api_key(arguments: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         kafkawire.lookup(**arguments)

@@ -1,4 +1,4 @@
-"""The package as its users meet it: what is there, what importing costs, how messages and errors behave as objects."""
+"""The package from outside: public names, what importing loads, and messages as Python objects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 # Messages -----------------------------------------------------------------------------------------------------------
 
 
-def test_every_schema_has_a_message_and_every_message_a_schema() -> None:
+def test_messages_and_schemas_match_one_to_one() -> None:
     names = kafkawire.messages.__all__
     assert len(SCHEMAS) == len(names) == len(set(names)) >= 280
     sources = {getattr(kafkawire.messages, name).spec.source for name in names}
@@ -54,7 +54,7 @@ def test_every_schema_has_a_message_and_every_message_a_schema() -> None:
 
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
-def test_a_message_says_what_its_schema_says(path: Path) -> None:
+def test_message_spec_equals_its_schema(path: Path) -> None:
     schema = json.loads(path.read_text())
     cls: type[Message] = getattr(kafkawire.messages, schema["name"])
     spec = cls.spec
@@ -75,7 +75,7 @@ def test_a_message_says_what_its_schema_says(path: Path) -> None:
                 assert getattr(struct(), field.attribute) == field.default, field.name
 
 
-def test_the_oldest_and_newest_releases_are_both_there() -> None:
+def test_messages_of_the_oldest_and_newest_releases_exist() -> None:
     versions = {name: getattr(kafkawire.messages, name).spec.valid_versions for name in kafkawire.messages.__all__}
     assert sum(map(len, versions.values())) >= 860
     # Gone from 4.x, and kept in their old versions.
@@ -90,7 +90,7 @@ def test_the_oldest_and_newest_releases_are_both_there() -> None:
 HEAVY = ("numpy", "jinja2", "rich", "typer", "click", "pyspark", "pandas", "pyarrow", "construct", "cramjam", "crc32c")
 
 
-def test_importing_the_package_imports_next_to_nothing() -> None:
+def test_importing_the_package_imports_no_message() -> None:
     done = python("import sys; old = set(sys.modules); import kafkawire; print(*sorted(set(sys.modules) - old))")
     assert (done.returncode, done.stderr) == (0, "")
     loaded = done.stdout.split()
@@ -99,7 +99,7 @@ def test_importing_the_package_imports_next_to_nothing() -> None:
     assert not {name.partition(".")[0] for name in loaded} & {*HEAVY, "msgspec"}
 
 
-def test_a_message_brings_its_own_module_and_no_heavy_library() -> None:
+def test_importing_a_message_imports_no_optional_library() -> None:
     code = (
         "import sys; from kafkawire.messages import EndTxnRequest; import kafkawire; kafkawire.lookup('EndTxnRequest');"
         "kafkawire.to_json(EndTxnRequest.decode(EndTxnRequest().encode(0), 0), 0); "
@@ -135,7 +135,7 @@ def test_public_names() -> None:
         _ = kafkawire.messages.NoSuchMessage
 
 
-def test_messages_are_annotated() -> None:
+def test_message_fields_are_annotated() -> None:
     assert (ROOT / "kafkawire" / "py.typed").is_file()
     hints = msgspec.structs.fields(DescribeProducersResponse)
     assert [field.name for field in hints] == ["throttle_time_ms", "topics", "unknown_tagged_fields"]
@@ -164,14 +164,14 @@ def test_messages_are_frozen_and_hashable() -> None:
     assert msgspec.structs.replace(value, throttle_time_ms=6).topics is value.topics
 
 
-def test_messages_of_different_kinds_are_never_equal() -> None:
+def test_messages_of_different_classes_are_not_equal() -> None:
     from kafkawire.messages import AllocateProducerIdsRequest, EndTxnMarker, UnregisterBrokerRequest
 
     defaults = [EndTxnMarker(), UnregisterBrokerRequest(), AllocateProducerIdsRequest()]
     assert [left == right for left in defaults for right in defaults if left is not right] == [False] * 6
 
 
-def test_a_repr_shows_what_is_not_at_its_default_and_can_be_evaluated() -> None:
+def test_repr_omits_defaults_and_evaluates_to_the_message() -> None:
     import kafkawire.messages.describe_producers_response as module
 
     text = repr(sample())
@@ -190,12 +190,12 @@ def test_messages_can_be_pickled_and_copied(protocol: int) -> None:
     assert copy.copy(sample()) == sample()
 
 
-def test_unpickling_needs_no_import_beforehand() -> None:
+def test_unpickling_imports_the_message() -> None:
     done = python(f"import pickle; print(pickle.loads({pickle.dumps(sample())!r}).topics[0].name)")
     assert (done.stdout.strip(), done.stderr) == ("t", "")
 
 
-def test_positions_are_no_api_but_names_are() -> None:
+def test_rejects_unknown_field_names() -> None:
     with pytest.raises(TypeError, match="throttle"):
         DescribeProducersResponse(throttle=5)  # type: ignore[call-arg]
     assert AddPartitionsToTxnRequest(transactions=()) == AddPartitionsToTxnRequest()

@@ -1,4 +1,4 @@
-"""Text of strangers, made harmless."""
+"""`printable`: escapes in untrusted text."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ anything = st.text(st.characters()) | st.text(
         ("\U000e0041", r"\U000e0041"),
     ],
 )
-def test_printable(text: str, shown: str) -> None:
+def test_printable_escapes_what_is_not_printable(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
 @given(anything)
-def test_printable_text_never_acts(text: str) -> None:
+def test_printable_text_has_no_control_characters(text: str) -> None:
     assert harmless(printable(text))
     assert "\n" not in printable(text)
 
@@ -54,11 +54,11 @@ def test_printable_text_never_acts(text: str) -> None:
         ("ab" * 100, "ab" * 100),
     ],
 )
-def test_runs_of_one_escape_are_counted(text: str, shown: str) -> None:
+def test_brief_counts_runs_of_one_escape(text: str, shown: str) -> None:
     assert brief(text) == shown
 
 
-def test_the_middle_of_a_long_text_is_left_out_and_its_length_shown() -> None:
+def test_brief_replaces_the_middle_of_a_long_text_by_its_length() -> None:
     assert brief("a" * 2000) == "a" * 2000
     assert brief("a" * 1500 + "b" * 1500) == "a" * 1500 + " ... " + "b" * 500 + " (3,000 characters)"
     assert brief("a" * (1 << 20) + "end", 8) == "aaaaaa ... nd (1,048,579 characters)"
@@ -66,11 +66,11 @@ def test_the_middle_of_a_long_text_is_left_out_and_its_length_shown() -> None:
 
 
 @given(anything, st.integers(4, 40))
-def test_brief_text_is_harmless_and_short(text: str, most: int) -> None:
+def test_brief_text_is_harmless_and_bounded(text: str, most: int) -> None:
     assert harmless(brief(text, most))
     assert len(brief(text, most)) <= most + len(" ...  (000 characters)")
 
 
-def test_counting_runs_takes_linear_time() -> None:
+def test_counting_runs_takes_linear_work() -> None:
     assert_linear_in_text(collapsed, 2000, heads=("", "\\", "\\x0"))
     assert_linear_in_text(lambda text: collapsed(printable(text)), 2000, heads=("",))

@@ -1,4 +1,4 @@
-"""Frames: what a connection to a broker carries, size-prefixed requests one way and responses the other.
+"""Frames: the size-prefixed requests and responses of a connection to a broker.
 
 for frame in reader.feed(data):                       # reader = FrameReader()
     request = decode_request(frame)                   # Request(header, body) or UndecodedRequest(..., reason)

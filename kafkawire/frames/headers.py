@@ -12,14 +12,14 @@ CONTROLLED_SHUTDOWN = 7
 
 
 def request_header_version(message: type[Message], version: int) -> int:
-    """1, or 2 where the request is flexible. ControlledShutdown v0 is older than the client id: 0."""
+    """The version of a request's header: 2 for flexible versions, else 1. ControlledShutdown v0 has 0: no client id."""
     if message.spec.api_key == CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if version in message.spec.flexible_versions else 1
 
 
 def response_header_version(message: type[Message], version: int) -> int:
-    """0, or 1 where the response is flexible. ApiVersions always 0: no version is agreed on yet."""
+    """The version of a response's header: 1 for flexible versions, else 0. ApiVersions always has 0 (KIP-511)."""
     if message.spec.api_key == API_VERSIONS:
         return 0
     return 1 if version in message.spec.flexible_versions else 0

@@ -7,30 +7,29 @@ from collections.abc import Iterator
 from kafkawire.errors import DecodeError
 from kafkawire.wire.values import octets
 
-#: Largest frame by default. Kafka's own limit on requests is 100 MiB (socket.request.max.bytes); responses have none.
+#: Default limit of a frame, in bytes. Kafka limits requests to 100 MiB (socket.request.max.bytes), not responses.
 MAX_FRAME_BYTES = 256 << 20
 
 _SIZE = 4
 
 
 class FrameReader:
-    """Cuts one direction of a connection into frames: each is preceded by its size as an int32.
+    """Splits one direction of a connection into frames. Each frame follows its size, an int32.
 
     Attributes:
-        position: bytes of the stream before the first one that no frame has been made of; where the next frame's size
-            begins.
-        max_frame_bytes: largest size that is accepted. No memory is reserved for a size that is only claimed.
+        position: byte offset in the stream at which the next frame's size begins.
+        max_frame_bytes: largest accepted size. Memory is allocated for received bytes only, not for the claimed size.
     """
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self.position = 0
         self.max_frame_bytes = max_frame_bytes
         self._held = bytearray()
-        self._used = 0  # of what is held: already in frames
+        self._used = 0  # bytes of `_held` that are already in frames
 
     @property
     def pending(self) -> int:
-        """Bytes that were fed and are not yet in a frame."""
+        """The number of bytes that were fed and are not yet in a frame."""
         return len(self._held) - self._used
 
     def peek(self) -> bytes:
@@ -38,7 +37,7 @@ class FrameReader:
         return bytes(memoryview(self._held)[self._used :])
 
     def release(self) -> bytes:
-        """The pending bytes, which the reader then forgets: for whoever has to look for the next frame's beginning."""
+        """Returns the pending bytes and removes them, for callers that search the next frame's beginning themselves."""
         pending = self.peek()
         self.position += len(pending)
         self._held.clear()
@@ -46,11 +45,11 @@ class FrameReader:
         return pending
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """The frames that are whole now, without their sizes. What is not iterated over comes with the next call.
+        """The frames that are complete now, without their sizes. Frames not iterated over come with the next call.
 
         Raises:
-            DecodeError: a size below 0 or above the limit, with its offset in the stream. The frames before it come
-                first; after it the stream cannot be cut any further.
+            DecodeError: a size is below 0 or above the limit; `offset` is its place in the stream. The frames before it
+                are yielded first. No frame after it can be found.
         """
         del self._held[: self._used]
         self._used = 0

@@ -1,8 +1,8 @@
-"""Requests and responses: header and body of a frame, both ways.
+"""Requests and responses: encoding and decoding of a frame's header and body.
 
-Decoding never raises for what a frame holds: bytes that cannot be read come back as `UndecodedRequest` or
-`UndecodedResponse` with the reason. Only Kafka's own messages are encoded: layouts that only KIP texts proposed have
-api keys of released messages, and a broker would misread them.
+Decoding does not raise for the content of a frame: a frame that cannot be decoded becomes an `UndecodedRequest` or an
+`UndecodedResponse` with the reason. Drafts are not encoded: they have the api keys of released messages, and a broker
+would misread them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from kafkawire.wire.message import Message
     from kafkawire.wire.values import Input
 
-_UNSUPPORTED_VERSION = b"\x00\x23"  # error code 35, where an ApiVersions body begins with it
+_UNSUPPORTED_VERSION = b"\x00\x23"  # error code 35, as the first field of an ApiVersions body
 _HEADER_START = struct.Struct(">hhi")  # api key, version, correlation id: the same in every version of the header
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """A request frame: its `RequestHeader` and the message behind it."""
+    """A request frame: its `RequestHeader` and its message."""
 
     header: RequestHeader
     body: Any
@@ -53,7 +53,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """A response frame: its `ResponseHeader`, the message behind it, and the version that this is in."""
+    """A response frame: its `ResponseHeader`, its message, and the message's version."""
 
     header: ResponseHeader
     body: Any
@@ -61,9 +61,13 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 
 
 class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request that could not be decoded: as much of its header as could be read, all bytes, and why.
+    """A request that could not be decoded.
 
-    `body`: the message, where it is whole and only more bytes than it has follow, which Kafka's brokers accept.
+    Attributes:
+        raw: the bytes of the frame.
+        reason: why it could not be decoded.
+        api_key, version, correlation_id, client_id: fields of the header; None where they could not be read.
+        body: the message, where the only error is trailing bytes, which Kafka's brokers accept.
     """
 
     raw: bytes
@@ -76,9 +80,13 @@ class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """A response that could not be decoded: its correlation id where it could be read, all bytes, and why.
+    """A response that could not be decoded.
 
-    `body` and its `version`: as of `UndecodedRequest`.
+    Attributes:
+        raw: the bytes of the frame.
+        reason: why it could not be decoded.
+        correlation_id: from the header; None where it could not be read.
+        body, version: the message and its version, where the only error is trailing bytes.
     """
 
     raw: bytes
@@ -89,9 +97,11 @@ class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_request(frame: Input, *, copy: bool = True) -> Request | UndecodedRequest:
-    """The request that a frame (without its size) holds.
+    """Decodes a request.
 
-    `copy=False` leaves record batches as memoryviews of the frame.
+    Args:
+        frame: the bytes of the frame, without its size.
+        copy: whether record batches are copied; otherwise they are memoryviews of `frame`.
     """
     frame = octets(frame)
     if len(frame) < _HEADER_START.size:
@@ -106,17 +116,22 @@ def decode_request(frame: Input, *, copy: bool = True) -> Request | UndecodedReq
         header, offset = RequestHeader.decode_from(frame, request_header_version(message, version))
         body, end = message.decode_from(frame, version, offset=offset, copy=copy)
         if end != len(frame):
-            message.decode(frame, version, offset=offset)  # raises what explains it
+            message.decode(frame, version, offset=offset)  # raises the error for the trailing bytes
         return Request(header, body)
     except (DecodeError, UnsupportedVersionError) as error:
         return UndecodedRequest(bytes(frame), str(error), api_key, version, correlation_id, _client_id(frame), body)
 
 
 def decode_response(frame: Input, *, api_key: int, version: int, copy: bool = True) -> Response | UndecodedResponse:
-    """The response that a frame (without its size) holds; which message it is, only the request tells.
+    """Decodes a response.
 
-    A broker that does not know an ApiVersions request's version answers with a body of version 0 (KIP-511): then the
-    response's `version` is 0.
+    A broker that does not support an ApiVersions request's version answers with version 0 (KIP-511). The response's
+    `version` is 0 then.
+
+    Args:
+        frame: the bytes of the frame, without its size.
+        api_key, version: those of the request. A response does not contain them.
+        copy: whether record batches are copied; otherwise they are memoryviews of `frame`.
     """
     frame = octets(frame)
     if len(frame) < 4:
@@ -130,7 +145,7 @@ def decode_response(frame: Input, *, api_key: int, version: int, copy: bool = Tr
         header, offset = ResponseHeader.decode_from(frame, response_header_version(message, version))
         body, end = message.decode_from(frame, version, offset=offset, copy=copy)
         if end != len(frame):
-            message.decode(frame, version, offset=offset)  # raises what explains it
+            message.decode(frame, version, offset=offset)  # raises the error for the trailing bytes
         return Response(header, body, version)
     except (DecodeError, UnsupportedVersionError) as error:
         if api_key == API_VERSIONS and bytes(frame[4:6]) == _UNSUPPORTED_VERSION:
@@ -143,9 +158,15 @@ def decode_response(frame: Input, *, api_key: int, version: int, copy: bool = Tr
 def encode_request(body: Message, *, version: int, correlation_id: int, client_id: str | None = None) -> bytes:
     """The bytes of a request as a client sends them: size, header, body.
 
+    Args:
+        body: the request.
+        version: the version of the body.
+        correlation_id: the number that the response repeats, an int32.
+        client_id: the client's name for logs and quotas; None for null.
+
     Raises:
-        EncodeError: `body` is no request of Kafka's, or holds what the version cannot carry.
-        UnsupportedVersionError: it has no such version.
+        EncodeError: `body` is not a request of Kafka's protocol, or the version cannot carry one of its values.
+        UnsupportedVersionError: the request does not have this version.
     """
     api_key = _sendable(body, "request", version)
     encoded = body.encode(version)  # first: it checks the version
@@ -160,7 +181,17 @@ def encode_request(body: Message, *, version: int, correlation_id: int, client_i
 
 
 def encode_response(body: Message, *, version: int, correlation_id: int) -> bytes:
-    """The bytes of a response as a broker sends them: size, header, body. Raises as `encode_request` does."""
+    """The bytes of a response as a broker sends them: size, header, body.
+
+    Args:
+        body: the response.
+        version: the version of the body, which is that of the request.
+        correlation_id: that of the request.
+
+    Raises:
+        EncodeError: `body` is not a response of Kafka's protocol, or the version cannot carry one of its values.
+        UnsupportedVersionError: the response does not have this version.
+    """
     _sendable(body, "response", version)
     encoded = body.encode(version)
     header = ResponseHeader(correlation_id=correlation_id)
@@ -172,7 +203,7 @@ def _framed(header: bytes, body: bytes) -> bytes:
 
 
 def _sendable(body: Message, kind: str, version: int) -> int:
-    """The api key of a message that may be sent."""
+    """The api key of a message. Raises EncodeError unless it is of this kind and of family `rpc`."""
     spec = body.spec
     if spec.family != "rpc" or spec.kind != kind or spec.api_key is None:
         reason = f"a {spec.kind} of family {spec.family!r} is no {kind} of Kafka's protocol and cannot be sent as one"
@@ -181,7 +212,7 @@ def _sendable(body: Message, kind: str, version: int) -> int:
 
 
 def _client_id(frame: Input) -> str | None:
-    """The client id, which every header but the oldest has at the same place."""
+    """The client id, which has the same place in header versions 1 and 2; None where it cannot be read."""
     try:
         return RequestHeader.decode_from(frame, 1)[0].client_id
     except DecodeError:
@@ -190,7 +221,7 @@ def _client_id(frame: Input) -> str | None:
 
 @cache
 def message_of(api_key: int, kind: str) -> type[Message] | None:
-    """The request or response (`kind`) of an api key; None where none is known."""
+    """The class of an api key's request or response (`kind`); None for an unknown api key."""
     try:
         return lookup(api_key=api_key, kind=kind, family="rpc")
     except LookupError:

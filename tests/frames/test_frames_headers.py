@@ -1,4 +1,4 @@
-"""Which header precedes a message: Kafka's own table, and the rule for every message and version."""
+"""Header versions of requests and responses."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from kafkawire.messages import REGISTRY
         ("DescribeTransactions", 0, 2, 1),
     ],
 )
-def test_header_versions(name: str, version: int, request_header: int, response_header: int) -> None:
+def test_header_versions_of_single_messages(name: str, version: int, request_header: int, response_header: int) -> None:
     """The table of Kafka's ApiMessageTypeTest.testHeaderVersion, and more."""
     assert request_header_version(lookup(f"{name}Request"), version) == request_header
     assert response_header_version(lookup(f"{name}Response"), version) == response_header
 
 
-def test_every_version() -> None:
-    """Flexible messages have flexible headers, but for what is older than that rule (Kafka's ApiMessageType)."""
+def test_flexible_versions_have_flexible_headers() -> None:
+    """Kafka's ApiMessageType, with its two exceptions: ControlledShutdown v0 and the ApiVersions response."""
     for entry in REGISTRY:
         if entry.family != "rpc" or entry.kind not in ("request", "response"):
             continue

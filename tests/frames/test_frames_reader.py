@@ -1,4 +1,4 @@
-"""Cutting a byte stream into frames."""
+"""`FrameReader`: splitting a byte stream into frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRAMES = [b"first", b"", b"x" * 300, b"last"]
 STREAM = b"".join(len(f).to_bytes(4, "big") + f for f in FRAMES)
 
 
-def test_whole() -> None:
+def test_yields_every_frame_of_a_complete_stream() -> None:
     reader = FrameReader()
     assert list(reader.feed(STREAM)) == FRAMES
     assert (reader.position, reader.pending) == (len(STREAM), 0)
@@ -26,13 +26,13 @@ def test_nothing_is_pending_before_the_first_byte() -> None:
     assert (reader.position, reader.pending, reader.peek(), reader.release(), reader.position) == (0, 0, b"", b"", 0)
 
 
-def test_views_are_read_as_the_bytes_they_stand_for() -> None:
+def test_reads_memoryviews_with_strides_and_shapes() -> None:
     stream = STREAM + STREAM
     for view in (memoryview(stream[::-1])[::-1], memoryview(stream).cast("B", (2, len(STREAM)))):
         assert list(FrameReader().feed(view)) == FRAMES * 2
 
 
-def test_split_at_every_place() -> None:
+def test_yields_the_same_frames_wherever_the_stream_is_split() -> None:
     for cut in range(len(STREAM) + 1):
         reader = FrameReader()
         frames = list(reader.feed(STREAM[:cut]))
@@ -41,7 +41,7 @@ def test_split_at_every_place() -> None:
 
 
 @given(st.lists(st.binary(max_size=40)), st.lists(st.integers(0, 500)))
-def test_split_anywhere(frames: list[bytes], cuts: list[int]) -> None:
+def test_position_follows_the_frames_of_any_stream(frames: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(len(f).to_bytes(4, "big") + f for f in frames)
     reader = FrameReader()
     got, last = [], 0
@@ -55,7 +55,7 @@ def test_split_anywhere(frames: list[bytes], cuts: list[int]) -> None:
     assert got == frames
 
 
-def test_frames_that_are_not_taken_come_with_the_next_call() -> None:
+def test_next_call_yields_frames_that_were_not_iterated_over() -> None:
     reader = FrameReader()
     first = reader.feed(STREAM)
     assert next(first) == FRAMES[0]
@@ -64,7 +64,7 @@ def test_frames_that_are_not_taken_come_with_the_next_call() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
-def test_sizes_outside_the_limit(size: int) -> None:
+def test_rejects_a_size_outside_the_limits(size: int) -> None:
     reader = FrameReader(max_frame_bytes=100)
     frames = reader.feed(b"\0\0\0\2ok" + size.to_bytes(4, "big", signed=True) + b"rest")
     assert next(frames) == b"ok"
@@ -75,21 +75,21 @@ def test_sizes_outside_the_limit(size: int) -> None:
         list(reader.feed(b"more"))
 
 
-def test_a_claimed_size_reserves_nothing() -> None:
+def test_allocates_no_memory_for_a_claimed_size() -> None:
     tracemalloc.start()
     assert list(FrameReader().feed(b"\x0f\xff\xff\xff" + b"x" * 10)) == []
     assert tracemalloc.get_traced_memory()[1] < 10_000
     tracemalloc.stop()
 
 
-def test_many_small_pieces_of_a_large_frame() -> None:
+def test_assembles_a_large_frame_from_small_chunks() -> None:
     reader = FrameReader()
     assert list(reader.feed((1 << 22).to_bytes(4, "big"))) == []
     got = [frame for _ in range(1 << 12) for frame in reader.feed(b"y" * (1 << 10))]
     assert got == [b"y" * (1 << 22)]
 
 
-def test_release() -> None:
+def test_release_returns_and_removes_pending_bytes() -> None:
     reader = FrameReader()
     frames = reader.feed(STREAM)
     next(frames)

@@ -1,4 +1,4 @@
-"""Requests and responses: the ApiVersions rule, what cannot be decoded, what may not be sent."""
+"""Encoding and decoding of requests and responses: the ApiVersions rule, undecodable frames, rejected messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def framed(data: bytes) -> bytes:
     return frame
 
 
-def test_bytes_of_a_request() -> None:
+def test_encodes_a_request_to_exact_bytes() -> None:
     data = encode_request(ApiVersionsRequest(), version=3, correlation_id=7, client_id="x")
     # size; key 18, version 3, correlation id, client id (never compact), no tags; two empty compact strings, no tags
     assert data.hex(" ") == "00 00 00 0f 00 12 00 03 00 00 00 07 00 01 78 00 01 01 00"
@@ -52,7 +52,7 @@ def test_bytes_of_a_request() -> None:
 @pytest.mark.parametrize(
     "entry", [e for e in REGISTRY if e.family == "rpc" and e.kind == "request"], ids=lambda e: e.name
 )
-def test_every_request_and_response(entry: object) -> None:
+def test_every_request_and_response_round_trips_in_every_version(entry: object) -> None:
     name = entry.name  # type: ignore[attr-defined]
     request_class, response_class = lookup(name), lookup(name.removesuffix("Request") + "Response")
     for version in request_class.spec.valid_versions:
@@ -69,21 +69,21 @@ def test_every_request_and_response(entry: object) -> None:
         assert (response.body, response.version, response.header.correlation_id) == (response_class(), version, 9)
 
 
-def test_controlled_shutdown_0_has_no_client_id() -> None:
+def test_controlled_shutdown_v0_has_no_client_id() -> None:
     data = encode_request(ControlledShutdownRequest(broker_id=4), version=0, correlation_id=1, client_id="dropped")
     assert data.hex(" ") == "00 00 00 0c 00 07 00 00 00 00 00 01 00 00 00 04"
     assert decode_request(framed(data)).body.broker_id == 4  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("version", [1, 3, 4, 5, 99])
-def test_an_unsupported_api_versions_request_is_answered_in_version_0(version: int) -> None:
+def test_decodes_the_v0_response_to_an_unsupported_api_versions_request(version: int) -> None:
     answer = ApiVersionsResponse(error_code=35, api_keys=(ApiVersion(api_key=18, min_version=0, max_version=2),))
     frame = framed(encode_response(answer, version=0, correlation_id=3))
     response = decode_response(frame, api_key=18, version=version)
     assert response == Response(response.header, answer, 0)  # type: ignore[union-attr]
 
 
-def test_the_fallback_is_for_error_35_of_api_versions_only() -> None:
+def test_falls_back_to_v0_only_for_error_35_of_api_versions() -> None:
     other = ApiVersionsResponse(error_code=42, api_keys=(ApiVersion(api_key=18),))
     frame = framed(encode_response(other, version=0, correlation_id=3))
     assert isinstance(decode_response(frame, api_key=18, version=3), UndecodedResponse)
@@ -91,7 +91,7 @@ def test_the_fallback_is_for_error_35_of_api_versions_only() -> None:
     assert isinstance(decode_response(broken, api_key=18, version=3), UndecodedResponse)
 
 
-def test_a_supported_api_versions_answer_stays_in_its_version() -> None:
+def test_decodes_error_35_in_the_requested_version_where_it_can() -> None:
     answer = ApiVersionsResponse(error_code=35, throttle_time_ms=5)
     frame = framed(encode_response(answer, version=3, correlation_id=3))
     response = decode_response(frame, api_key=18, version=3)
@@ -115,7 +115,7 @@ def test_a_supported_api_versions_answer_stays_in_its_version() -> None:
         ("0012 0000 00000005 0001 61 aa", (18, 0, 5, "a", "expected the end of the message, found 1 more byte")),
     ],
 )
-def test_undecoded_requests(frame: str, expected: tuple[object, ...]) -> None:
+def test_undecodable_requests_keep_bytes_and_reason(frame: str, expected: tuple[object, ...]) -> None:
     raw = bytes.fromhex(frame)
     found = decode_request(raw)
     assert isinstance(found, UndecodedRequest)
@@ -134,7 +134,9 @@ def test_undecoded_requests(frame: str, expected: tuple[object, ...]) -> None:
         ("00000005 00 00000000 01 00 00", 61, 0, 5, "found 1 more byte"),
     ],
 )
-def test_undecoded_responses(frame: str, api_key: int, version: int, correlation_id: int | None, reason: str) -> None:
+def test_undecodable_responses_keep_bytes_and_reason(
+    frame: str, api_key: int, version: int, correlation_id: int | None, reason: str
+) -> None:
     raw = bytes.fromhex(frame)
     found = decode_response(raw, api_key=api_key, version=version)
     assert isinstance(found, UndecodedResponse)
@@ -143,7 +145,7 @@ def test_undecoded_responses(frame: str, api_key: int, version: int, correlation
     assert (found.body is None, found.version) == (("1 more byte" not in reason), None if found.body is None else 0)
 
 
-def test_a_message_with_more_bytes_behind_it_can_still_be_seen() -> None:
+def test_trailing_bytes_leave_the_body_readable() -> None:
     request = DescribeProducersRequest()
     undecoded = decode_request(framed(encode_request(request, version=0, correlation_id=1)) + b"\0")
     assert isinstance(undecoded, UndecodedRequest)
@@ -157,7 +159,7 @@ def test_a_message_with_more_bytes_behind_it_can_still_be_seen() -> None:
 
 
 @given(st.integers(-1, 95), st.integers(-1, 20), st.binary(max_size=60))
-def test_any_bytes(api_key: int, version: int, rest: bytes) -> None:
+def test_decoding_never_raises_for_any_bytes(api_key: int, version: int, rest: bytes) -> None:
     frame = api_key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + rest
     for found in (decode_request(frame), decode_response(rest, api_key=api_key, version=version)):
         if isinstance(found, (UndecodedRequest, UndecodedResponse)):
@@ -165,13 +167,13 @@ def test_any_bytes(api_key: int, version: int, rest: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_kinds_of_input(kind: type) -> None:
+def test_decodes_bytes_bytearrays_and_memoryviews(kind: type) -> None:
     frame = framed(encode_request(DescribeProducersRequest(), version=0, correlation_id=1))
     assert isinstance(decode_request(kind(frame)), Request)
 
 
 @pytest.mark.parametrize("kind", [Request, UndecodedRequest])
-def test_a_request_does_not_change(kind: type) -> None:
+def test_requests_are_frozen_and_hashable(kind: type) -> None:
     frame = framed(encode_request(DescribeProducersRequest(), version=0, correlation_id=1))
     found = decode_request(frame if kind is Request else frame[:-1])
     assert isinstance(found, kind)
@@ -181,7 +183,7 @@ def test_a_request_does_not_change(kind: type) -> None:
 
 
 @pytest.mark.parametrize("kind", [Response, UndecodedResponse])
-def test_a_response_does_not_change(kind: type) -> None:
+def test_responses_are_frozen_and_hashable(kind: type) -> None:
     frame = framed(encode_response(DescribeProducersResponse(), version=0, correlation_id=1))
     found = decode_response(frame if kind is Response else frame[:-1], api_key=61, version=0)
     assert isinstance(found, kind)
@@ -191,7 +193,7 @@ def test_a_response_does_not_change(kind: type) -> None:
 
 
 @pytest.mark.parametrize("copy", [True, False])
-def test_views_are_read_as_the_bytes_they_stand_for(copy: bool) -> None:
+def test_decodes_memoryviews_with_strides_and_shapes(copy: bool) -> None:
     request = framed(encode_request(DescribeProducersRequest(), version=0, correlation_id=1))
     response = framed(encode_response(DescribeProducersResponse(), version=0, correlation_id=1))
     for frame in (request, request[:-2], response, response[:-2], bytes(6)):
@@ -204,7 +206,7 @@ def test_views_are_read_as_the_bytes_they_stand_for(copy: bool) -> None:
 # What may not be sent ------------------------------------------------------------------------------------------------
 
 
-def test_a_draft_layout_is_never_framed() -> None:
+def test_rejects_drafts() -> None:
     """The draft's v1 has the api key and the version of a released request, and other bytes."""
     draft = kip_664_draft.WriteTxnMarkersRequest()
     released = WriteTxnMarkersRequest()
@@ -216,7 +218,7 @@ def test_a_draft_layout_is_never_framed() -> None:
         encode_response(kip_664_draft.WriteTxnMarkersResponse(), version=1, correlation_id=1)
 
 
-def test_only_requests_are_requests() -> None:
+def test_rejects_messages_of_another_kind_or_family() -> None:
     with pytest.raises(EncodeError, match="a response of family 'rpc' is no request"):
         encode_request(DescribeProducersResponse(), version=0, correlation_id=1)
     with pytest.raises(EncodeError, match="is no response"):

@@ -1,4 +1,4 @@
-"""Audits for the report's tests: one of every kind, nothing, hostile, and far too many."""
+"""Audits for the report's tests: every kind of finding, hostile text, and a very large audit."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def hostile() -> Audit:
 
 
 def far_too_many(number: int, name: str = "orders") -> Audit:
-    """Hanging transactions of a partition each, and as many violations, damaged places and gaps."""
+    """`number` hanging transactions, each in its own partition, and as many violations, damages and gaps."""
     return Audit(
         as_of=NOON,
         read=Coverage(paths=("logs",) * number, gaps=(name,) * number),

@@ -1,4 +1,4 @@
-"""The report in headless Chromium: nothing acts, nothing overflows, tables sort and search, and no script is needed."""
+"""The report in headless Chromium: hostile text, layout, sorting, searching, and reading without scripts."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_tables_are_searched_by_all_words_in_any_case(show: Open) -> None:
     assert status.text == ""
 
 
-def test_a_command_is_copied_as_it_is_shown(show: Open) -> None:
+def test_copy_button_copies_the_shown_command(show: Open) -> None:
     driver = show(every_kind())
     driver.execute_cdp_cmd(
         "Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
@@ -135,7 +135,7 @@ def test_a_command_is_copied_as_it_is_shown(show: Open) -> None:
     assert copied == every_kind().findings[0].action
 
 
-def test_where_nothing_can_be_copied_the_command_is_selected(show: Open) -> None:
+def test_copy_button_selects_the_command_without_clipboard(show: Open) -> None:
     driver = show(every_kind())
     driver.execute_script("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
     button = driver.find_element("css selector", "pre.command button")
@@ -146,7 +146,7 @@ def test_where_nothing_can_be_copied_the_command_is_selected(show: Open) -> None
     assert selected == every_kind().findings[0].action
 
 
-def test_hostile_text_does_nothing(show: Open) -> None:
+def test_hostile_text_runs_no_script_and_loads_no_image(show: Open) -> None:
     driver = show(hostile())
     assert driver.execute_script("return document.scripts.length") == 1
     assert driver.execute_script("return document.images.length") == 0
@@ -154,7 +154,7 @@ def test_hostile_text_does_nothing(show: Open) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
-def test_no_page_is_wider_than_its_screen(show: Open, width: int) -> None:
+def test_page_is_not_wider_than_the_screen(show: Open, width: int) -> None:
     long = "n" * 300
     findings = (finding(topic=long, transactional_id=long, evidence=(long,), action=f"kafkawire txn abort {long}"),)
     for audit in (every_kind(), hostile(), Audit(as_of=NOON, read=READ, findings=findings)):
@@ -163,7 +163,7 @@ def test_no_page_is_wider_than_its_screen(show: Open, width: int) -> None:
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width
 
 
-def test_the_answer_is_on_the_first_screen(show: Open) -> None:
+def test_first_screen_shows_the_answer(show: Open) -> None:
     for audit in (every_kind(), far_too_many(1000)):
         driver = show(audit)
         for width, height in ((1280, 800), (390, 844)):
@@ -172,7 +172,7 @@ def test_the_answer_is_on_the_first_screen(show: Open) -> None:
             assert driver.execute_script(place) < height
 
 
-def test_without_scripts_everything_can_be_read(show: Open) -> None:
+def test_page_is_readable_without_scripts(show: Open) -> None:
     driver = show(every_kind())
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:

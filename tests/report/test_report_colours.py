@@ -1,4 +1,4 @@
-"""The report's colours (templates/report.css) can be read: on a screen, in the dark, and printed."""
+"""The report's colours (templates/report.css): contrast of text in the light, the dark and the print scheme."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark", "print"])
-def test_text_can_be_read_on_every_ground(scheme: str) -> None:
+def test_text_contrast_meets_wcag_aa(scheme: str) -> None:
     """WCAG 2.2 AA: 4.5 to 1."""
     colours = schemes()[scheme]
     grounds = ["paper", "card", "ground", *(f"{severity}-tint" for severity in SEVERITIES)]
@@ -44,6 +44,6 @@ def test_text_can_be_read_on_every_ground(scheme: str) -> None:
             assert contrast(colours[severity], colours[ground]) >= 4.5, (severity, ground)
 
 
-def test_the_dark_and_the_printed_page_have_every_colour_of_the_light_one() -> None:
+def test_dark_and_print_schemes_define_every_colour() -> None:
     light, dark, paper = schemes().values()
     assert set(light) == set(dark) == set(paper)

@@ -1,4 +1,4 @@
-"""What the report says: the headline, what to do, and that nothing is without words."""
+"""The report's sentences: headline, summary, advice, and a description of every check and reason."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from tests.report.audits import NOON, READ, finding
          "No hanging transaction", "fine"),
     ],
 )  # fmt: skip
-def test_the_headline_is_the_answer(audit: Audit, text: str, severity: str) -> None:
+def test_headline_states_the_most_severe_result(audit: Audit, text: str, severity: str) -> None:
     html = report.render(audit)
     assert f"<h1>{text}</h1>" in html
     assert f'<header class="{severity}">' in html
 
 
-def test_one_and_many_are_spoken_of_as_such() -> None:
+def test_summary_uses_singular_and_plural() -> None:
     one = report.render(Audit(as_of=NOON, read=READ, findings=(finding(),)))
     assert "It holds readers of committed data back in 1 partition, by 80 offsets." in one
     assert "of broker 1," in one
@@ -72,10 +72,10 @@ def test_one_and_many_are_spoken_of_as_such() -> None:
         (None, None, "Nothing."),
     ],
 )  # fmt: skip
-def test_what_to_do(action: str | None, command: str | None, advice: str) -> None:
+def test_what_to_do_separates_command_and_advice(action: str | None, command: str | None, advice: str) -> None:
     assert what_to_do(finding(action=action)) == (command, advice)
 
 
-def test_every_rule_and_every_reason_has_words() -> None:
+def test_every_check_and_every_reason_has_a_description() -> None:
     assert set(checks.CHECKS) == set(CHECKS)
     assert {reason for _, reason in verdicts.REASONS} == set(REASONS)

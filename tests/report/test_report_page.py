@@ -1,4 +1,4 @@
-"""The HTML report: what it shows, that it stays small, and that hostile text stays text."""
+"""The HTML report: its content, its bounded size, and the escaping of hostile text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def body(audit: Audit) -> str:
     return re.sub(r"'sha256-[^']*'", "'sha256-...'", html)
 
 
-def test_a_report() -> None:
+def test_report_of_every_kind_of_finding() -> None:
     golden.check("report/report.html", body(every_kind()))
 
 
-def test_a_report_of_nothing() -> None:
+def test_report_without_findings() -> None:
     read = Coverage(paths=("logs",), gaps=("no partition's log was found",))
     golden.check("report/nothing.html", body(Audit(read=read)))
 
@@ -84,7 +84,7 @@ def test_hostile_text_stays_text() -> None:
     assert all(char.isprintable() or char == "\n" for char in html)
 
 
-def test_links_lead_to_places_of_the_page_and_nowhere_else() -> None:
+def test_links_lead_to_anchors_of_the_page_only() -> None:
     for audit in (hostile(), every_kind(), far_too_many(100)):
         document = parse(report.render(audit))
         ids = document.attributes["id"]
@@ -93,7 +93,7 @@ def test_links_lead_to_places_of_the_page_and_nowhere_else() -> None:
         assert all(re.fullmatch(r"#[a-z0-9-]+", link) for link in document.attributes["href"])
 
 
-def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> None:
+def test_content_policy_allows_only_the_pages_style_and_script() -> None:
     html = report.render(hostile())
     document = parse(html)
     hashes = {name: b64encode(sha256(source.encode()).digest()).decode() for name, source in document.sources.items()}
@@ -110,7 +110,7 @@ def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> 
     assert not re.search(forbidden, document.sources["script"])
 
 
-def test_a_command_that_cannot_be_shown_as_it_is_is_not_offered() -> None:
+def test_unprintable_and_overlong_commands_are_not_offered() -> None:
     fine = parse(report.render(Audit(as_of=NOON, read=READ, findings=(finding(),))))
     assert "pre" in fine.tags
     for action in ("kafkawire txn abort --topic 'a\u202eb'", "kafkawire txn abort --topic " + "a" * 5000):
@@ -125,7 +125,7 @@ def test_a_command_that_cannot_be_shown_as_it_is_is_not_offered() -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_findings_make_a_page_of_bounded_size() -> None:
+def test_page_size_is_bounded_for_many_findings() -> None:
     few, many = (report.render(far_too_many(number)) for number in (1000, 10_000))
     assert len(many) < 1.02 * len(few) < 3_000_000
     document = parse(many)
@@ -134,7 +134,7 @@ def test_ten_thousand_findings_make_a_page_of_bounded_size() -> None:
     assert f"and {10_000 - MOST_ROWS:,} more" in many
 
 
-def test_very_long_names_make_a_page_of_bounded_size() -> None:
+def test_page_size_is_bounded_for_long_names() -> None:
     html = report.render(far_too_many(50, "n" * 100_000))
     assert len(html) < 1_500_000
     assert "(100000 characters)" in html
@@ -143,7 +143,7 @@ def test_very_long_names_make_a_page_of_bounded_size() -> None:
 # What it says --------------------------------------------------------------------------------------------------------
 
 
-def test_the_loudest_come_first_and_of_these_what_holds_back_most() -> None:
+def test_findings_are_sorted_by_severity_and_held_back_offsets() -> None:
     findings = (
         finding(topic="fine", verdict="not_hanging", reason="live"),
         finding(topic="small", high_watermark=11),
@@ -155,7 +155,7 @@ def test_the_loudest_come_first_and_of_these_what_holds_back_most() -> None:
     assert cards == [("hanging", "large"), ("hanging", "small"), ("stuck", "stuck")]
 
 
-def test_what_is_not_known_is_said_so() -> None:
+def test_unknown_values_are_shown_as_unknown() -> None:
     unknown = finding(
         start_offset=None, last_offset=None, last_timestamp=None, age_ms=None, last_stable_offset=None,
         high_watermark=None, transactional_id=None, coordinator_state=None, marker_timestamp=None,
@@ -167,7 +167,7 @@ def test_what_is_not_known_is_said_so() -> None:
     assert "from offset unknown" in text
 
 
-def test_what_must_not_be_aborted_has_no_command() -> None:
+def test_findings_that_must_not_be_aborted_have_no_command() -> None:
     for reason in ("stuck_prepare", "late", "live"):
         html = report.render(
             Audit(as_of=NOON, read=READ, findings=(finding(verdict="not_hanging", reason=reason, action="none: no"),))
@@ -175,13 +175,13 @@ def test_what_must_not_be_aborted_has_no_command() -> None:
         assert "<pre" not in html
 
 
-def test_a_rule_without_a_sentence_is_shown_by_its_name() -> None:
+def test_check_without_description_is_shown_by_its_name() -> None:
     answer = CheckAnswer(check="a_new_rule", answer="holds", held=7)
     html = report.render(Audit(read=READ, answers=(answer,)))
     assert "<code>a_new_rule</code>" in html
     assert "a new rule" in html
 
 
-def test_a_reason_without_words_is_shown_by_its_name() -> None:
+def test_reason_without_description_is_shown_by_its_name() -> None:
     html = report.render(Audit(read=READ, findings=(finding(reason="of_next_year"),)))
     assert "<b>Of next year.</b>" in html

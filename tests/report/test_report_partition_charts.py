@@ -1,4 +1,4 @@
-"""Pictures of partitions: everything lies within them, in the order of offsets."""
+"""Charts of partitions: positions and order of bars and lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OFFSETS = st.integers(0, 2**63 - 1)
 
 @given(st.lists(st.tuples(OFFSETS, OFFSETS), min_size=1, max_size=30), OFFSETS | st.none(), OFFSETS | st.none(),
        OFFSETS | st.none())  # fmt: skip
-def test_everything_lies_within_its_picture(
+def test_bars_captions_and_lines_lie_within_the_chart(
     ranges: list[tuple[int, int]], stable: int | None, high: int | None, log_start: int | None
 ) -> None:
     (one,) = partition_charts(
@@ -37,13 +37,13 @@ def test_everything_lies_within_its_picture(
     assert len(one.bars) + one.hidden == len(ranges)
 
 
-def test_bars_stand_in_the_order_of_their_offsets_and_as_many_as_fit() -> None:
+def test_bars_are_sorted_by_offset_and_bounded_in_number() -> None:
     (one,) = partition_charts(finding(start_offset=n, last_offset=n) for n in range(MOST_BARS + 5, 0, -1))
     assert [bar.finding.start_offset for bar in one.bars] == list(range(1, MOST_BARS + 1))
     assert one.hidden == 5
 
 
-def test_what_readers_do_not_see_is_from_the_last_stable_offset_to_the_high_watermark() -> None:
+def test_shaded_range_is_from_last_stable_offset_to_high_watermark() -> None:
     (one,) = partition_charts([finding(start_offset=10, last_offset=12, last_stable_offset=10, high_watermark=90)])
     assert one.waiting == 80
     lines = {line.name: line for line in one.lines}
@@ -53,7 +53,7 @@ def test_what_readers_do_not_see_is_from_the_last_stable_offset_to_the_high_wate
     assert one.first < 10  # some of what they do see
 
 
-def test_partitions_where_readers_wait_for_most_come_first_and_clusters_stay_apart() -> None:
+def test_charts_are_sorted_by_waiting_offsets_and_separate_clusters() -> None:
     found = partition_charts(
         [
             finding(cluster_id="a", high_watermark=20),
@@ -64,7 +64,7 @@ def test_partitions_where_readers_wait_for_most_come_first_and_clusters_stay_apa
     assert [(one.cluster_id, one.waiting, len(one.findings)) for one in found] == [("b", 40, 2), ("a", 10, 1)]
 
 
-def test_a_transaction_whose_beginning_is_not_known_has_no_picture() -> None:
+def test_transaction_without_start_offset_has_no_bar() -> None:
     assert partition_charts([finding(start_offset=None)]) == []
     (one,) = partition_charts([finding(start_offset=None), finding()])
     assert len(one.findings) == 1

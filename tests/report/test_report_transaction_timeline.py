@@ -1,4 +1,4 @@
-"""The timeline of a transaction in time: its events, in order and apart."""
+"""The timeline of a transaction: order and distance of its events."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.report.audits import HOUR, NOON, finding
 TIMES = st.none() | st.integers(-(2**62), 2**62)
 
 
-def told(of: Finding, as_of: int | None = NOON) -> list[tuple[int, str, str]]:
+def events_of(of: Finding, as_of: int | None = NOON) -> list[tuple[int, str, str]]:
     found = timeline(of, as_of)
     return [] if found is None else [(event.time, event.lane, event.what) for event in found.events]
 
 
-def test_a_story_in_the_order_of_time() -> None:
-    assert told(finding()) == [
+def test_events_are_sorted_by_time() -> None:
+    assert events_of(finding()) == [
         (NOON - 5 * HOUR, COORDINATOR, "the newest transaction of the id began"),
         (NOON - 4 * HOUR, PARTITION, "a marker, the newest before that data's last batch"),
         (NOON - 4 * HOUR, COORDINATOR, "CompleteCommit (all markers of the commit are written)"),
@@ -29,7 +29,7 @@ def test_a_story_in_the_order_of_time() -> None:
     ]
 
 
-def test_a_timeout_that_is_still_to_come() -> None:
+def test_timeout_after_the_clock_is_ahead() -> None:
     ongoing = finding(
         coordinator_state="Ongoing",
         transaction_start_timestamp=NOON - HOUR,
@@ -47,21 +47,21 @@ def test_a_timeout_that_is_still_to_come() -> None:
 
 def test_two_phase_commit_has_no_timeout() -> None:
     ongoing = finding(coordinator_state="Ongoing", transaction_timeout_ms=2**31 - 1)
-    assert not [what for _, _, what in told(ongoing) if "timeout" in what]
+    assert not [what for _, _, what in events_of(ongoing) if "timeout" in what]
 
 
-def test_the_clock_is_that_of_the_findings_own_cluster() -> None:
-    assert told(finding(), as_of=NOON + HOUR)[-1][0] == NOON
+def test_clock_is_derived_from_the_findings_age() -> None:
+    assert events_of(finding(), as_of=NOON + HOUR)[-1][0] == NOON
 
 
-def test_one_moment_is_no_story() -> None:
+def test_single_event_gives_no_timeline() -> None:
     alone = Finding(verdict="unknown", reason="x", topic="a", partition=0, producer_id=1, producer_epoch=0,
                     last_timestamp=NOON)  # fmt: skip
     assert timeline(alone, None) is None
 
 
 @given(TIMES, TIMES, TIMES, TIMES, TIMES, st.sampled_from(["Ongoing", "PrepareCommit", "Empty", "Next"]))
-def test_moments_stand_apart_and_in_order(
+def test_events_keep_their_distance_and_order(
     last: int | None, marker: int | None, begun: int | None, changed: int | None, as_of: int | None, state: str
 ) -> None:
     found = timeline(

@@ -1,4 +1,4 @@
-"""Text that strangers wrote: printable, of bounded length, and only whole as a command."""
+"""Untrusted text: printable, of bounded length; commands whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANY = st.text(st.characters(exclude_categories=[]), max_size=60)
 
 
 @given(ANY)
-def test_what_is_shown_prints_and_says_what_was_there(text: str) -> None:
+def test_shown_text_is_harmless_and_reversible(text: str) -> None:
     found = shown(text)
     assert harmless(found)
     assert "\n" not in found
@@ -26,11 +26,11 @@ def test_what_is_shown_prints_and_says_what_was_there(text: str) -> None:
         assert re.sub(escape, lambda match: str(ast.literal_eval(f"'{match[0]}'")), found) == text
 
 
-def test_numbers_and_nothing_are_shown_too() -> None:
+def test_shows_numbers_and_none() -> None:
     assert (shown(7), shown(None)) == ("7", "")
 
 
-def test_long_texts_keep_both_ends() -> None:
+def test_shortened_keeps_both_ends() -> None:
     assert shortened("a" * MOST_CHARACTERS) == "a" * MOST_CHARACTERS
     long = shortened("a" + "x" * 5000 + "z")
     assert long.startswith("axx")
@@ -38,7 +38,7 @@ def test_long_texts_keep_both_ends() -> None:
     assert len(long) < MOST_CHARACTERS + 40
 
 
-def test_commands_are_shown_whole_or_not_at_all() -> None:
+def test_runnable_rejects_long_and_unprintable_commands() -> None:
     assert runnable("a" * MOST_COMMAND)
     assert not runnable("a" * (MOST_COMMAND + 1))
     assert not runnable("abort \u202e")

@@ -1,4 +1,4 @@
-"""The rows: names that others rely on, and how they turn into plain values."""
+"""Rows: the documented fields of each class."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ PROMISED = {
 
 
 @pytest.mark.parametrize("kind", PROMISED)
-def test_promised_names(kind: type[rows.Row]) -> None:
+def test_rows_have_the_documented_fields(kind: type[rows.Row]) -> None:
     assert set(PROMISED[kind].split()) <= set(rows.field_names(kind))

@@ -1,4 +1,4 @@
-"""Rows as Arrow: types of columns, batches of bounded size, and text that Arrow cannot hold."""
+"""Rows as Arrow: column types, batches of bounded size, and text that is no UTF-8."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def table(listed: list[Any], *kinds: Any) -> Any:
     return pa.Table.from_batches(list(arrow.batches(listed, arrow.schema(kinds or [Everything]))))
 
 
-def test_types() -> None:
+def test_column_types_follow_annotations() -> None:
     inner = pa.struct([("name", pa.string()), ("numbers", pa.list_(pa.int64()))])
     assert dict(zip(*(lambda s: (s.names, s.types))(arrow.schema([Everything])), strict=True)) == {
         "number": pa.int64(),
@@ -56,7 +56,7 @@ def test_types() -> None:
     }
 
 
-def test_values() -> None:
+def test_values_convert_to_arrow() -> None:
     row = Everything(
         number=1,
         ratio=0.5,
@@ -89,7 +89,7 @@ def test_values() -> None:
     ]
 
 
-def test_kinds_share_columns() -> None:
+def test_columns_of_the_same_name_are_shared_between_kinds() -> None:
     schema = arrow.schema([rows.Index, rows.Damage], unset=["topic", "reason"])
     assert schema.names == [
         "kind",
@@ -110,13 +110,13 @@ def test_kinds_share_columns() -> None:
 
 
 @pytest.mark.parametrize("kind", [*rows.LOG_ROWS.values(), rows.Exchange, rows.Finding, rows.Violation, rows.Poll])
-def test_every_row_has_columns(kind: type[rows.Row]) -> None:
+def test_every_kind_of_row_has_an_arrow_schema(kind: type[rows.Row]) -> None:
     schema = arrow.schema([kind])
     assert tuple(schema.names) == rows.field_names(kind)
     assert not any(pa.types.is_null(found) for found in schema.types)
 
 
-def test_batches_end_after_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_bounded_in_rows_and_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = arrow.schema([Everything])
 
     def sizes(listed: list[Any]) -> list[int]:
@@ -134,13 +134,13 @@ def test_batches_end_after_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sizes([Everything(text="x" * 99), Everything(), Everything(text="x")]) == [3]
 
 
-def test_rows_without_columns_are_still_counted() -> None:
+def test_batches_without_columns_keep_the_row_count() -> None:
     found = list(arrow.batches([Everything()] * 3, pa.schema([])))
     assert [(batch.num_rows, batch.num_columns) for batch in found] == [(3, 0)]
 
 
-def test_bytes_that_were_no_utf8() -> None:
-    """U+FFFD in text, an escape in JSON, whatever it is nested in."""
+def test_surrogate_escapes_become_replacement_characters_in_text_and_escapes_in_json() -> None:
+    """Also where the text is nested."""
     bad = "a\udcff"
     row = Everything(text=bad, names=(bad,), counts={bad: 1}, inner=Inner(bad), json={"k": bad})
     (found,) = table([row]).to_pylist()
@@ -153,11 +153,11 @@ def test_bytes_that_were_no_utf8() -> None:
 
 
 @pytest.mark.parametrize(("text", "clean"), [("", ""), ("aé😀", "aé😀"), ("\ud800x\udfff", "\ufffdx\ufffd")])
-def test_whole(text: str, clean: str) -> None:
+def test_arrow_text_replaces_lone_surrogates(text: str, clean: str) -> None:
     assert arrow.arrow_text(text) == clean
 
 
-def test_json_of_ones_own() -> None:
+def test_batches_use_the_given_json_encoder() -> None:
     schema = arrow.schema([Everything])
     (batch,) = arrow.batches([Everything(anything={"a": 1})], schema, lambda value: b"<%d>" % len(value))
     assert batch.column("anything").to_pylist() == ["<1>"]

@@ -1,4 +1,4 @@
-"""What all rows share: plain values, what was not asked for, bytes as text."""
+"""Functions for all rows: plain values, unset fields, bytes as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkawire import rows
 
 
-def test_what_was_not_asked_for_does_not_appear() -> None:
+def test_to_dict_omits_unset_fields_and_keeps_null() -> None:
     row = rows.Exchange(api="Fetch", errors={"NOT_LEADER_OR_FOLLOWER": 2})
     plain = rows.to_dict(row)
     assert "request" not in plain
@@ -23,7 +23,7 @@ def test_what_was_not_asked_for_does_not_appear() -> None:
 
 
 @given(st.none() | st.binary() | st.text("aé€\0").map(str.encode))
-def test_text(data: bytes | None) -> None:
+def test_text_or_base64_keeps_every_byte(data: bytes | None) -> None:
     from base64 import b64decode
 
     as_text, as_base64 = rows.text_or_base64(data)

@@ -7,7 +7,7 @@ import msgspec
 from kafkawire import rows
 
 
-def test_snapshot_rows_have_the_fields_of_kafkas_entry() -> None:
+def test_snapshot_and_txnindex_rows_have_the_fields_of_kafkas_schemas() -> None:
     from kafkawire.messages import AbortedTxn, ProducerSnapshot
 
     entry = ProducerSnapshot.spec.field("ProducerEntries").struct
@@ -15,7 +15,7 @@ def test_snapshot_rows_have_the_fields_of_kafkas_entry() -> None:
         assert {field.attribute for field in struct.spec.fields} <= set(rows.field_names(kind))
 
 
-def test_kinds() -> None:
+def test_log_rows_are_registered_under_their_kind() -> None:
     for name, kind in rows.LOG_ROWS.items():
         (default,) = (field.default for field in msgspec.structs.fields(kind) if field.name == "kind")
         assert default == name

@@ -1,4 +1,4 @@
-"""Rows of batches and records: what they take from the objects, what is only there when asked for, what is hidden."""
+"""Rows of batches, records and damage: their fields, which of them are optional, and redacted secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def row_of(record: records.Record, topic: str = "orders", **options: Any) -> row
     return rows.Record.of(read, batch, None, file="0.log", topic=topic, partition=3, **options)
 
 
-def test_a_batch() -> None:
+def test_batch_row_has_the_fields_of_its_batch() -> None:
     options: dict[str, Any] = {"base_offset": 7, "producer_id": 5, "producer_epoch": 2, "base_sequence": 9}
     data = records.build([records.Record(b"k", timestamp=50)] * 2, codec="gzip", delete_horizon=40, **options)
     batch = batch_of(data)
@@ -59,7 +59,7 @@ def marker() -> records.Batch:
     return batch_of(records.build_marker("ABORT", offset=4, coordinator_epoch=9, **options))
 
 
-def test_a_marker() -> None:
+def test_marker_rows_have_control_type_and_coordinator_epoch() -> None:
     batch = marker()
     (record,) = batch.records
     row = rows.Batch.of(batch, batch.control)
@@ -71,7 +71,7 @@ def test_a_marker() -> None:
     assert shown.decoded["value"]["data"] == {"coordinatorEpoch": 9}
 
 
-def test_what_is_asked_for() -> None:
+def test_record_row_has_only_the_requested_fields() -> None:
     record = records.Record(b"k", b"\xff\xfe", (records.Header("h", b"v"), records.Header("i", b"\xff")), timestamp=50)
     bare = rows.to_dict(row_of(record, metadata=False))
     assert bare == PLACE | {"kind": "record", "position": 0, "offset": 0}
@@ -104,7 +104,7 @@ def test_what_is_asked_for() -> None:
     assert (nulls.key_size, nulls.value_size) == (None, None)
 
 
-def test_internal_topics_are_decoded() -> None:
+def test_record_row_decodes_internal_topics() -> None:
     key = TransactionLogKey(transactional_id="t").encode_prefixed(version=0)
     record = records.Record(key, TransactionLogValue(producer_id=5).encode_prefixed(version=0))
     for row in (
@@ -121,7 +121,7 @@ def test_internal_topics_are_decoded() -> None:
 @pytest.mark.parametrize(
     ("topic", "options"), [("__cluster_metadata", {}), ("copied", {"decode_as": "__cluster_metadata"})]
 )
-def test_secrets(name: str, topic: str, options: dict[str, Any]) -> None:
+def test_record_row_redacts_secrets_unless_they_are_requested(name: str, topic: str, options: dict[str, Any]) -> None:
     config = ConfigRecord(resource_type=4, resource_name="1", name=name, value="hunter2")
     assert config.spec.api_key is not None
     record = records.Record(None, bytes([1, config.spec.api_key, 0]) + config.encode(version=0))
@@ -136,7 +136,7 @@ def test_secrets(name: str, topic: str, options: dict[str, Any]) -> None:
         assert row.value_size == len(record.value or b"")
 
 
-def test_damage() -> None:
+def test_damage_row_has_the_fields_of_its_damage() -> None:
     found = records.Damage(9, "preallocated", "5 zero bytes up to the end")
     row = rows.Damage.of(found, file="0.log", topic="orders", partition=3)
     assert rows.to_dict(row) == PLACE | {
@@ -151,7 +151,7 @@ def test_damage() -> None:
 
 @pytest.mark.parametrize("payload", [False, True])
 @pytest.mark.parametrize("metadata", [False, True])
-def test_the_type_states_the_fields_that_rows_have(payload: bool, metadata: bool) -> None:
+def test_fields_lists_the_set_fields_of_a_row(payload: bool, metadata: bool) -> None:
     row = row_of(records.Record(b"k", b"v"), payload=payload, metadata=metadata)
     there = [name for name in rows.field_names(rows.Record) if getattr(row, name) is not UNSET]
     assert list(rows.Record.fields(payload=payload, metadata=metadata)) == there
