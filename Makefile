@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 #: A changed engine is built again.
-NATIVE := native/Cargo.toml native/build.rs kafkawire/_native.pyi $(shell find native/src -name '*.rs')
+NATIVE := native/Cargo.toml native/build.rs kafkawire/_native.pyi kafkawire/wire/limits.py $(shell find native/src -name '*.rs')
 CARGO := $(shell command -v cargo)
 #: Minutes that `make fuzz` takes in all.
 DURATION ?= 30

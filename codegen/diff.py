@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from kafkawire.codegen.lower import op_code
+from kafkawire.codegen.lower import field_spec
 from kafkawire.codegen.model import EMPTY_STRUCT, Field, Message, Struct
 from kafkawire.codegen.names import json_name
 from kafkawire.codegen.shape import Comparison, became_key, bytes_code, same_versions
 from kafkawire.codegen.versions import Versions
 from kafkawire.wire.layout import RECORDS
+from kafkawire.wire.lowering import op_code
 
 #: Changes that tell why the bytes of a version differ.
 _OF_BYTES = ("field added", "field removed", "field retyped", "nullable", "tag", "flexible versions")
@@ -313,7 +314,7 @@ class _Walk:
 
 def _code(field: Field, version: int) -> int:
     """What stands on the wire for a field."""
-    return bytes_code(op_code(field, version, version in field.tagged))
+    return bytes_code(op_code(field_spec(field), version, version in field.flexible))
 
 
 def _tag(field: Field, version: int) -> int | None:

@@ -1,7 +1,7 @@
 """The model: message schemas after every rule of the language has been checked and every default has its value.
 
-`resolve` makes it, `lower` and the emitters read it. It holds version *ranges* still: which layout a version has is
-decided in `lower`. All ranges are cut to the message's valid versions, so an open end ("3+") is gone.
+`resolve` makes it, `lower` and the emitters read it. It holds version *ranges*: which layout a version has is decided
+in `kafkawire.wire.lowering`. All ranges are cut to the message's valid versions, so an open end ("3+") is gone.
 """
 
 from __future__ import annotations

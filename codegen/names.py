@@ -22,27 +22,52 @@ RESERVED_ATTRIBUTES = frozenset(
 #: What a generated module imports or defines; a struct of such a name gets an underscore behind it.
 RESERVED_CLASSES = frozenset(
     {
-        "Any",
+        "Annotated",
         "Append",
         "Buffer",
         "ClassVar",
         "Codec",
-        "Field",
-        "Layout",
+        "Elements",
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
         "Message",
         "MessageSpec",
-        "Op",
+        "Records",
         "Struct",
         "StructSpec",
-        "Table",
         "Tag",
         "TaggedField",
-        "UUID",
+        "Tags",
+        "TypeError",
+        "Uint16",
+        "Uint32",
+        "ValueError",
+        "Wire",
     }
 )
 
-#: Locals of generated decoders.
-RESERVED_LOCALS = frozenset({"b", "n", "p", "tagged", "values"})
+#: What stands in generated decoders beside the fields.
+RESERVED_LOCALS = frozenset(
+    {
+        "b",
+        "classic",
+        "flexible",
+        "make_uuid",
+        "n",
+        "p",
+        "range",
+        "tuple",
+        "unknown",
+        "unknown_tags",
+        "uuid",
+        "values",
+        "version",
+        "wire",
+    }
+)
+_FUNCTIONS = ("pack_", "read_", "unpack_", "write_")
 
 
 def snake_case(name: str) -> str:
@@ -77,7 +102,7 @@ def attribute(name: str) -> str:
 
 def local(attribute: str) -> str:
     """The local variable of a decoder that holds a field."""
-    return attribute + "_" if attribute in RESERVED_LOCALS else attribute
+    return attribute + "_" if attribute in RESERVED_LOCALS or attribute.startswith(_FUNCTIONS) else attribute
 
 
 def class_name(name: str) -> str:

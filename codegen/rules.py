@@ -14,7 +14,8 @@ from kafkawire.codegen.load import quote
 from kafkawire.codegen.model import Default, Field, FieldType
 from kafkawire.codegen.reading import Node, nearest
 from kafkawire.codegen.versions import ALL_VERSIONS, NO_VERSIONS, Versions
-from kafkawire.wire.layout import BYTES, INT32, INT64, KIND_NAMES, MAX_DEPTH, RECORDS, STRING, STRUCT
+from kafkawire.wire.layout import BYTES, INT32, INT64, KIND_NAMES, RECORDS, STRING, STRUCT
+from kafkawire.wire.limits import MAX_DEPTH
 
 FIELD_KEYS = (
     "name", "aliases", "type", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions", "default",

@@ -16,7 +16,7 @@ class Comparison:
     """Two messages, compared version by version. Each pair of layouts is looked at once: structs may share others."""
 
     def __init__(self, new: Message, old: Message) -> None:
-        self._new, self._old = lower(new).table, lower(old).table
+        self._new, self._old = lower(new), lower(old)
         self._known: dict[tuple[int, int], bool] = {}
 
     def extends(self, now: int, was: int) -> bool:

@@ -1,311 +1,339 @@
-"""Steps: a layout -> the lines of its pure-Python codec, as data for the templates.
+"""Steps: a struct -> the lines of its decoder and its encoder, as data for the template.
 
-Neighbouring fixed-size fields are fused into one `struct` call (a run); everything else is one word of
-`kafkawire.wire.read` or `.write` a field. Structs that arrays hold are read and written by functions that loop; where
-they hold fixed-size fields and arrays of numbers only, many are read at once (`kafkawire.wire.strides`).
+There is one of each, whatever the versions: fields that all versions of the struct carry are read and written as they
+come, others under a condition. Neighbouring fixed-size fields of the same versions are fused into one `struct` call (a
+run); everything else is one function of `kafkawire.wire` a field. Structs that arrays hold are read and written by
+functions that loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from kafkawire.codegen import names
-from kafkawire.codegen.lower import Lowered
-from kafkawire.wire.layout import (
-    ALLOCATION_FACTOR,
-    ARRAY,
-    BOOL,
-    BYTES,
-    COMPACT,
-    FIXED_SIZES,
-    KIND_MASK,
-    KIND_NAMES,
-    NULLABLE,
-    RECORDS,
-    STRUCT,
-    UUID,
-    Layout,
-    Op,
-    Tag,
-    struct_cost,
-)
+from kafkawire.codegen.lower import lower
+from kafkawire.codegen.model import Field, Message, Struct
+from kafkawire.codegen.versions import Versions
+from kafkawire.wire.layout import BOOL, BYTES, FIXED_SIZES, KIND_NAMES, RECORDS, UUID
+from kafkawire.wire.strides import CODES, is_strided
 
-#: The struct code of each fixed-size kind, in the order of the kinds.
-_CODES = ("?", "b", "h", "i", "q", "H", "I", "d", "16s")
-#: Names of arrays in words where they are not the kind's name and an s.
+#: Names of arrays where they are not the kind's name and an s.
 _PLURALS = {BYTES: "blobs", RECORDS: "blobs"}
-#: Names of run constants cannot hold "?"; Kafka has no struct code "t".
+#: Names of run constants cannot hold "?"; there is no struct code "t".
 _SPELLING = str.maketrans({"?": "t"})
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One line of a codec. `targets` are (attribute, local, kind) of its fields.
+@dataclass(slots=True)
+class Block:
+    """Fields that the same versions carry. `condition` is empty where those are all that use the struct.
 
-    A run has `pack`, the struct codes; anything else `reader` and `writer` with their leading arguments.
+    `lost` is the condition on which a version without the fields would lose a value, where that must not be.
     """
 
-    targets: tuple[tuple[str, str, int], ...]
-    at: str
-    pack: str = ""
-    reader: tuple[str, ...] = ()
-    writer: tuple[str, ...] = ()
+    condition: str
+    read: list[str] = field(default_factory=list)
+    write: list[str] = field(default_factory=list)
+    lost: str = ""
 
 
 @dataclass(slots=True)
-class Function:
-    """The codec of one layout. `end` is the position behind the last field, as an expression."""
+class Tag:
+    """One line of a struct's table of tagged fields."""
+
+    tag: int
+    attribute: str
+    versions: Versions
+    read: str
+    write: str
+    nested: bool
+
+
+@dataclass(slots=True)
+class Codec:
+    """The decoder and the encoder of one struct.
+
+    Attributes:
+        name, cls: the struct in the names of functions; its class.
+        forms: which of `classic` and `flexible` its fields are written in; empty where it has no field with a length.
+        unset: the statements that give locals the defaults that versions without the field leave them at.
+        blocks: the fields.
+        lost: conditions on tagged fields, as of blocks, each with the versions that it concerns.
+        flexible: on what condition there are tagged fields; None where never.
+        tags, tagged: the table of its own tagged fields, and their locals.
+        untagged: what these are where a value has no tagged field, and the position behind it.
+        values: the arguments of the class.
+        end: the position behind the last block, as an expression.
+        element, alone: whether arrays hold it; whether it is also, or only, a field or the message.
+        strided: whether many elements may be read at once.
+        root: whether it is the message.
+    """
 
     name: str
     cls: str
-    layout: Layout
-    versions: str
-    steps: list[Step] = field(default_factory=list)
+    forms: str = ""
+    unset: list[str] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    lost: list[tuple[str, str]] = field(default_factory=list)
+    flexible: str | None = None
+    tags: list[Tag] = field(default_factory=list)
+    tagged: list[str] = field(default_factory=list)
+    untagged: str = ""
+    values: list[str] = field(default_factory=list)
     end: str = "p"
-    arguments: list[str] = field(default_factory=list)
-    absent: list[tuple[str, str]] = field(default_factory=list)
-    tags: list[tuple[int, str, tuple[str, ...], tuple[str, ...], str]] = field(default_factory=list)
-    #: What reads many elements at once, as source text.
-    rows: str = ""
-    guarded: bool = False
-    #: Not the message itself: then a look-alike must be refused, whose other fields would be lost.
-    nested: bool = False
-    #: Whether arrays hold it: then its functions loop. `alone` whether it is also, or only, a field or the message.
     element: bool = False
     alone: bool = True
+    strided: bool = False
+    root: bool = False
 
     @property
-    def ends_in_run(self) -> bool:
-        """Whether a run is followed by nothing but the count of tagged fields, so that one call can write both."""
-        return self.layout.flexible and not self.tags and bool(self.steps) and bool(self.steps[-1].pack)
+    def reads_forms(self) -> bool:
+        return any("wire." in line for block in self.blocks for line in block.read)
+
+    @property
+    def writes_forms(self) -> bool:
+        return any("wire." in line for block in self.blocks for line in block.write)
 
 
 @dataclass(slots=True)
 class Codecs:
-    """All functions of a message, nested layouts first, and what they import and define."""
+    """All codecs of a message, nested structs first, and the runs that they use."""
 
-    functions: list[Function]
-    #: Of each version, the message's own.
-    roots: list[Function]
-    read_words: set[str] = field(default_factory=set)
-    stride_words: set[str] = field(default_factory=set)
-    write_words: set[str] = field(default_factory=set)
-    runs: set[str] = field(default_factory=set)
-    bools: bool = False
+    codecs: list[Codec]
+    runs: set[str]
 
 
-def function_names(lowered: Lowered) -> list[str]:
-    """`topic_response_v0` for each layout: its struct and the lowest version that uses it."""
-    return [
-        f"{names.snake_case(lowered.structs[layout.struct].name)}_v{since}"
-        for layout, since in zip(lowered.table.layouts, lowered.since, strict=True)
-    ]
-
-
-def codecs(lowered: Lowered, defaults: list[dict[int, str]]) -> Codecs:
-    """The functions of all layouts. `defaults[struct][slot]` is the source text of a field's default."""
-    return _Planner(lowered, defaults).plan()
+def codecs(message: Message, texts: list[dict[str, tuple[str, str]]]) -> Codecs:
+    """The codecs of all structs. `texts[struct][attribute]` is a field's annotation and its default, as source text."""
+    return _Planner(message).plan(texts)
 
 
 class _Planner:
-    def __init__(self, lowered: Lowered, defaults: list[dict[int, str]]) -> None:
-        self.lowered = lowered
-        self.defaults = defaults
-        self.layouts = lowered.table.layouts
-        self.names = function_names(lowered)
-        self.out = Codecs([], [])
-        #: Layouts that are elements of arrays, and those that stand alone.
-        self.elements, self.alone = set[int](), set(lowered.table.roots)
-        for op in (op for layout in self.layouts for op in layout.all_ops() if op.code & KIND_MASK == STRUCT):
-            (self.elements if op.code & ARRAY else self.alone).add(op.arg)
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.structs = (*message.structs, message.root)
+        self.names = dict(zip((struct.name for struct in self.structs), _function_names(self.structs), strict=True))
+        self.runs: set[str] = set()
+        used = [one.type for struct in self.structs for one in struct.fields if one.type.struct]
+        self.elements = {type_.struct for type_ in used if type_.array}
+        self.alone = {type_.struct for type_ in used if not type_.array} | {message.root.name}
+        self.strided = {self.structs[layout.struct].name for layout in lower(message).layouts if is_strided(layout)}
 
-    def plan(self) -> Codecs:
-        self.out.functions += (self.function(i, layout) for i, layout in enumerate(self.layouts))
-        self.out.roots += (self.out.functions[root] for root in self.lowered.table.roots)
-        return self.out
+    def plan(self, texts: list[dict[str, tuple[str, str]]]) -> Codecs:
+        planned = [self.codec(struct, its) for struct, its in zip(self.structs, texts, strict=True)]
+        return Codecs(planned, self.runs)
 
-    def function(self, index: int, layout: Layout) -> Function:
-        struct = self.lowered.structs[layout.struct]
-        attributes = [names.attribute(f.name) for f in struct.fields]
-        function = Function(
-            self.names[index], names.class_name(struct.name), layout, f"version {self.lowered.since[index]}"
-        )
-        function.steps, function.end = self.steps(layout, attributes)
-        function.arguments = _arguments(layout, attributes, dict(enumerate(map(names.local, attributes))))
-        function.absent = [(attributes[slot], self.defaults[layout.struct][slot]) for slot in layout.absent]
-        self.out.bools |= any(default in ("True", "False") for _, default in function.absent)
-        function.tags = [
-            (
-                tag.tag,
-                attributes[tag.slot],
-                self.reader(tag),
-                self.writer(tag, layout),
-                self.defaults[layout.struct][tag.slot],
-            )
-            for tag in layout.tags
-        ]
-        function.element, function.alone = index in self.elements, index in self.alone
-        if function.element:
-            function.rows = self.rows(function, attributes)
-        if function.element and function.alone:
-            self.out.read_words.add("read_one")
-            self.out.write_words.add("write_one")
-        function.guarded = self.guarded(layout)
-        function.nested = struct is not self.lowered.message.root
-        if layout.flexible:
-            self.out.read_words.add("read_tags")
-            self.out.write_words |= {"write_tags", "NO_TAGS"}
-        return function
-
-    def steps(self, layout: Layout, attributes: list[str]) -> tuple[list[Step], str]:
-        steps: list[Step] = []
+    def codec(self, struct: Struct, texts: dict[str, tuple[str, str]]) -> Codec:
+        codec = Codec(self.names[struct.name], names.class_name(struct.name))
+        codec.root = struct is self.message.root
+        codec.element = struct.name in self.elements
+        codec.alone = struct.name in self.alone
+        codec.strided = codec.element and struct.name in self.strided
+        flexible = self.message.flexible & struct.versions
+        codec.flexible = condition(set(flexible), struct.versions) if flexible else None
+        codec.forms = _forms(codec.flexible)
+        plain = [(one, _plain_versions(one)) for one in struct.fields]
         offset = 0
-        i = 0
-        while i < len(layout.ops):
-            run = i
-            while run < len(layout.ops) and layout.ops[run].code in FIXED_SIZES:
-                run += 1
-            at = f"p + {offset}" if offset else "p"
-            if run > i:
-                ops = layout.ops[i:run]
-                pack = "".join(_CODES[op.code] for op in ops)
-                self.out.runs.add(pack)
-                if any(op.code == UUID for op in ops):
-                    self.out.read_words.add("make_uuid")
-                self.out.bools |= any(op.code == BOOL for op in ops)
-                steps.append(Step(tuple(_target(op, attributes) for op in ops), at, pack=pack))
-                offset += sum(FIXED_SIZES[op.code] for op in ops)
-                i = run
-            else:
-                op = layout.ops[i]
-                steps.append(Step((_target(op, attributes),), at, "", self.reader(op), self.writer(op, layout)))
-                offset = 0
-                i += 1
-        return steps, f"p + {offset}" if offset else "p"
+        for versions, group in groupby(((one, where) for one, where in plain if where), key=lambda pair: pair[1]):
+            block, offset = self.block([one for one, _ in group], versions, struct, codec, offset, texts)
+            codec.blocks.append(block)
+        codec.end = f"p + {offset}" if offset else "p"
+        for one, where in plain:
+            self.unset(codec, one, where, struct, texts)
+        if flexible and codec.flexible:
+            codec.unset.append("unknown: tuple[TaggedField, ...] = ()")
+        codec.tags = [tag for one in struct.fields for tag in self.tags(one)]
+        codec.tagged = [_local(one) for one in struct.fields if one.tag is not None]
+        unset = [texts[names.attribute(one.name)][1] for one in struct.fields if one.tag is not None]
+        if any("(" in default[1:] for default in unset):  # a value that would be made each time
+            unset = [f"*_TAGS_{codec.name.upper()}.defaults"]
+        codec.untagged = ", ".join([*unset, "()", "p + 1"])
+        codec.values = [_local(one) for one in struct.fields] + ["unknown"] * bool(flexible)
+        return codec
 
-    def reader(self, op: Op | Tag) -> tuple[str, ...]:
-        """The word that reads an op, and its leading arguments."""
-        words = self.words("read", op)
-        self.out.read_words |= {word for word in words if word.isidentifier() and not word.startswith("_")}
-        return words
+    def unset(
+        self, codec: Codec, one: Field, where: frozenset[int], struct: Struct, texts: dict[str, tuple[str, str]]
+    ) -> None:
+        """What a field is where it is not read, and whether it may be dropped where it is not written."""
+        attribute = names.attribute(one.name)
+        annotation, default = texts[attribute]
+        read = where | (set(struct.versions) & set(one.tagged))
+        always = read == set(struct.versions) or (one.tag is not None and codec.flexible == "")
+        if not always:
+            typed = default in ("None", "()") or one.nullable
+            codec.unset.append(f"{_local(one)}{f': {annotation}' if typed else ''} = {default}")
+        absent = set(struct.versions) - set(one.versions)
+        if one.tag is not None and absent and not one.ignorable:
+            codec.lost.append((condition(absent, struct.versions), is_not_default(attribute, default)))
 
-    def writer(self, op: Op | Tag, layout: Layout) -> tuple[str, ...]:
-        """The word that writes an op, and its leading arguments."""
-        words = self.words("write", op)
-        if len(words) == 1 and op.code == STRUCT and self.lowered.structs[layout.struct].fields[op.slot].nullable:
-            # The field may be null in another version: its class is not all that its type allows.
-            words = ("write_struct", *words)
-        self.out.write_words |= {word for word in words if word.isidentifier() and not word.startswith("_")}
-        return words
-
-    def words(self, verb: str, op: Op | Tag) -> tuple[str, ...]:
-        kind = op.code & KIND_MASK
-        compact = "compact_" if op.code & COMPACT else ""
-        nullable = "nullable_" if op.code & NULLABLE else ""
-        codec = "_" + ("decode" if verb == "read" else "encode") + "_"
-        if op.code & ARRAY:
-            prefix = f"{verb}_{compact}{nullable}"
-            if kind != STRUCT:
-                return (f"{prefix}{_PLURALS.get(kind) or KIND_NAMES[kind] + 's'}",)
-            if verb == "write":
-                return (f"{prefix}array", f"_encode_items_{self.names[op.arg]}")
-            layout = self.layouts[op.arg]
-            items = "_rows_" if is_strided(layout) else "_decode_items_"
-            return (f"{prefix}array", items + self.names[op.arg], str(max(1, layout.min_size)))
-        if kind == STRUCT:
-            if not nullable:
-                return (codec + self.names[op.arg],)
-            return (f"{verb}_{'tagged_' if compact else ''}nullable_struct", codec + self.names[op.arg])
-        if kind in FIXED_SIZES:
-            return (f"{verb}_{KIND_NAMES[kind]}",)
-        return (f"{verb}_{compact}{nullable}{KIND_NAMES[kind].replace('records', 'bytes')}",)
-
-    def rows(self, function: Function, attributes: list[str]) -> str:
-        """The source of what reads neighbouring elements at once, empty where none can."""
-        layout = function.layout
-        if not is_strided(layout):
-            return ""
-        items = f"_decode_items_{function.name}"
-        if all(op.code in FIXED_SIZES and op.code != UUID and op.slot == i for i, op in enumerate(layout.ops)):
-            self.out.stride_words.add("rows")
-            return f'rows({function.cls}, {items}, "{_codes(layout.ops)}", {layout.flexible})'
-        self.out.stride_words.add("shaped")
-        places, ends = _places(layout)
-        if any(op.code == UUID for op in layout.ops):
-            self.out.read_words.add("make_uuid")
-        arguments = ", ".join(_arguments(layout, attributes, places))
-        build = f"lambda {', '.join(('rows', *ends))}: [{function.cls}({arguments}) for r in rows]"
-        return f'shaped({build}, {items}, "{_shape(layout)}", {layout.flexible})'
-
-    def guarded(self, layout: Layout, repeated: bool = False) -> bool:
-        """Whether small input could make the layout's fast decoder allocate out of proportion.
-
-        That takes structs which cost more than their bytes may, and an array to repeat them. The interpreter keeps
-        count; where nothing is guarded it need not, for no input can exceed the limit.
-        """
-        for op in layout.all_ops():
-            if op.code & KIND_MASK != STRUCT:
+    def block(
+        self,
+        fields: list[Field],
+        versions: frozenset[int],
+        struct: Struct,
+        codec: Codec,
+        offset: int,
+        texts: dict[str, tuple[str, str]],
+    ) -> tuple[Block, int]:
+        """The block, and how far behind `p` its end is. A block on a condition begins and ends at `p`."""
+        block = Block(condition(versions, struct.versions))
+        if block.condition and offset:
+            codec.blocks[-1].read.append(f"p += {offset}")
+            offset = 0
+        for fixed, group in groupby(fields, key=lambda one: not one.type.array and one.type.kind in FIXED_SIZES):
+            if fixed:
+                offset = self.run(list(group), block, offset)
                 continue
-            inner = self.layouts[op.arg]
-            again = repeated or bool(op.code & ARRAY)
-            optional = isinstance(op, Tag) or op.code & NULLABLE
-            alone = op.code & ARRAY or optional
-            size = inner.min_size + (1 if optional else 0)
-            if (again and alone and self.cost(inner) > ALLOCATION_FACTOR * size) or self.guarded(inner, again):
-                return True
-        return False
+            for one in group:
+                at = f"p + {offset}" if offset else "p"
+                read, write, nested = self.functions(one, versions, codec)
+                version = ["version"] * nested
+                block.read.append(f"{_local(one)}, p = {_call(read, ['b', at, *version])}")
+                block.write.append(_call(write, [f"o.{names.attribute(one.name)}", "out", *version]))
+                offset = 0
+        if block.condition and offset:
+            block.read.append(f"p += {offset}")
+            offset = 0
+        if block.condition:
+            kept = [one for one in fields if one.tag is None and not one.ignorable]
+            lost = (is_not_default(names.attribute(one.name), texts[names.attribute(one.name)][1]) for one in kept)
+            block.lost = " or ".join(lost)
+        return block, offset
 
-    def cost(self, layout: Layout) -> int:
-        """Bytes in memory of a struct whose optional and variable parts are all empty."""
-        nested = (self.layouts[op.arg] for op in layout.ops if op.code == STRUCT)
-        slots = len(self.lowered.structs[layout.struct].fields) + 1
-        return struct_cost(layout, slots) + sum(map(self.cost, nested))
-
-
-def is_strided(layout: Layout) -> bool:
-    """Whether neighbours may be read at once: a layout of fixed-size fields, and where lengths are of one byte, arrays
-    of numbers.
-    """
-    return bool(layout.ops) and all(
-        op.code in FIXED_SIZES or (layout.flexible and _numbers(op) is not None) for op in layout.ops
-    )
-
-
-def _numbers(op: Op) -> int | None:
-    """The kind of a compact array of numbers, or None for any other op."""
-    kind = op.code & KIND_MASK
-    return kind if op.code == kind | ARRAY | COMPACT and kind in FIXED_SIZES and kind != UUID else None
-
-
-def _codes(ops: Iterable[Op]) -> str:
-    return "".join(_CODES[op.code] for op in ops)
-
-
-def _shape(layout: Layout) -> str:
-    """The parts of a strided layout, as `strides.shaped` takes them."""
-    return "".join(f" [{_CODES[op.code & KIND_MASK]} " if op.code & ARRAY else _codes([op]) for op in layout.ops)
-
-
-def _places(layout: Layout) -> tuple[dict[int, str], list[str]]:
-    """Where the values of a strided layout lie in the row `r` of one element, by slot; and the ends of its arrays."""
-    places: dict[int, str] = {}
-    ends: list[str] = []
-    at = 0
-
-    def place() -> str:
-        return f"{ends[-1]} + {at}" if ends and at else ends[-1] if ends else str(at)
-
-    for op in layout.ops:
-        start = place()
-        if op.code & ARRAY:
-            ends.append(f"e{len(ends) + 1}")
-            at = 0
-            places[op.slot] = f"r[{start}:{ends[-1]}]"
+    def run(self, fields: list[Field], block: Block, offset: int) -> int:
+        """Fixed-size fields in a row."""
+        at = f"p + {offset}" if offset else "p"
+        kinds = [one.type.kind for one in fields]
+        locals_ = [_local(one) for one in fields]
+        name = run_name("".join(CODES[kind] for kind in kinds))
+        if kinds == [BOOL]:
+            block.read.append(f"{locals_[0]} = b[{at}] != 0")
+            block.write.append(f"out(BOOL_BYTES[o.{names.attribute(fields[0].name)}])")
         else:
-            at += 1
-            places[op.slot] = f"make_uuid(r[{start}])" if op.code == UUID else f"r[{start}]"
-    return places, ends
+            self.runs.add("".join(CODES[kind] for kind in kinds))
+            if kinds == [UUID]:
+                block.read.append(f"{locals_[0]} = make_uuid(unpack_{name}(b, {at})[0])")
+            else:
+                one = "[0]" if len(fields) == 1 else ""
+                block.read.append(f"{', '.join(locals_)} = unpack_{name}(b, {at}){one}")
+                made = (local for local, kind in zip(locals_, kinds, strict=True) if kind == UUID)
+                block.read += (f"{local} = make_uuid({local})" for local in made)
+            packed = (_packed(names.attribute(one.name), one.type.kind) for one in fields)
+            block.write.append(f"out(pack_{name}({', '.join(packed)}))")
+        return offset + sum(FIXED_SIZES[kind] for kind in kinds)
+
+    def functions(self, one: Field, versions: frozenset[int], codec: Codec) -> tuple[list[str], list[str], bool]:
+        """What reads and what writes a field that is not tagged, each with its leading arguments; and whether they take
+        the version."""
+        nullable = condition(versions & set(one.nullable), versions) if versions & set(one.nullable) else None
+        if one.type.struct and not one.type.array:
+            name = self.names[one.type.struct]
+            if not one.nullable:
+                return [f"_read_{name}"], [f"_write_{name}"], True
+            word = _choice("{}_nullable_struct", "{}_struct", nullable)
+            return (
+                [word.format("read", "read"), f"_read_{name}"],
+                [word.format("write", "write"), f"_write_{name}"],
+                True,
+            )
+        compact = versions & set(one.flexible)
+        if compact == versions & set(self.message.flexible):
+            form = "wire" if " " in codec.forms else codec.forms
+        else:
+            form = _forms(condition(compact, versions) if compact else None)
+            form = f"({form})" if " " in form else form
+        base = _word(one)
+        word = _choice(f"{form}.{{}}_nullable_{base}", f"{form}.{{}}_{base}", nullable)
+        items = [f"_{{}}_{self.names[one.type.struct]}_array"] if one.type.struct else []
+        read, write = ([part.replace("{}", verb) for part in (word, *items)] for verb in ("read", "write"))
+        return read, write, bool(one.type.struct)
+
+    def tags(self, one: Field) -> Iterator[Tag]:
+        """The lines of a tagged field: two where it may be null in some versions only."""
+        if one.tag is None:
+            return
+        attribute = names.attribute(one.name)
+        for nullable, group in groupby(one.tagged, key=lambda version: version in one.nullable):
+            versions = Versions.of(group)
+            null = "nullable_" if nullable else ""
+            items = self.names[one.type.struct] if one.type.struct else ""
+            if items and one.type.array:
+                read, write = (f"partial({v}_compact_{null}array, _{v}_{items}_array)" for v in ("read", "write"))
+            elif items and nullable:
+                read, write = (f"partial({v}_tagged_nullable_struct, _{v}_{items})" for v in ("read", "write"))
+            elif items:
+                read, write = (f"_{v}_{items}" for v in ("read", "write"))
+            else:
+                compact = "" if not one.type.array and one.type.kind in FIXED_SIZES else f"compact_{null}"
+                read, write = (f"{v}_{compact}{_word(one)}" for v in ("read", "write"))
+            yield Tag(one.tag, attribute, versions, read, write, bool(items))
+
+
+def _function_names(structs: Iterable[Struct]) -> list[str]:
+    """The structs' names in those of functions; schema names that differ in capitals only get a number behind them."""
+    taken: list[str] = []
+    for struct in structs:
+        name = names.snake_case(struct.name)
+        taken.append(name if name not in taken else f"{name}_{len(taken)}")
+    return taken
+
+
+def _plain_versions(one: Field) -> frozenset[int]:
+    """The versions that carry a field, and not as a tagged one."""
+    return frozenset(one.versions) - frozenset(one.tagged)
+
+
+def _word(one: Field) -> str:
+    """What a type is called in the names of readers and writers."""
+    if one.type.array:
+        return "array" if one.type.struct else _PLURALS.get(one.type.kind) or KIND_NAMES[one.type.kind] + "s"
+    return KIND_NAMES[one.type.kind].replace("records", "bytes")
+
+
+def _forms(flexible: str | None) -> str:
+    """Where versions are flexible on that condition, the module of what reads and writes lengths."""
+    if flexible is None:
+        return "classic"
+    return f"flexible if {flexible} else classic" if flexible else "flexible"
+
+
+def _choice(one: str, other: str, condition: str | None) -> str:
+    """The first on a condition, which may be always (empty) or never (None)."""
+    if condition is None:
+        return other
+    return f"({one} if {condition} else {other})" if condition else one
+
+
+def _call(function: list[str], arguments: list[str]) -> str:
+    return f"{function[0]}({', '.join([*function[1:], *arguments])})"
+
+
+def condition(versions: Iterable[int], within: Iterable[int]) -> str:
+    """The condition that is true in some of the versions `within`; empty where it is true in all of them."""
+    wanted, all_ = sorted(versions), sorted(within)
+    if wanted == all_:
+        return ""
+    low, high = wanted[0], wanted[-1]
+    if wanted != [version for version in all_ if low <= version <= high]:
+        others = condition(set(all_) - set(wanted), all_)
+        return f"not ({others})" if "not" not in others else f"version in {tuple(wanted)}"
+    if high == all_[-1]:
+        return f"version >= {low}"
+    if low == high:
+        return f"version == {low}"
+    return f"version <= {high}" if low == all_[0] else f"{low} <= version <= {high}"
+
+
+def is_not_default(attribute: str, default: str) -> str:
+    """The condition that is true when a field is not at its default."""
+    conditions = {
+        "None": f"o.{attribute} is not None",
+        # Truth alone would lose an empty string, which is no bool.
+        "False": f"BOOLS[o.{attribute}]",
+        "True": f"not BOOLS[o.{attribute}]",
+    }
+    return conditions.get(default, f"o.{attribute} != {default}")
 
 
 def run_name(pack: str) -> str:
@@ -313,15 +341,10 @@ def run_name(pack: str) -> str:
     return pack.replace("16s", "u").translate(_SPELLING)
 
 
-def _target(op: Op, attributes: list[str]) -> tuple[str, str, int]:
-    attribute = attributes[op.slot]
-    return attribute, names.local(attribute), op.code & KIND_MASK
+def _packed(attribute: str, kind: int) -> str:
+    """An argument of a run's packer."""
+    return {BOOL: "BOOLS[o.{}]", UUID: "o.{}.bytes"}.get(kind, "o.{}").format(attribute)
 
 
-def _arguments(layout: Layout, attributes: list[str], values: dict[int, str]) -> list[str]:
-    """The arguments of the constructor: by position as long as no slot is left out, then by keyword."""
-    arguments: list[str] = []
-    for op in sorted(layout.ops, key=lambda op: op.slot):
-        value = values[op.slot]
-        arguments.append(value if op.slot == len(arguments) else f"{attributes[op.slot]}={value}")
-    return arguments
+def _local(one: Field) -> str:
+    return names.local(names.attribute(one.name))

@@ -9,7 +9,8 @@ from kafkawire.codegen.model import Field, Struct
 from kafkawire.codegen.reading import Node, nearest
 from kafkawire.codegen.rules import FieldSpec, class_name, read_fields
 from kafkawire.codegen.versions import ALL_VERSIONS, NO_VERSIONS, Versions
-from kafkawire.wire.layout import KIND_NAMES, MAX_DEPTH
+from kafkawire.wire.layout import KIND_NAMES
+from kafkawire.wire.limits import MAX_DEPTH
 
 STRUCT_KEYS = ("name", "versions", "deprecatedVersions", "about", "fields")
 

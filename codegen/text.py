@@ -10,6 +10,8 @@ from kafkawire.printable import printable
 
 WIDTH = 120
 
+#: Quotes that could end a docstring: those before another one or at the end.
+_QUOTES = re.compile(r'"(?="|$)')
 _TARGETS = re.compile(r"( +)(\w+(?:, \w+)+)( = .*)")
 
 
@@ -27,6 +29,13 @@ def range_text(versions: Versions) -> str:
     return f"range({versions.low}, {versions.high + 1})" if versions.low else f"range({versions.high + 1})"
 
 
+def version_text(versions: Versions, valid: Versions) -> str:
+    """Versions as schemas write them; with an open end where that is the newest of the valid ones."""
+    if not versions or versions.high != valid.high:
+        return str(versions)
+    return f"{versions.low}+"
+
+
 def import_text(module: str, what: set[str], indent: int = 0) -> str:
     """An import of names, sorted as import sorters do: constants, then classes, then functions."""
     ordered = sorted(what, key=lambda name: (not name.isupper(), not name[:1].isupper(), _natural(name)))
@@ -42,18 +51,6 @@ def _natural(name: str) -> list[str]:
     return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
-def keyword(name: str, text: str, indent: int) -> str:
-    """The argument `name="text"`, in pieces over several lines where it is long."""
-    line = f"{name}={string(text)}"
-    if len(line) + indent < WIDTH:
-        return line
-    pieces = textwrap.wrap(
-        text, WIDTH - indent - 8, drop_whitespace=False, break_long_words=False, break_on_hyphens=False
-    )
-    inner = " " * (indent + 4)
-    return f"{name}=(\n" + "".join(f"{inner}{string(piece)}\n" for piece in pieces) + " " * indent + ")"
-
-
 def call_text(name: str, parts: list[str], indent: int) -> str:
     """A call, on one line where it fits and with a line for each argument where not."""
     line = f"{name}({', '.join(parts)})"
@@ -61,14 +58,6 @@ def call_text(name: str, parts: list[str], indent: int) -> str:
         return line
     inner = " " * (indent + 4)
     return f"{name}(\n" + "".join(f"{inner}{part},\n" for part in parts) + " " * indent + ")"
-
-
-def tuple_text(parts: list[str], indent: int) -> str:
-    """A tuple literal, on one line where it fits and filled over several where not."""
-    line = "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
-    if len(line) + indent + 16 <= WIDTH:
-        return line
-    return "(\n" + fill(parts, indent + 4) + " " * indent + ")"
 
 
 def fill(parts: list[str], indent: int) -> str:
@@ -84,9 +73,8 @@ def fill(parts: list[str], indent: int) -> str:
 
 def doc(text: str) -> str:
     """Text that is safe inside a docstring, whatever a schema's author wrote; what does not print is escaped."""
-    text = " ".join(text.split()).replace("\\", "\\\\").replace('"""', "'''")
-    text = printable(text)
-    return text[:-1] + '\\"' if text.endswith('"') else text
+    text = " ".join(text.split()).replace("\\", "\\\\")
+    return printable(_QUOTES.sub('\\\\"', text))
 
 
 def wrap(text: str, indent: int) -> str:
@@ -111,8 +99,6 @@ def _broken(line: str) -> str:
         return line + "\n"
     indent_width = len(line) - len(line.lstrip())
     inside = fill(_split(line[open_at + 1 : close_at]), indent_width + 4)
-    if "**tagged, " in inside or inside.rstrip().endswith("**tagged,"):
-        inside = inside.rstrip().removesuffix(",") + ",\n"
     return line[: open_at + 1] + "\n" + inside + " " * indent_width + line[close_at:] + "\n"
 
 

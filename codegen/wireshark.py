@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire.codegen import names
-from kafkawire.codegen.lower import lower
+from kafkawire.codegen.lower import lower, since
 from kafkawire.codegen.model import Field, Message, Struct
 from kafkawire.codegen.render import environment
 from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, Op, Tag
@@ -188,10 +188,11 @@ def _leads_to(message: Message, path: str, struct: Struct, name: str) -> bool:
 
 def _message(message: Message, shown: _Fields) -> dict[str, object]:
     """A message as the template writes it down."""
-    lowered = lower(message)
+    table = lower(message)
+    structs = (*message.structs, message.root)
     places = {
         (number, slot): shown.place(message, struct, one, shown.meaning(message, struct, one))
-        for number, struct in _outermost_first(lowered.structs)
+        for number, struct in _outermost_first(structs)
         for slot, one in enumerate(struct.fields)
     }
     return {
@@ -202,10 +203,10 @@ def _message(message: Message, shown: _Fields) -> dict[str, object]:
         "first": message.valid.low,
         "flexible": message.flexible.low if message.flexible else "nil",
         "layouts": [
-            _layout(layout, places, f"{lowered.structs[layout.struct].name}, version {since}")
-            for layout, since in zip(lowered.table.layouts, lowered.since, strict=True)
+            _layout(layout, places, f"{structs[layout.struct].name}, version {version}")
+            for layout, version in zip(table.layouts, since(table), strict=True)
         ],
-        "roots": [root + 1 for root in lowered.table.roots],
+        "roots": [root + 1 for root in table.roots],
     }
 
 

@@ -46,6 +46,16 @@ class Namespace:
         return [*super().__dir__(), *self.__all__]
 
 
+class _Source:
+    """The source of a module that has no file: for tracebacks, and for what schemas say `about` fields."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def get_source(self, name: str) -> str:
+        return self._source
+
+
 def load_schemas(folder: str | PathLike[str]) -> Namespace:
     """Compiles the message schemas of a folder. The classes equal generated ones.
 
@@ -62,6 +72,8 @@ def load_schemas(folder: str | PathLike[str]) -> Namespace:
         module = ModuleType(f"{package}.{names.module_name(message.name)}")
         # Registered, so that the classes can be found by their module's name (pickling, typing.get_type_hints).
         sys.modules[module.__name__] = module
-        exec(compile(render.render_module(message), f"<{message.source}>", "exec"), module.__dict__)
+        source = render.render_module(message)
+        vars(module)["__loader__"] = _Source(source)
+        exec(compile(source, f"<{message.source}>", "exec"), module.__dict__)
         loaded[message.name] = getattr(module, names.class_name(message.name))
     return Namespace(loaded)

@@ -13,6 +13,7 @@ from kafkawire.wire.values import Input
 
 __version__: str
 INTERFACE: bytes  # this file, as it was when the engine was built
+LIMITS: bytes  # kafkawire/wire/limits.py, likewise
 
 @final
 class Codec:

@@ -10,105 +10,44 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT64, Layout, Op, Table
+from kafkawire.wire.fields import Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class AbortedTxn(Message, frozen=True):
     """Entry of a segment's .txnindex, after its int16 version: 34 bytes with it. Consumers that read committed skip
     what it names (KIP-98). It stands in the segment that holds the marker."""
 
-    producer_id: int = 0
+    spec: ClassVar[MessageSpec] = message("0", kind="data", family="common", source="common/AbortedTxn.json")
+
+    producer_id: Int64 = 0
     """Producer whose transaction was aborted."""
-    first_offset: int = 0
+    first_offset: Int64 = 0
     """First offset of the transaction in this partition."""
-    last_offset: int = 0
+    last_offset: Int64 = 0
     """Offset of the ABORT marker."""
-    last_stable_offset: int = 0
+    last_stable_offset: Int64 = 0
     """Last stable offset once the marker is written: the first offset of the oldest transaction still open, or
     LastOffset + 1."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="AbortedTxn",
-        kind="data",
-        family="common",
-        valid_versions=range(1),
-        source="common/AbortedTxn.json",
-        about=(
-            "Entry of a segment's .txnindex, after its int16 version: 34 bytes with it. Consumers that read committed"
-            " skip what it names (KIP-98). It stands in the segment that holds the marker."
-        ),
-        fields=(
-            Field(
-                "ProducerId",
-                "producer_id",
-                "int64",
-                range(1),
-                default=0,
-                about="Producer whose transaction was aborted.",
-            ),
-            Field(
-                "FirstOffset",
-                "first_offset",
-                "int64",
-                range(1),
-                default=0,
-                about="First offset of the transaction in this partition.",
-            ),
-            Field("LastOffset", "last_offset", "int64", range(1), default=0, about="Offset of the ABORT marker."),
-            Field(
-                "LastStableOffset",
-                "last_stable_offset",
-                "int64",
-                range(1),
-                default=0,
-                about=(
-                    "Last stable offset once the marker is written: the first offset of the oldest transaction still "
-                    "open, or LastOffset + 1."
-                ),
-            ),
-        ),
-    )
+
+unpack_qqqq, pack_qqqq = run("qqqq")
 
 
-TABLE = Table(
-    structs=("AbortedTxn",),
-    layouts=(
-        # 0: AbortedTxn, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=32,
-            ops=(Op(INT64, 0), Op(INT64, 1), Op(INT64, 2), Op(INT64, 3)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_qqqq, pack_qqqq = unpacker("qqqq"), packer("qqqq")
-
-
-def _decode_aborted_txn_v0(b: Buffer, p: int) -> tuple[AbortedTxn, int]:
+def _read_aborted_txn(b: Buffer, p: int, version: int) -> tuple[AbortedTxn, int]:
     producer_id, first_offset, last_offset, last_stable_offset = unpack_qqqq(b, p)
     return AbortedTxn(producer_id, first_offset, last_offset, last_stable_offset), p + 32
 
 
-def _encode_aborted_txn_v0(o: AbortedTxn, out: Append) -> None:
+def _write_aborted_txn(o: AbortedTxn, out: Append, version: int) -> None:
     out(pack_qqqq(o.producer_id, o.first_offset, o.last_offset, o.last_stable_offset))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
-AbortedTxn.codec = Codec(
-    AbortedTxn,
-    TABLE,
-    classes=(AbortedTxn,),
-    decoders=(_decode_aborted_txn_v0,),
-    encoders=(_encode_aborted_txn_v0,),
-)
+AbortedTxn.codec = Codec(AbortedTxn, (), _read_aborted_txn, _write_aborted_txn)

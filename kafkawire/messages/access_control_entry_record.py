@@ -10,107 +10,69 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import COMPACT, INT8, STRING, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import make_uuid, read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_string, write_tags
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class AccessControlEntryRecord(Message, frozen=True):
-    """AccessControlEntryRecord, version 0, flexible."""
+    """AccessControlEntryRecord: version 0, flexible 0+."""
 
-    id: uuid.UUID = ZERO_UUID
-    resource_type: int = 0
-    resource_name: str = ""
-    pattern_type: int = 0
-    principal: str = ""
-    host: str = ""
-    operation: int = 0
-    permission_type: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="AccessControlEntryRecord",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="metadata",
         family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=18,
         source="metadata/AccessControlEntryRecord.json",
-        fields=(
-            Field("Id", "id", "uuid", range(1), default=ZERO_UUID),
-            Field("ResourceType", "resource_type", "int8", range(1), default=0),
-            Field("ResourceName", "resource_name", "string", range(1), default=""),
-            Field("PatternType", "pattern_type", "int8", range(1), default=0),
-            Field("Principal", "principal", "string", range(1), default=""),
-            Field("Host", "host", "string", range(1), default=""),
-            Field("Operation", "operation", "int8", range(1), default=0),
-            Field("PermissionType", "permission_type", "int8", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("AccessControlEntryRecord",),
-    layouts=(
-        # 0: AccessControlEntryRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=24,
-            ops=(
-                Op(UUID, 0), Op(INT8, 1), Op(STRING | COMPACT, 2), Op(INT8, 3), Op(STRING | COMPACT, 4),
-                Op(STRING | COMPACT, 5), Op(INT8, 6), Op(INT8, 7),
-            ),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_b, pack_b = unpacker("b"), packer("b")
-unpack_bb, pack_bb = unpacker("bb"), packer("bb")
-pack_bbx = packer("bbx")  # with the count of tagged fields behind it: 0
-unpack_ub, pack_ub = unpacker("16sb"), packer("16sb")
+    id: uuid.UUID = ZERO_UUID
+    resource_type: Int8 = 0
+    resource_name: str = ""
+    pattern_type: Int8 = 0
+    principal: str = ""
+    host: str = ""
+    operation: Int8 = 0
+    permission_type: Int8 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_access_control_entry_record_v0(b: Buffer, p: int) -> tuple[AccessControlEntryRecord, int]:
+unpack_b, pack_b = run("b")
+unpack_bb, pack_bb = run("bb")
+unpack_ub, pack_ub = run("16sb")
+
+
+def _read_access_control_entry_record(b: Buffer, p: int, version: int) -> tuple[AccessControlEntryRecord, int]:
     id, resource_type = unpack_ub(b, p)
     id = make_uuid(id)
-    resource_name, p = read_compact_string(b, p + 17)
+    resource_name, p = flexible.read_string(b, p + 17)
     pattern_type = unpack_b(b, p)[0]
-    principal, p = read_compact_string(b, p + 1)
-    host, p = read_compact_string(b, p)
+    principal, p = flexible.read_string(b, p + 1)
+    host, p = flexible.read_string(b, p)
     operation, permission_type = unpack_bb(b, p)
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return AccessControlEntryRecord(
-            id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type, **tagged,
-        ), p
+    p += 2
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
     return AccessControlEntryRecord(
-        id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type,
-    ), p + 3
+        id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type, unknown,
+    ), p
 
 
-def _encode_access_control_entry_record_v0(o: AccessControlEntryRecord, out: Append) -> None:
+def _write_access_control_entry_record(o: AccessControlEntryRecord, out: Append, version: int) -> None:
     out(pack_ub(o.id.bytes, o.resource_type))
-    write_compact_string(o.resource_name, out)
+    flexible.write_string(o.resource_name, out)
     out(pack_b(o.pattern_type))
-    write_compact_string(o.principal, out)
-    write_compact_string(o.host, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_bb(o.operation, o.permission_type))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bbx(o.operation, o.permission_type))
+    flexible.write_string(o.principal, out)
+    flexible.write_string(o.host, out)
+    out(pack_bb(o.operation, o.permission_type))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 AccessControlEntryRecord.codec = Codec(
-    AccessControlEntryRecord,
-    TABLE,
-    classes=(AccessControlEntryRecord,),
-    decoders=(_decode_access_control_entry_record_v0,),
-    encoders=(_encode_access_control_entry_record_v0,),
+    AccessControlEntryRecord, (), _read_access_control_entry_record, _write_access_control_entry_record,
 )

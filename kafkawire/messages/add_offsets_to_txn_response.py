@@ -10,123 +10,50 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, INT32, Layout, Op, Table
+from kafkawire.wire.fields import Int16, Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class AddOffsetsToTxnResponse(Message, frozen=True):
     """Whether the group's offsets partition is in the transaction (KIP-98)."""
 
-    throttle_time_ms: int = 0
+    spec: ClassVar[MessageSpec] = message(
+        "0-4", flexible="3+", kind="response", family="rpc", api_key=25, source="rpc/AddOffsetsToTxnResponse.json",
+    )
+
+    throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
-    error_code: int = 0
+    error_code: Int16 = 0
     """0, or among others: 16 wrong coordinator, 47 or 90 fenced, 49 another producer id has this transactional id,
     51 the last transaction is still being ended, 120 the transaction must be aborted."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="AddOffsetsToTxnResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(5),
-        flexible_versions=range(3, 5),
-        api_key=25,
-        source="rpc/AddOffsetsToTxnResponse.json",
-        about="Whether the group's offsets partition is in the transaction (KIP-98).",
-        fields=(
-            Field(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                "int32",
-                range(5),
-                default=0,
-                about="How long a quota holds this connection back, in milliseconds; 0 when it does not.",
-            ),
-            Field(
-                "ErrorCode",
-                "error_code",
-                "int16",
-                range(5),
-                default=0,
-                about=(
-                    "0, or among others: 16 wrong coordinator, 47 or 90 fenced, 49 another producer id has this "
-                    "transactional id, 51 the last transaction is still being ended, 120 the transaction must be "
-                    "aborted."
-                ),
-            ),
-        ),
-    )
+
+unpack_ih, pack_ih = run("ih")
 
 
-TABLE = Table(
-    structs=("AddOffsetsToTxnResponse",),
-    layouts=(
-        # 0: AddOffsetsToTxnResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=6,
-            ops=(Op(INT32, 0), Op(INT16, 1)),
-        ),
-        # 1: AddOffsetsToTxnResponse, from version 3
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=7,
-            ops=(Op(INT32, 0), Op(INT16, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0, 0, 1, 1),
-)
-
-unpack_ih, pack_ih = unpacker("ih"), packer("ih")
-pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
-
-
-def _decode_add_offsets_to_txn_response_v0(b: Buffer, p: int) -> tuple[AddOffsetsToTxnResponse, int]:
+def _read_add_offsets_to_txn_response(b: Buffer, p: int, version: int) -> tuple[AddOffsetsToTxnResponse, int]:
+    unknown: tuple[TaggedField, ...] = ()
     throttle_time_ms, error_code = unpack_ih(b, p)
-    return AddOffsetsToTxnResponse(throttle_time_ms, error_code), p + 6
+    p += 6
+    if version >= 3:
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return AddOffsetsToTxnResponse(throttle_time_ms, error_code, unknown), p
 
 
-def _encode_add_offsets_to_txn_response_v0(o: AddOffsetsToTxnResponse, out: Append) -> None:
+def _write_add_offsets_to_txn_response(o: AddOffsetsToTxnResponse, out: Append, version: int) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_add_offsets_to_txn_response_v3(b: Buffer, p: int) -> tuple[AddOffsetsToTxnResponse, int]:
-    throttle_time_ms, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return AddOffsetsToTxnResponse(throttle_time_ms, error_code, **tagged), p
-    return AddOffsetsToTxnResponse(throttle_time_ms, error_code), p + 7
-
-
-def _encode_add_offsets_to_txn_response_v3(o: AddOffsetsToTxnResponse, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.throttle_time_ms, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.throttle_time_ms, o.error_code))
+    if version >= 3:
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 AddOffsetsToTxnResponse.codec = Codec(
-    AddOffsetsToTxnResponse,
-    TABLE,
-    classes=(AddOffsetsToTxnResponse,),
-    decoders=(
-        _decode_add_offsets_to_txn_response_v0, _decode_add_offsets_to_txn_response_v0,
-        _decode_add_offsets_to_txn_response_v0, _decode_add_offsets_to_txn_response_v3,
-        _decode_add_offsets_to_txn_response_v3,
-    ),
-    encoders=(
-        _encode_add_offsets_to_txn_response_v0, _encode_add_offsets_to_txn_response_v0,
-        _encode_add_offsets_to_txn_response_v0, _encode_add_offsets_to_txn_response_v3,
-        _encode_add_offsets_to_txn_response_v3,
-    ),
+    AddOffsetsToTxnResponse, (), _read_add_offsets_to_txn_response, _write_add_offsets_to_txn_response,
 )

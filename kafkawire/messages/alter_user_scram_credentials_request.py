@@ -9,215 +9,122 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, BYTES, COMPACT, INT8, INT32, STRING, STRUCT, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import read_compact_array, read_compact_bytes, read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    packer,
-    write_compact_array,
-    write_compact_bytes,
-    write_compact_string,
-    write_tags,
-)
+from kafkawire.wire.read import Elements, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ScramCredentialDeletion(Struct, frozen=True):
-    """A struct of AlterUserScramCredentialsRequest."""
+    """In AlterUserScramCredentialsRequest: version 0."""
 
     name: str = ""
-    mechanism: int = 0
+    mechanism: Int8 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="ScramCredentialDeletion",
-        fields=(
-            Field("Name", "name", "string", range(1), default=""),
-            Field("Mechanism", "mechanism", "int8", range(1), default=0),
-        ),
-    )
 
 
 class ScramCredentialUpsertion(Struct, frozen=True):
-    """A struct of AlterUserScramCredentialsRequest."""
+    """In AlterUserScramCredentialsRequest: version 0."""
 
     name: str = ""
-    mechanism: int = 0
-    iterations: int = 0
+    mechanism: Int8 = 0
+    iterations: Int32 = 0
     salt: bytes = b""
     salted_password: bytes = b""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="ScramCredentialUpsertion",
-        fields=(
-            Field("Name", "name", "string", range(1), default=""),
-            Field("Mechanism", "mechanism", "int8", range(1), default=0),
-            Field("Iterations", "iterations", "int32", range(1), default=0),
-            Field("Salt", "salt", "bytes", range(1), default=b""),
-            Field("SaltedPassword", "salted_password", "bytes", range(1), default=b""),
-        ),
-    )
-
 
 class AlterUserScramCredentialsRequest(Message, frozen=True):
-    """AlterUserScramCredentialsRequest, version 0, flexible."""
+    """AlterUserScramCredentialsRequest: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="request",
+        family="rpc",
+        api_key=51,
+        listeners=("broker", "controller"),
+        source="rpc/AlterUserScramCredentialsRequest.json",
+    )
 
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="AlterUserScramCredentialsRequest",
-        kind="request",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=51,
-        listeners=("broker", "controller"),
-        source="rpc/AlterUserScramCredentialsRequest.json",
-        fields=(
-            Field(
-                "Deletions",
-                "deletions",
-                "[]ScramCredentialDeletion",
-                range(1),
-                default=(),
-                struct=ScramCredentialDeletion,
-            ),
-            Field(
-                "Upsertions",
-                "upsertions",
-                "[]ScramCredentialUpsertion",
-                range(1),
-                default=(),
-                struct=ScramCredentialUpsertion,
-            ),
-        ),
-    )
+
+unpack_b, pack_b = run("b")
+unpack_bi, pack_bi = run("bi")
 
 
-TABLE = Table(
-    structs=("ScramCredentialDeletion", "ScramCredentialUpsertion", "AlterUserScramCredentialsRequest"),
-    layouts=(
-        # 0: ScramCredentialDeletion, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(INT8, 1)),
-        ),
-        # 1: ScramCredentialUpsertion, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=9,
-            ops=(
-                Op(STRING | COMPACT, 0), Op(INT8, 1), Op(INT32, 2), Op(BYTES | COMPACT, 3), Op(BYTES | COMPACT, 4),
-            ),
-        ),
-        # 2: AlterUserScramCredentialsRequest, from version 0
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRUCT | COMPACT | ARRAY, 0, 0), Op(STRUCT | COMPACT | ARRAY, 1, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(2,),
-)
-
-unpack_b, pack_b = unpacker("b"), packer("b")
-pack_bx = packer("bx")  # with the count of tagged fields behind it: 0
-unpack_bi, pack_bi = unpacker("bi"), packer("bi")
-
-
-def _decode_items_scram_credential_deletion_v0(b: Buffer, p: int, n: int) -> tuple[
-    tuple[ScramCredentialDeletion, ...], int,
-]:
+def _read_scram_credential_deletion_array(b: Buffer, p: int, n: int, version: int) -> Elements[ScramCredentialDeletion]:
     values = []
     for _ in range(n):
-        name, p = read_compact_string(b, p)
+        name, p = flexible.read_string(b, p)
         mechanism = unpack_b(b, p)[0]
-        if b[p + 1]:
-            tagged, p = read_tags({}, b, p + 1)
-            values.append(ScramCredentialDeletion(name, mechanism, **tagged))
-        else:
-            values.append(ScramCredentialDeletion(name, mechanism))
-            p += 2
+        p += 1
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(ScramCredentialDeletion(name, mechanism, unknown))
     return tuple(values), p
 
 
-def _encode_items_scram_credential_deletion_v0(values: tuple[ScramCredentialDeletion, ...], out: Append) -> None:
+def _write_scram_credential_deletion_array(
+    values: tuple[ScramCredentialDeletion, ...], out: Append, version: int,
+) -> None:
     for o in values:
         if o.__class__ is not ScramCredentialDeletion:
             raise TypeError
-        write_compact_string(o.name, out)
-        if o.unknown_tagged_fields != ():
-            out(pack_b(o.mechanism))
-            write_tags((), {}, o, out)
-        else:
-            out(pack_bx(o.mechanism))
+        flexible.write_string(o.name, out)
+        out(pack_b(o.mechanism))
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_items_scram_credential_upsertion_v0(b: Buffer, p: int, n: int) -> tuple[
-    tuple[ScramCredentialUpsertion, ...], int,
-]:
+def _read_scram_credential_upsertion_array(
+    b: Buffer, p: int, n: int, version: int,
+) -> Elements[ScramCredentialUpsertion]:
     values = []
     for _ in range(n):
-        name, p = read_compact_string(b, p)
+        name, p = flexible.read_string(b, p)
         mechanism, iterations = unpack_bi(b, p)
-        salt, p = read_compact_bytes(b, p + 5)
-        salted_password, p = read_compact_bytes(b, p)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(ScramCredentialUpsertion(name, mechanism, iterations, salt, salted_password, **tagged))
-        else:
-            values.append(ScramCredentialUpsertion(name, mechanism, iterations, salt, salted_password))
-            p += 1
+        salt, p = flexible.read_bytes(b, p + 5)
+        salted_password, p = flexible.read_bytes(b, p)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(ScramCredentialUpsertion(name, mechanism, iterations, salt, salted_password, unknown))
     return tuple(values), p
 
 
-def _encode_items_scram_credential_upsertion_v0(values: tuple[ScramCredentialUpsertion, ...], out: Append) -> None:
+def _write_scram_credential_upsertion_array(
+    values: tuple[ScramCredentialUpsertion, ...], out: Append, version: int,
+) -> None:
     for o in values:
         if o.__class__ is not ScramCredentialUpsertion:
             raise TypeError
-        write_compact_string(o.name, out)
+        flexible.write_string(o.name, out)
         out(pack_bi(o.mechanism, o.iterations))
-        write_compact_bytes(o.salt, out)
-        write_compact_bytes(o.salted_password, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_bytes(o.salt, out)
+        flexible.write_bytes(o.salted_password, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_alter_user_scram_credentials_request_v0(b: Buffer, p: int) -> tuple[AlterUserScramCredentialsRequest, int]:
-    deletions, p = read_compact_array(_decode_items_scram_credential_deletion_v0, 3, b, p)
-    upsertions, p = read_compact_array(_decode_items_scram_credential_upsertion_v0, 9, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AlterUserScramCredentialsRequest(deletions, upsertions, **tagged), p
-    return AlterUserScramCredentialsRequest(deletions, upsertions), p + 1
+def _read_alter_user_scram_credentials_request(b: Buffer, p: int, version: int) -> tuple[
+    AlterUserScramCredentialsRequest, int,
+]:
+    deletions, p = flexible.read_array(_read_scram_credential_deletion_array, b, p, version)
+    upsertions, p = flexible.read_array(_read_scram_credential_upsertion_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return AlterUserScramCredentialsRequest(deletions, upsertions, unknown), p
 
 
-def _encode_alter_user_scram_credentials_request_v0(o: AlterUserScramCredentialsRequest, out: Append) -> None:
-    write_compact_array(_encode_items_scram_credential_deletion_v0, o.deletions, out)
-    write_compact_array(_encode_items_scram_credential_upsertion_v0, o.upsertions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_alter_user_scram_credentials_request(o: AlterUserScramCredentialsRequest, out: Append, version: int) -> None:
+    flexible.write_array(_write_scram_credential_deletion_array, o.deletions, out, version)
+    flexible.write_array(_write_scram_credential_upsertion_array, o.upsertions, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 AlterUserScramCredentialsRequest.codec = Codec(
-    AlterUserScramCredentialsRequest,
-    TABLE,
-    classes=(ScramCredentialDeletion, ScramCredentialUpsertion, AlterUserScramCredentialsRequest),
-    decoders=(_decode_alter_user_scram_credentials_request_v0,),
-    encoders=(_encode_alter_user_scram_credentials_request_v0,),
+    AlterUserScramCredentialsRequest, (ScramCredentialDeletion, ScramCredentialUpsertion),
+    _read_alter_user_scram_credentials_request, _write_alter_user_scram_credentials_request,
 )

@@ -10,229 +10,134 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT16, INT32, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int16, Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_array, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import rows
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_tags
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class PartitionData(Struct, frozen=True):
-    """A struct of AssignReplicasToDirsResponse."""
+    """In AssignReplicasToDirsResponse: version 0."""
 
-    partition_index: int = 0
-    error_code: int = 0
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="PartitionData",
-        fields=(
-            Field("PartitionIndex", "partition_index", "int32", range(1), default=0),
-            Field("ErrorCode", "error_code", "int16", range(1), default=0),
-        ),
-    )
 
 
 class TopicData(Struct, frozen=True):
-    """A struct of AssignReplicasToDirsResponse."""
+    """In AssignReplicasToDirsResponse: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicData",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partitions", "partitions", "[]PartitionData", range(1), default=(), struct=PartitionData),
-        ),
-    )
-
 
 class DirectoryData(Struct, frozen=True):
-    """A struct of AssignReplicasToDirsResponse."""
+    """In AssignReplicasToDirsResponse: version 0."""
 
     id: uuid.UUID = ZERO_UUID
     topics: tuple[TopicData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="DirectoryData",
-        fields=(
-            Field("Id", "id", "uuid", range(1), default=ZERO_UUID),
-            Field("Topics", "topics", "[]TopicData", range(1), default=(), struct=TopicData),
-        ),
-    )
-
 
 class AssignReplicasToDirsResponse(Message, frozen=True):
-    """AssignReplicasToDirsResponse, version 0, flexible."""
+    """AssignReplicasToDirsResponse: version 0, flexible 0+."""
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="response",
+        family="rpc",
+        api_key=73,
+        source="rpc/AssignReplicasToDirsResponse.json",
+    )
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     directories: tuple[DirectoryData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="AssignReplicasToDirsResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=73,
-        source="rpc/AssignReplicasToDirsResponse.json",
-        fields=(
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(1), default=0),
-            Field("ErrorCode", "error_code", "int16", range(1), default=0),
-            Field("Directories", "directories", "[]DirectoryData", range(1), default=(), struct=DirectoryData),
-        ),
-    )
+
+unpack_ih, pack_ih = run("ih")
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("PartitionData", "TopicData", "DirectoryData", "AssignReplicasToDirsResponse"),
-    layouts=(
-        # 0: PartitionData, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=7,
-            ops=(Op(INT32, 0), Op(INT16, 1)),
-        ),
-        # 1: TopicData, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(STRUCT | COMPACT | ARRAY, 1, 0)),
-        ),
-        # 2: DirectoryData, from version 0
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(STRUCT | COMPACT | ARRAY, 1, 1)),
-        ),
-        # 3: AssignReplicasToDirsResponse, from version 0
-        Layout(
-            struct=3,
-            flexible=True,
-            min_size=8,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(STRUCT | COMPACT | ARRAY, 2, 2)),
-        ),
-    ),
-    first_version=0,
-    roots=(3,),
-)
-
-unpack_ih, pack_ih = unpacker("ih"), packer("ih")
-pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+@strided(PartitionData)
+def _read_partition_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[PartitionData]:
     values = []
     for _ in range(n):
         partition_index, error_code = unpack_ih(b, p)
-        if b[p + 6]:
-            tagged, p = read_tags({}, b, p + 6)
-            values.append(PartitionData(partition_index, error_code, **tagged))
-        else:
-            values.append(PartitionData(partition_index, error_code))
-            p += 7
+        p += 6
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(PartitionData(partition_index, error_code, unknown))
     return tuple(values), p
 
 
-def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+def _write_partition_data_array(values: tuple[PartitionData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not PartitionData:
             raise TypeError
-        if o.unknown_tagged_fields != ():
-            out(pack_ih(o.partition_index, o.error_code))
-            write_tags((), {}, o, out)
-        else:
-            out(pack_ihx(o.partition_index, o.error_code))
+        out(pack_ih(o.partition_index, o.error_code))
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "ih", True)
-
-
-def _decode_items_topic_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicData, ...], int]:
+def _read_topic_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicData]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        partitions, p = read_compact_array(_rows_partition_data_v0, 7, b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicData(topic_id, partitions, **tagged))
-        else:
-            values.append(TopicData(topic_id, partitions))
-            p += 1
+        partitions, p = flexible.read_array(_read_partition_data_array, b, p + 16, version)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TopicData(topic_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_topic_data_v0(values: tuple[TopicData, ...], out: Append) -> None:
+def _write_topic_data_array(values: tuple[TopicData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TopicData:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_array(_write_partition_data_array, o.partitions, out, version)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_items_directory_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DirectoryData, ...], int]:
+def _read_directory_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[DirectoryData]:
     values = []
     for _ in range(n):
         id = make_uuid(unpack_u(b, p)[0])
-        topics, p = read_compact_array(_decode_items_topic_data_v0, 18, b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(DirectoryData(id, topics, **tagged))
-        else:
-            values.append(DirectoryData(id, topics))
-            p += 1
+        topics, p = flexible.read_array(_read_topic_data_array, b, p + 16, version)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(DirectoryData(id, topics, unknown))
     return tuple(values), p
 
 
-def _encode_items_directory_data_v0(values: tuple[DirectoryData, ...], out: Append) -> None:
+def _write_directory_data_array(values: tuple[DirectoryData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not DirectoryData:
             raise TypeError
         out(pack_u(o.id.bytes))
-        write_compact_array(_encode_items_topic_data_v0, o.topics, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_array(_write_topic_data_array, o.topics, out, version)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_assign_replicas_to_dirs_response_v0(b: Buffer, p: int) -> tuple[AssignReplicasToDirsResponse, int]:
+def _read_assign_replicas_to_dirs_response(b: Buffer, p: int, version: int) -> tuple[AssignReplicasToDirsResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    directories, p = read_compact_array(_decode_items_directory_data_v0, 18, b, p + 6)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return AssignReplicasToDirsResponse(throttle_time_ms, error_code, directories, **tagged), p
-    return AssignReplicasToDirsResponse(throttle_time_ms, error_code, directories), p + 1
+    directories, p = flexible.read_array(_read_directory_data_array, b, p + 6, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return AssignReplicasToDirsResponse(throttle_time_ms, error_code, directories, unknown), p
 
 
-def _encode_assign_replicas_to_dirs_response_v0(o: AssignReplicasToDirsResponse, out: Append) -> None:
+def _write_assign_replicas_to_dirs_response(o: AssignReplicasToDirsResponse, out: Append, version: int) -> None:
     out(pack_ih(o.throttle_time_ms, o.error_code))
-    write_compact_array(_encode_items_directory_data_v0, o.directories, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_array(_write_directory_data_array, o.directories, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 AssignReplicasToDirsResponse.codec = Codec(
-    AssignReplicasToDirsResponse,
-    TABLE,
-    classes=(PartitionData, TopicData, DirectoryData, AssignReplicasToDirsResponse),
-    decoders=(_decode_assign_replicas_to_dirs_response_v0,),
-    encoders=(_encode_assign_replicas_to_dirs_response_v0,),
+    AssignReplicasToDirsResponse, (PartitionData, TopicData, DirectoryData), _read_assign_replicas_to_dirs_response,
+    _write_assign_replicas_to_dirs_response,
 )

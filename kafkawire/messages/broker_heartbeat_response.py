@@ -9,93 +9,47 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import BOOL, INT16, INT32, Layout, Op, Table
+from kafkawire.wire.fields import Int16, Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import BOOLS, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import BOOLS, NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class BrokerHeartbeatResponse(Message, frozen=True):
-    """BrokerHeartbeatResponse, versions 0-2, flexible."""
+    """BrokerHeartbeatResponse: versions 0-2, flexible 0+."""
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
+    spec: ClassVar[MessageSpec] = message(
+        "0-2", flexible="0+", kind="response", family="rpc", api_key=63, source="rpc/BrokerHeartbeatResponse.json",
+    )
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     is_caught_up: bool = False
     is_fenced: bool = True
     should_shut_down: bool = False
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="BrokerHeartbeatResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(3),
-        flexible_versions=range(3),
-        api_key=63,
-        source="rpc/BrokerHeartbeatResponse.json",
-        fields=(
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(3), default=0),
-            Field("ErrorCode", "error_code", "int16", range(3), default=0),
-            Field("IsCaughtUp", "is_caught_up", "bool", range(3), default=False),
-            Field("IsFenced", "is_fenced", "bool", range(3), default=True),
-            Field("ShouldShutDown", "should_shut_down", "bool", range(3), default=False),
-        ),
-    )
+
+unpack_ihttt, pack_ihttt = run("ih???")
 
 
-TABLE = Table(
-    structs=("BrokerHeartbeatResponse",),
-    layouts=(
-        # 0: BrokerHeartbeatResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=10,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(BOOL, 2), Op(BOOL, 3), Op(BOOL, 4)),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0, 0),
-)
-
-unpack_ihttt, pack_ihttt = unpacker("ih???"), packer("ih???")
-pack_ihtttx = packer("ih???x")  # with the count of tagged fields behind it: 0
-
-
-def _decode_broker_heartbeat_response_v0(b: Buffer, p: int) -> tuple[BrokerHeartbeatResponse, int]:
+def _read_broker_heartbeat_response(b: Buffer, p: int, version: int) -> tuple[BrokerHeartbeatResponse, int]:
     throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down = unpack_ihttt(b, p)
-    if b[p + 9]:
-        tagged, p = read_tags({}, b, p + 9)
-        return BrokerHeartbeatResponse(
-            throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down, **tagged,
-        ), p
-    return BrokerHeartbeatResponse(throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down), p + 10
+    p += 9
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return BrokerHeartbeatResponse(throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down, unknown), p
 
 
-def _encode_broker_heartbeat_response_v0(o: BrokerHeartbeatResponse, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_ihttt(
-            o.throttle_time_ms, o.error_code, BOOLS[o.is_caught_up], BOOLS[o.is_fenced], BOOLS[o.should_shut_down],
-        ))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihtttx(
-            o.throttle_time_ms, o.error_code, BOOLS[o.is_caught_up], BOOLS[o.is_fenced], BOOLS[o.should_shut_down],
-        ))
+def _write_broker_heartbeat_response(o: BrokerHeartbeatResponse, out: Append, version: int) -> None:
+    out(pack_ihttt(
+        o.throttle_time_ms, o.error_code, BOOLS[o.is_caught_up], BOOLS[o.is_fenced], BOOLS[o.should_shut_down],
+    ))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 BrokerHeartbeatResponse.codec = Codec(
-    BrokerHeartbeatResponse,
-    TABLE,
-    classes=(BrokerHeartbeatResponse,),
-    decoders=(
-        _decode_broker_heartbeat_response_v0, _decode_broker_heartbeat_response_v0,
-        _decode_broker_heartbeat_response_v0,
-    ),
-    encoders=(
-        _encode_broker_heartbeat_response_v0, _encode_broker_heartbeat_response_v0,
-        _encode_broker_heartbeat_response_v0,
-    ),
+    BrokerHeartbeatResponse, (), _read_broker_heartbeat_response, _write_broker_heartbeat_response,
 )

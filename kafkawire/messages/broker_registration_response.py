@@ -9,85 +9,48 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, INT32, INT64, Layout, Op, Table
+from kafkawire.wire.fields import Int16, Int32, Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class BrokerRegistrationResponse(Message, frozen=True):
-    """BrokerRegistrationResponse, versions 0-4, flexible."""
+    """BrokerRegistrationResponse: versions 0-4, flexible 0+."""
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    broker_epoch: int = -1
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="BrokerRegistrationResponse",
+    spec: ClassVar[MessageSpec] = message(
+        "0-4",
+        flexible="0+",
         kind="response",
         family="rpc",
-        valid_versions=range(5),
-        flexible_versions=range(5),
         api_key=62,
         source="rpc/BrokerRegistrationResponse.json",
-        fields=(
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(5), default=0),
-            Field("ErrorCode", "error_code", "int16", range(5), default=0),
-            Field("BrokerEpoch", "broker_epoch", "int64", range(5), default=-1),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("BrokerRegistrationResponse",),
-    layouts=(
-        # 0: BrokerRegistrationResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=15,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT64, 2)),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0, 0, 0, 0),
-)
-
-unpack_ihq, pack_ihq = unpacker("ihq"), packer("ihq")
-pack_ihqx = packer("ihqx")  # with the count of tagged fields behind it: 0
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    broker_epoch: Int64 = -1
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_broker_registration_response_v0(b: Buffer, p: int) -> tuple[BrokerRegistrationResponse, int]:
+unpack_ihq, pack_ihq = run("ihq")
+
+
+def _read_broker_registration_response(b: Buffer, p: int, version: int) -> tuple[BrokerRegistrationResponse, int]:
     throttle_time_ms, error_code, broker_epoch = unpack_ihq(b, p)
-    if b[p + 14]:
-        tagged, p = read_tags({}, b, p + 14)
-        return BrokerRegistrationResponse(throttle_time_ms, error_code, broker_epoch, **tagged), p
-    return BrokerRegistrationResponse(throttle_time_ms, error_code, broker_epoch), p + 15
+    p += 14
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return BrokerRegistrationResponse(throttle_time_ms, error_code, broker_epoch, unknown), p
 
 
-def _encode_broker_registration_response_v0(o: BrokerRegistrationResponse, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_ihq(o.throttle_time_ms, o.error_code, o.broker_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihqx(o.throttle_time_ms, o.error_code, o.broker_epoch))
+def _write_broker_registration_response(o: BrokerRegistrationResponse, out: Append, version: int) -> None:
+    out(pack_ihq(o.throttle_time_ms, o.error_code, o.broker_epoch))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 BrokerRegistrationResponse.codec = Codec(
-    BrokerRegistrationResponse,
-    TABLE,
-    classes=(BrokerRegistrationResponse,),
-    decoders=(
-        _decode_broker_registration_response_v0, _decode_broker_registration_response_v0,
-        _decode_broker_registration_response_v0, _decode_broker_registration_response_v0,
-        _decode_broker_registration_response_v0,
-    ),
-    encoders=(
-        _encode_broker_registration_response_v0, _encode_broker_registration_response_v0,
-        _encode_broker_registration_response_v0, _encode_broker_registration_response_v0,
-        _encode_broker_registration_response_v0,
-    ),
+    BrokerRegistrationResponse, (), _read_broker_registration_response, _write_broker_registration_response,
 )

@@ -10,203 +10,112 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    make_uuid,
-    read_compact_array,
-    read_compact_string,
-    read_compact_strings,
-    read_tags,
-    unpacker,
-)
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    packer,
-    write_compact_array,
-    write_compact_string,
-    write_compact_strings,
-    write_tags,
-)
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class PartitionMetadata(Struct, frozen=True):
-    """A struct of ConsumerGroupPartitionMetadataValue."""
+    """In ConsumerGroupPartitionMetadataValue: version 0."""
 
-    partition: int = 0
+    partition: Int32 = 0
     racks: tuple[str, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="PartitionMetadata",
-        fields=(
-            Field("Partition", "partition", "int32", range(1), default=0),
-            Field("Racks", "racks", "[]string", range(1), default=()),
-        ),
-    )
-
 
 class TopicMetadata(Struct, frozen=True):
-    """A struct of ConsumerGroupPartitionMetadataValue."""
+    """In ConsumerGroupPartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
     topic_name: str = ""
-    num_partitions: int = 0
+    num_partitions: Int32 = 0
     partition_metadata: tuple[PartitionMetadata, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicMetadata",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("TopicName", "topic_name", "string", range(1), default=""),
-            Field("NumPartitions", "num_partitions", "int32", range(1), default=0),
-            Field(
-                "PartitionMetadata",
-                "partition_metadata",
-                "[]PartitionMetadata",
-                range(1),
-                default=(),
-                struct=PartitionMetadata,
-            ),
-        ),
-    )
-
 
 class ConsumerGroupPartitionMetadataValue(Message, frozen=True):
-    """ConsumerGroupPartitionMetadataValue, version 0, flexible."""
+    """ConsumerGroupPartitionMetadataValue: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="coordinator-value",
+        family="group",
+        api_key=4,
+        source="group/ConsumerGroupPartitionMetadataValue.json",
+    )
 
     topics: tuple[TopicMetadata, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ConsumerGroupPartitionMetadataValue",
-        kind="coordinator-value",
-        family="group",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=4,
-        source="group/ConsumerGroupPartitionMetadataValue.json",
-        fields=(
-            Field("Topics", "topics", "[]TopicMetadata", range(1), default=(), struct=TopicMetadata),
-        ),
-    )
+
+unpack_i, pack_i = run("i")
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("PartitionMetadata", "TopicMetadata", "ConsumerGroupPartitionMetadataValue"),
-    layouts=(
-        # 0: PartitionMetadata, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=6,
-            ops=(Op(INT32, 0), Op(STRING | COMPACT | ARRAY, 1)),
-        ),
-        # 1: TopicMetadata, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=23,
-            ops=(Op(UUID, 0), Op(STRING | COMPACT, 1), Op(INT32, 2), Op(STRUCT | COMPACT | ARRAY, 3, 0)),
-        ),
-        # 2: ConsumerGroupPartitionMetadataValue, from version 0
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=2,
-            ops=(Op(STRUCT | COMPACT | ARRAY, 0, 1),),
-        ),
-    ),
-    first_version=0,
-    roots=(2,),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_partition_metadata_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionMetadata, ...], int]:
+def _read_partition_metadata_array(b: Buffer, p: int, n: int, version: int) -> Elements[PartitionMetadata]:
     values = []
     for _ in range(n):
         partition = unpack_i(b, p)[0]
-        racks, p = read_compact_strings(b, p + 4)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(PartitionMetadata(partition, racks, **tagged))
-        else:
-            values.append(PartitionMetadata(partition, racks))
-            p += 1
+        racks, p = flexible.read_strings(b, p + 4)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(PartitionMetadata(partition, racks, unknown))
     return tuple(values), p
 
 
-def _encode_items_partition_metadata_v0(values: tuple[PartitionMetadata, ...], out: Append) -> None:
+def _write_partition_metadata_array(values: tuple[PartitionMetadata, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not PartitionMetadata:
             raise TypeError
         out(pack_i(o.partition))
-        write_compact_strings(o.racks, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_strings(o.racks, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_items_topic_metadata_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicMetadata, ...], int]:
+def _read_topic_metadata_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicMetadata]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        topic_name, p = read_compact_string(b, p + 16)
+        topic_name, p = flexible.read_string(b, p + 16)
         num_partitions = unpack_i(b, p)[0]
-        partition_metadata, p = read_compact_array(_decode_items_partition_metadata_v0, 6, b, p + 4)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicMetadata(topic_id, topic_name, num_partitions, partition_metadata, **tagged))
-        else:
-            values.append(TopicMetadata(topic_id, topic_name, num_partitions, partition_metadata))
-            p += 1
+        partition_metadata, p = flexible.read_array(_read_partition_metadata_array, b, p + 4, version)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TopicMetadata(topic_id, topic_name, num_partitions, partition_metadata, unknown))
     return tuple(values), p
 
 
-def _encode_items_topic_metadata_v0(values: tuple[TopicMetadata, ...], out: Append) -> None:
+def _write_topic_metadata_array(values: tuple[TopicMetadata, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TopicMetadata:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_string(o.topic_name, out)
+        flexible.write_string(o.topic_name, out)
         out(pack_i(o.num_partitions))
-        write_compact_array(_encode_items_partition_metadata_v0, o.partition_metadata, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_array(_write_partition_metadata_array, o.partition_metadata, out, version)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_consumer_group_partition_metadata_value_v0(b: Buffer, p: int) -> tuple[
+def _read_consumer_group_partition_metadata_value(b: Buffer, p: int, version: int) -> tuple[
     ConsumerGroupPartitionMetadataValue, int,
 ]:
-    topics, p = read_compact_array(_decode_items_topic_metadata_v0, 23, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ConsumerGroupPartitionMetadataValue(topics, **tagged), p
-    return ConsumerGroupPartitionMetadataValue(topics), p + 1
+    topics, p = flexible.read_array(_read_topic_metadata_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ConsumerGroupPartitionMetadataValue(topics, unknown), p
 
 
-def _encode_consumer_group_partition_metadata_value_v0(o: ConsumerGroupPartitionMetadataValue, out: Append) -> None:
-    write_compact_array(_encode_items_topic_metadata_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_consumer_group_partition_metadata_value(
+    o: ConsumerGroupPartitionMetadataValue, out: Append, version: int,
+) -> None:
+    flexible.write_array(_write_topic_metadata_array, o.topics, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ConsumerGroupPartitionMetadataValue.codec = Codec(
-    ConsumerGroupPartitionMetadataValue,
-    TABLE,
-    classes=(PartitionMetadata, TopicMetadata, ConsumerGroupPartitionMetadataValue),
-    decoders=(_decode_consumer_group_partition_metadata_value_v0,),
-    encoders=(_encode_consumer_group_partition_metadata_value_v0,),
+    ConsumerGroupPartitionMetadataValue, (PartitionMetadata, TopicMetadata),
+    _read_consumer_group_partition_metadata_value, _write_consumer_group_partition_metadata_value,
 )

@@ -9,70 +9,48 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_string
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_string
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ConsumerGroupRegularExpressionKey(Message, frozen=True):
-    """ConsumerGroupRegularExpressionKey, version 0, not flexible."""
+    """ConsumerGroupRegularExpressionKey: version 0, not flexible."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        kind="coordinator-key",
+        family="group",
+        api_key=16,
+        source="group/ConsumerGroupRegularExpressionKey.json",
+    )
 
     group_id: str = ""
     regular_expression: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ConsumerGroupRegularExpressionKey",
-        kind="coordinator-key",
-        family="group",
-        valid_versions=range(1),
-        api_key=16,
-        source="group/ConsumerGroupRegularExpressionKey.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-            Field("RegularExpression", "regular_expression", "string", range(1), default=""),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("ConsumerGroupRegularExpressionKey",),
-    layouts=(
-        # 0: ConsumerGroupRegularExpressionKey, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=4,
-            ops=(Op(STRING, 0), Op(STRING, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_consumer_group_regular_expression_key_v0(b: Buffer, p: int) -> tuple[
+def _read_consumer_group_regular_expression_key(b: Buffer, p: int, version: int) -> tuple[
     ConsumerGroupRegularExpressionKey, int,
 ]:
-    group_id, p = read_string(b, p)
-    regular_expression, p = read_string(b, p)
+    group_id, p = classic.read_string(b, p)
+    regular_expression, p = classic.read_string(b, p)
     return ConsumerGroupRegularExpressionKey(group_id, regular_expression), p
 
 
-def _encode_consumer_group_regular_expression_key_v0(o: ConsumerGroupRegularExpressionKey, out: Append) -> None:
-    write_string(o.group_id, out)
-    write_string(o.regular_expression, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_consumer_group_regular_expression_key(
+    o: ConsumerGroupRegularExpressionKey, out: Append, version: int,
+) -> None:
+    classic.write_string(o.group_id, out)
+    classic.write_string(o.regular_expression, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 ConsumerGroupRegularExpressionKey.codec = Codec(
-    ConsumerGroupRegularExpressionKey,
-    TABLE,
-    classes=(ConsumerGroupRegularExpressionKey,),
-    decoders=(_decode_consumer_group_regular_expression_key_v0,),
-    encoders=(_encode_consumer_group_regular_expression_key_v0,),
+    ConsumerGroupRegularExpressionKey, (), _read_consumer_group_regular_expression_key,
+    _write_consumer_group_regular_expression_key,
 )

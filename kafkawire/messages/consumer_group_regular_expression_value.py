@@ -9,81 +9,56 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT64, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_strings, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_strings, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ConsumerGroupRegularExpressionValue(Message, frozen=True):
-    """ConsumerGroupRegularExpressionValue, version 0, flexible."""
+    """ConsumerGroupRegularExpressionValue: version 0, flexible 0+."""
 
-    topics: tuple[str, ...] = ()
-    version: int = 0
-    timestamp: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ConsumerGroupRegularExpressionValue",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="coordinator-value",
         family="group",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=16,
         source="group/ConsumerGroupRegularExpressionValue.json",
-        fields=(
-            Field("Topics", "topics", "[]string", range(1), default=()),
-            Field("Version", "version", "int64", range(1), default=0),
-            Field("Timestamp", "timestamp", "int64", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("ConsumerGroupRegularExpressionValue",),
-    layouts=(
-        # 0: ConsumerGroupRegularExpressionValue, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=18,
-            ops=(Op(STRING | COMPACT | ARRAY, 0), Op(INT64, 1), Op(INT64, 2)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_qq, pack_qq = unpacker("qq"), packer("qq")
-pack_qqx = packer("qqx")  # with the count of tagged fields behind it: 0
+    topics: tuple[str, ...] = ()
+    version: Int64 = 0
+    timestamp: Int64 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_consumer_group_regular_expression_value_v0(b: Buffer, p: int) -> tuple[
+unpack_qq, pack_qq = run("qq")
+
+
+def _read_consumer_group_regular_expression_value(b: Buffer, p: int, version: int) -> tuple[
     ConsumerGroupRegularExpressionValue, int,
 ]:
-    topics, p = read_compact_strings(b, p)
-    version, timestamp = unpack_qq(b, p)
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return ConsumerGroupRegularExpressionValue(topics, version, timestamp, **tagged), p
-    return ConsumerGroupRegularExpressionValue(topics, version, timestamp), p + 17
+    topics, p = flexible.read_strings(b, p)
+    version_, timestamp = unpack_qq(b, p)
+    p += 16
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ConsumerGroupRegularExpressionValue(topics, version_, timestamp, unknown), p
 
 
-def _encode_consumer_group_regular_expression_value_v0(o: ConsumerGroupRegularExpressionValue, out: Append) -> None:
-    write_compact_strings(o.topics, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_qq(o.version, o.timestamp))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qqx(o.version, o.timestamp))
+def _write_consumer_group_regular_expression_value(
+    o: ConsumerGroupRegularExpressionValue, out: Append, version: int,
+) -> None:
+    flexible.write_strings(o.topics, out)
+    out(pack_qq(o.version, o.timestamp))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ConsumerGroupRegularExpressionValue.codec = Codec(
-    ConsumerGroupRegularExpressionValue,
-    TABLE,
-    classes=(ConsumerGroupRegularExpressionValue,),
-    decoders=(_decode_consumer_group_regular_expression_value_v0,),
-    encoders=(_encode_consumer_group_regular_expression_value_v0,),
+    ConsumerGroupRegularExpressionValue, (), _read_consumer_group_regular_expression_value,
+    _write_consumer_group_regular_expression_value,
 )

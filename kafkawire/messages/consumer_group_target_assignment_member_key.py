@@ -9,72 +9,48 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_string
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_string
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message, frozen=True):
-    """ConsumerGroupTargetAssignmentMemberKey, version 0, not flexible."""
+    """ConsumerGroupTargetAssignmentMemberKey: version 0, not flexible."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        kind="coordinator-key",
+        family="group",
+        api_key=7,
+        source="group/ConsumerGroupTargetAssignmentMemberKey.json",
+    )
 
     group_id: str = ""
     member_id: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ConsumerGroupTargetAssignmentMemberKey",
-        kind="coordinator-key",
-        family="group",
-        valid_versions=range(1),
-        api_key=7,
-        source="group/ConsumerGroupTargetAssignmentMemberKey.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-            Field("MemberId", "member_id", "string", range(1), default=""),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("ConsumerGroupTargetAssignmentMemberKey",),
-    layouts=(
-        # 0: ConsumerGroupTargetAssignmentMemberKey, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=4,
-            ops=(Op(STRING, 0), Op(STRING, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_consumer_group_target_assignment_member_key_v0(b: Buffer, p: int) -> tuple[
+def _read_consumer_group_target_assignment_member_key(b: Buffer, p: int, version: int) -> tuple[
     ConsumerGroupTargetAssignmentMemberKey, int,
 ]:
-    group_id, p = read_string(b, p)
-    member_id, p = read_string(b, p)
+    group_id, p = classic.read_string(b, p)
+    member_id, p = classic.read_string(b, p)
     return ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), p
 
 
-def _encode_consumer_group_target_assignment_member_key_v0(
-    o: ConsumerGroupTargetAssignmentMemberKey, out: Append,
+def _write_consumer_group_target_assignment_member_key(
+    o: ConsumerGroupTargetAssignmentMemberKey, out: Append, version: int,
 ) -> None:
-    write_string(o.group_id, out)
-    write_string(o.member_id, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    classic.write_string(o.group_id, out)
+    classic.write_string(o.member_id, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 ConsumerGroupTargetAssignmentMemberKey.codec = Codec(
-    ConsumerGroupTargetAssignmentMemberKey,
-    TABLE,
-    classes=(ConsumerGroupTargetAssignmentMemberKey,),
-    decoders=(_decode_consumer_group_target_assignment_member_key_v0,),
-    encoders=(_encode_consumer_group_target_assignment_member_key_v0,),
+    ConsumerGroupTargetAssignmentMemberKey, (), _read_consumer_group_target_assignment_member_key,
+    _write_consumer_group_target_assignment_member_key,
 )

@@ -9,77 +9,40 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, Layout, Op, Table
+from kafkawire.wire.fields import Int16, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ControlRecordTypeSchema(Message, frozen=True):
     """Key of a control record, after its int16 version (KIP-98)."""
 
-    type: int = 0
+    spec: ClassVar[MessageSpec] = message(
+        "0", kind="data", family="common", source="common/ControlRecordTypeSchema.json",
+    )
+
+    type: Int16 = 0
     """0 ABORT, 1 COMMIT, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 KRaft version, 6 KRaft voters."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ControlRecordTypeSchema",
-        kind="data",
-        family="common",
-        valid_versions=range(1),
-        source="common/ControlRecordTypeSchema.json",
-        about="Key of a control record, after its int16 version (KIP-98).",
-        fields=(
-            Field(
-                "Type",
-                "type",
-                "int16",
-                range(1),
-                default=0,
-                about=(
-                    "0 ABORT, 1 COMMIT, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 KRaft version, 6 "
-                    "KRaft voters."
-                ),
-            ),
-        ),
-    )
+
+unpack_h, pack_h = run("h")
 
 
-TABLE = Table(
-    structs=("ControlRecordTypeSchema",),
-    layouts=(
-        # 0: ControlRecordTypeSchema, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=2,
-            ops=(Op(INT16, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_h, pack_h = unpacker("h"), packer("h")
-
-
-def _decode_control_record_type_schema_v0(b: Buffer, p: int) -> tuple[ControlRecordTypeSchema, int]:
+def _read_control_record_type_schema(b: Buffer, p: int, version: int) -> tuple[ControlRecordTypeSchema, int]:
     type = unpack_h(b, p)[0]
     return ControlRecordTypeSchema(type), p + 2
 
 
-def _encode_control_record_type_schema_v0(o: ControlRecordTypeSchema, out: Append) -> None:
+def _write_control_record_type_schema(o: ControlRecordTypeSchema, out: Append, version: int) -> None:
     out(pack_h(o.type))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 ControlRecordTypeSchema.codec = Codec(
-    ControlRecordTypeSchema,
-    TABLE,
-    classes=(ControlRecordTypeSchema,),
-    decoders=(_decode_control_record_type_schema_v0,),
-    encoders=(_encode_control_record_type_schema_v0,),
+    ControlRecordTypeSchema, (), _read_control_record_type_schema, _write_control_record_type_schema,
 )

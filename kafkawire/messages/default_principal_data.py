@@ -9,80 +9,44 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import BOOL, COMPACT, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import BOOLS, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_string, write_tags
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import BOOL_BYTES, Append
 
 
 class DefaultPrincipalData(Message, frozen=True):
-    """DefaultPrincipalData, version 0, flexible."""
+    """DefaultPrincipalData: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0", flexible="0+", kind="data", family="common", source="common/DefaultPrincipalData.json",
+    )
 
     type: str = ""
     name: str = ""
     token_authenticated: bool = False
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="DefaultPrincipalData",
-        kind="data",
-        family="common",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        source="common/DefaultPrincipalData.json",
-        fields=(
-            Field("Type", "type", "string", range(1), default=""),
-            Field("Name", "name", "string", range(1), default=""),
-            Field("TokenAuthenticated", "token_authenticated", "bool", range(1), default=False),
-        ),
-    )
+
+def _read_default_principal_data(b: Buffer, p: int, version: int) -> tuple[DefaultPrincipalData, int]:
+    type, p = flexible.read_string(b, p)
+    name, p = flexible.read_string(b, p)
+    token_authenticated = b[p] != 0
+    p += 1
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return DefaultPrincipalData(type, name, token_authenticated, unknown), p
 
 
-TABLE = Table(
-    structs=("DefaultPrincipalData",),
-    layouts=(
-        # 0: DefaultPrincipalData, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=4,
-            ops=(Op(STRING | COMPACT, 0), Op(STRING | COMPACT, 1), Op(BOOL, 2)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_t, pack_t = unpacker("?"), packer("?")
-pack_tx = packer("?x")  # with the count of tagged fields behind it: 0
-
-
-def _decode_default_principal_data_v0(b: Buffer, p: int) -> tuple[DefaultPrincipalData, int]:
-    type, p = read_compact_string(b, p)
-    name, p = read_compact_string(b, p)
-    token_authenticated = unpack_t(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return DefaultPrincipalData(type, name, token_authenticated, **tagged), p
-    return DefaultPrincipalData(type, name, token_authenticated), p + 2
-
-
-def _encode_default_principal_data_v0(o: DefaultPrincipalData, out: Append) -> None:
-    write_compact_string(o.type, out)
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_t(BOOLS[o.token_authenticated]))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_tx(BOOLS[o.token_authenticated]))
+def _write_default_principal_data(o: DefaultPrincipalData, out: Append, version: int) -> None:
+    flexible.write_string(o.type, out)
+    flexible.write_string(o.name, out)
+    out(BOOL_BYTES[o.token_authenticated])
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 DefaultPrincipalData.codec = Codec(
-    DefaultPrincipalData,
-    TABLE,
-    classes=(DefaultPrincipalData,),
-    decoders=(_decode_default_principal_data_v0,),
-    encoders=(_encode_default_principal_data_v0,),
+    DefaultPrincipalData, (), _read_default_principal_data, _write_default_principal_data,
 )

@@ -9,99 +9,62 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT64, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_string, read_compact_strings, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_string, write_compact_strings, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class DelegationTokenRecord(Message, frozen=True):
-    """DelegationTokenRecord, version 0, flexible."""
+    """DelegationTokenRecord: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="metadata",
+        family="metadata",
+        api_key=10,
+        source="metadata/DelegationTokenRecord.json",
+    )
 
     owner: str = ""
     requester: str = ""
     renewers: tuple[str, ...] = ()
-    issue_timestamp: int = 0
-    max_timestamp: int = 0
-    expiration_timestamp: int = 0
+    issue_timestamp: Int64 = 0
+    max_timestamp: Int64 = 0
+    expiration_timestamp: Int64 = 0
     token_id: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="DelegationTokenRecord",
-        kind="metadata",
-        family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=10,
-        source="metadata/DelegationTokenRecord.json",
-        fields=(
-            Field("Owner", "owner", "string", range(1), default=""),
-            Field("Requester", "requester", "string", range(1), default=""),
-            Field("Renewers", "renewers", "[]string", range(1), default=()),
-            Field("IssueTimestamp", "issue_timestamp", "int64", range(1), default=0),
-            Field("MaxTimestamp", "max_timestamp", "int64", range(1), default=0),
-            Field("ExpirationTimestamp", "expiration_timestamp", "int64", range(1), default=0),
-            Field("TokenId", "token_id", "string", range(1), default=""),
-        ),
-    )
+
+unpack_qqq, pack_qqq = run("qqq")
 
 
-TABLE = Table(
-    structs=("DelegationTokenRecord",),
-    layouts=(
-        # 0: DelegationTokenRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=29,
-            ops=(
-                Op(STRING | COMPACT, 0), Op(STRING | COMPACT, 1), Op(STRING | COMPACT | ARRAY, 2), Op(INT64, 3),
-                Op(INT64, 4), Op(INT64, 5), Op(STRING | COMPACT, 6),
-            ),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_qqq, pack_qqq = unpacker("qqq"), packer("qqq")
-
-
-def _decode_delegation_token_record_v0(b: Buffer, p: int) -> tuple[DelegationTokenRecord, int]:
-    owner, p = read_compact_string(b, p)
-    requester, p = read_compact_string(b, p)
-    renewers, p = read_compact_strings(b, p)
+def _read_delegation_token_record(b: Buffer, p: int, version: int) -> tuple[DelegationTokenRecord, int]:
+    owner, p = flexible.read_string(b, p)
+    requester, p = flexible.read_string(b, p)
+    renewers, p = flexible.read_strings(b, p)
     issue_timestamp, max_timestamp, expiration_timestamp = unpack_qqq(b, p)
-    token_id, p = read_compact_string(b, p + 24)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DelegationTokenRecord(
-            owner, requester, renewers, issue_timestamp, max_timestamp, expiration_timestamp, token_id, **tagged,
-        ), p
+    token_id, p = flexible.read_string(b, p + 24)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
     return DelegationTokenRecord(
-        owner, requester, renewers, issue_timestamp, max_timestamp, expiration_timestamp, token_id,
-    ), p + 1
+        owner, requester, renewers, issue_timestamp, max_timestamp, expiration_timestamp, token_id, unknown,
+    ), p
 
 
-def _encode_delegation_token_record_v0(o: DelegationTokenRecord, out: Append) -> None:
-    write_compact_string(o.owner, out)
-    write_compact_string(o.requester, out)
-    write_compact_strings(o.renewers, out)
+def _write_delegation_token_record(o: DelegationTokenRecord, out: Append, version: int) -> None:
+    flexible.write_string(o.owner, out)
+    flexible.write_string(o.requester, out)
+    flexible.write_strings(o.renewers, out)
     out(pack_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp))
-    write_compact_string(o.token_id, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_string(o.token_id, out)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 DelegationTokenRecord.codec = Codec(
-    DelegationTokenRecord,
-    TABLE,
-    classes=(DelegationTokenRecord,),
-    decoders=(_decode_delegation_token_record_v0,),
-    encoders=(_encode_delegation_token_record_v0,),
+    DelegationTokenRecord, (), _read_delegation_token_record, _write_delegation_token_record,
 )

@@ -10,177 +10,106 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import rows
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class PartitionData(Struct, frozen=True):
-    """A struct of DeleteShareGroupStateRequest."""
+    """In DeleteShareGroupStateRequest: version 0."""
 
-    partition: int = 0
+    partition: Int32 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="PartitionData",
-        fields=(
-            Field("Partition", "partition", "int32", range(1), default=0),
-        ),
-    )
 
 
 class DeleteStateData(Struct, frozen=True):
-    """A struct of DeleteShareGroupStateRequest."""
+    """In DeleteShareGroupStateRequest: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="DeleteStateData",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partitions", "partitions", "[]PartitionData", range(1), default=(), struct=PartitionData),
-        ),
-    )
-
 
 class DeleteShareGroupStateRequest(Message, frozen=True):
-    """DeleteShareGroupStateRequest, version 0, flexible."""
+    """DeleteShareGroupStateRequest: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="request",
+        family="rpc",
+        api_key=86,
+        listeners=("broker",),
+        source="rpc/DeleteShareGroupStateRequest.json",
+    )
 
     group_id: str = ""
     topics: tuple[DeleteStateData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="DeleteShareGroupStateRequest",
-        kind="request",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=86,
-        listeners=("broker",),
-        source="rpc/DeleteShareGroupStateRequest.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-            Field("Topics", "topics", "[]DeleteStateData", range(1), default=(), struct=DeleteStateData),
-        ),
-    )
+
+unpack_i, pack_i = run("i")
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("PartitionData", "DeleteStateData", "DeleteShareGroupStateRequest"),
-    layouts=(
-        # 0: PartitionData, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=5,
-            ops=(Op(INT32, 0),),
-        ),
-        # 1: DeleteStateData, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(STRUCT | COMPACT | ARRAY, 1, 0)),
-        ),
-        # 2: DeleteShareGroupStateRequest, from version 0
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(STRUCT | COMPACT | ARRAY, 1, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(2,),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+@strided(PartitionData)
+def _read_partition_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[PartitionData]:
     values = []
     for _ in range(n):
         partition = unpack_i(b, p)[0]
-        if b[p + 4]:
-            tagged, p = read_tags({}, b, p + 4)
-            values.append(PartitionData(partition, **tagged))
-        else:
-            values.append(PartitionData(partition))
-            p += 5
+        p += 4
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(PartitionData(partition, unknown))
     return tuple(values), p
 
 
-def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+def _write_partition_data_array(values: tuple[PartitionData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not PartitionData:
             raise TypeError
-        if o.unknown_tagged_fields != ():
-            out(pack_i(o.partition))
-            write_tags((), {}, o, out)
-        else:
-            out(pack_ix(o.partition))
+        out(pack_i(o.partition))
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "i", True)
-
-
-def _decode_items_delete_state_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[DeleteStateData, ...], int]:
+def _read_delete_state_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[DeleteStateData]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        partitions, p = read_compact_array(_rows_partition_data_v0, 5, b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(DeleteStateData(topic_id, partitions, **tagged))
-        else:
-            values.append(DeleteStateData(topic_id, partitions))
-            p += 1
+        partitions, p = flexible.read_array(_read_partition_data_array, b, p + 16, version)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(DeleteStateData(topic_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_delete_state_data_v0(values: tuple[DeleteStateData, ...], out: Append) -> None:
+def _write_delete_state_data_array(values: tuple[DeleteStateData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not DeleteStateData:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_array(_write_partition_data_array, o.partitions, out, version)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_delete_share_group_state_request_v0(b: Buffer, p: int) -> tuple[DeleteShareGroupStateRequest, int]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_items_delete_state_data_v0, 18, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DeleteShareGroupStateRequest(group_id, topics, **tagged), p
-    return DeleteShareGroupStateRequest(group_id, topics), p + 1
+def _read_delete_share_group_state_request(b: Buffer, p: int, version: int) -> tuple[DeleteShareGroupStateRequest, int]:
+    group_id, p = flexible.read_string(b, p)
+    topics, p = flexible.read_array(_read_delete_state_data_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return DeleteShareGroupStateRequest(group_id, topics, unknown), p
 
 
-def _encode_delete_share_group_state_request_v0(o: DeleteShareGroupStateRequest, out: Append) -> None:
-    write_compact_string(o.group_id, out)
-    write_compact_array(_encode_items_delete_state_data_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_delete_share_group_state_request(o: DeleteShareGroupStateRequest, out: Append, version: int) -> None:
+    flexible.write_string(o.group_id, out)
+    flexible.write_array(_write_delete_state_data_array, o.topics, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 DeleteShareGroupStateRequest.codec = Codec(
-    DeleteShareGroupStateRequest,
-    TABLE,
-    classes=(PartitionData, DeleteStateData, DeleteShareGroupStateRequest),
-    decoders=(_decode_delete_share_group_state_request_v0,),
-    encoders=(_encode_delete_share_group_state_request_v0,),
+    DeleteShareGroupStateRequest, (PartitionData, DeleteStateData), _read_delete_share_group_state_request,
+    _write_delete_share_group_state_request,
 )

@@ -9,66 +9,38 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import Layout, Table
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags
 from kafkawire.wire.spec import MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_tags
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class EndTransactionRecord(Message, frozen=True):
-    """EndTransactionRecord, version 0, flexible."""
+    """EndTransactionRecord: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="metadata",
+        family="metadata",
+        api_key=24,
+        source="metadata/EndTransactionRecord.json",
+    )
 
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="EndTransactionRecord",
-        kind="metadata",
-        family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=24,
-        source="metadata/EndTransactionRecord.json",
-        fields=(
-        ),
-    )
+
+def _read_end_transaction_record(b: Buffer, p: int, version: int) -> tuple[EndTransactionRecord, int]:
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return EndTransactionRecord(unknown), p
 
 
-TABLE = Table(
-    structs=("EndTransactionRecord",),
-    layouts=(
-        # 0: EndTransactionRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=1,
-            ops=(),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_end_transaction_record_v0(b: Buffer, p: int) -> tuple[EndTransactionRecord, int]:
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return EndTransactionRecord(**tagged), p
-    return EndTransactionRecord(), p + 1
-
-
-def _encode_end_transaction_record_v0(o: EndTransactionRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_end_transaction_record(o: EndTransactionRecord, out: Append, version: int) -> None:
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 EndTransactionRecord.codec = Codec(
-    EndTransactionRecord,
-    TABLE,
-    classes=(EndTransactionRecord,),
-    decoders=(_decode_end_transaction_record_v0,),
-    encoders=(_encode_end_transaction_record_v0,),
+    EndTransactionRecord, (), _read_end_transaction_record, _write_end_transaction_record,
 )

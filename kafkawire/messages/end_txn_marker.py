@@ -10,82 +10,38 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT32, Layout, Op, Table
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class EndTxnMarker(Message, frozen=True):
     """Value of a COMMIT or ABORT control record, after its int16 version (KIP-98). Which of the two it is stands in
     the record's key."""
 
-    coordinator_epoch: int = 0
+    spec: ClassVar[MessageSpec] = message("0", kind="data", family="common", source="common/EndTxnMarker.json")
+
+    coordinator_epoch: Int32 = 0
     """Epoch of the coordinator that wrote the marker: the leader epoch of its __transaction_state partition. In one
     partition a producer's never goes down."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="EndTxnMarker",
-        kind="data",
-        family="common",
-        valid_versions=range(1),
-        source="common/EndTxnMarker.json",
-        about=(
-            "Value of a COMMIT or ABORT control record, after its int16 version (KIP-98). Which of the two it is "
-            "stands in the record's key."
-        ),
-        fields=(
-            Field(
-                "CoordinatorEpoch",
-                "coordinator_epoch",
-                "int32",
-                range(1),
-                default=0,
-                about=(
-                    "Epoch of the coordinator that wrote the marker: the leader epoch of its __transaction_state "
-                    "partition. In one partition a producer's never goes down."
-                ),
-            ),
-        ),
-    )
+
+unpack_i, pack_i = run("i")
 
 
-TABLE = Table(
-    structs=("EndTxnMarker",),
-    layouts=(
-        # 0: EndTxnMarker, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=4,
-            ops=(Op(INT32, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-
-
-def _decode_end_txn_marker_v0(b: Buffer, p: int) -> tuple[EndTxnMarker, int]:
+def _read_end_txn_marker(b: Buffer, p: int, version: int) -> tuple[EndTxnMarker, int]:
     coordinator_epoch = unpack_i(b, p)[0]
     return EndTxnMarker(coordinator_epoch), p + 4
 
 
-def _encode_end_txn_marker_v0(o: EndTxnMarker, out: Append) -> None:
+def _write_end_txn_marker(o: EndTxnMarker, out: Append, version: int) -> None:
     out(pack_i(o.coordinator_epoch))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
-EndTxnMarker.codec = Codec(
-    EndTxnMarker,
-    TABLE,
-    classes=(EndTxnMarker,),
-    decoders=(_decode_end_txn_marker_v0,),
-    encoders=(_encode_end_txn_marker_v0,),
-)
+EndTxnMarker.codec = Codec(EndTxnMarker, (), _read_end_txn_marker, _write_end_txn_marker)

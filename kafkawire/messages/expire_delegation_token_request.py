@@ -9,104 +9,58 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import BYTES, COMPACT, INT64, Layout, Op, Table
+from kafkawire.wire import classic, flexible
+from kafkawire.wire.fields import Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_bytes, read_compact_bytes, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_bytes, write_compact_bytes, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ExpireDelegationTokenRequest(Message, frozen=True):
-    """ExpireDelegationTokenRequest, versions 0-2, flexible from version 2."""
+    """ExpireDelegationTokenRequest: versions 0-2, flexible 2+."""
 
-    hmac: bytes = b""
-    expiry_time_period_ms: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ExpireDelegationTokenRequest",
+    spec: ClassVar[MessageSpec] = message(
+        "0-2",
+        flexible="2+",
         kind="request",
         family="rpc",
-        valid_versions=range(3),
-        flexible_versions=range(2, 3),
         api_key=40,
         listeners=("broker", "controller"),
         source="rpc/ExpireDelegationTokenRequest.json",
-        fields=(
-            Field("Hmac", "hmac", "bytes", range(3), default=b""),
-            Field("ExpiryTimePeriodMs", "expiry_time_period_ms", "int64", range(3), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("ExpireDelegationTokenRequest",),
-    layouts=(
-        # 0: ExpireDelegationTokenRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=12,
-            ops=(Op(BYTES, 0), Op(INT64, 1)),
-        ),
-        # 1: ExpireDelegationTokenRequest, from version 2
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=10,
-            ops=(Op(BYTES | COMPACT, 0), Op(INT64, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0, 1),
-)
-
-unpack_q, pack_q = unpacker("q"), packer("q")
-pack_qx = packer("qx")  # with the count of tagged fields behind it: 0
+    hmac: bytes = b""
+    expiry_time_period_ms: Int64 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_expire_delegation_token_request_v0(b: Buffer, p: int) -> tuple[ExpireDelegationTokenRequest, int]:
-    hmac, p = read_bytes(b, p)
+unpack_q, pack_q = run("q")
+
+
+def _read_expire_delegation_token_request(b: Buffer, p: int, version: int) -> tuple[ExpireDelegationTokenRequest, int]:
+    wire = flexible if version >= 2 else classic
+    unknown: tuple[TaggedField, ...] = ()
+    hmac, p = wire.read_bytes(b, p)
     expiry_time_period_ms = unpack_q(b, p)[0]
-    return ExpireDelegationTokenRequest(hmac, expiry_time_period_ms), p + 8
+    p += 8
+    if version >= 2:
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ExpireDelegationTokenRequest(hmac, expiry_time_period_ms, unknown), p
 
 
-def _encode_expire_delegation_token_request_v0(o: ExpireDelegationTokenRequest, out: Append) -> None:
-    write_bytes(o.hmac, out)
+def _write_expire_delegation_token_request(o: ExpireDelegationTokenRequest, out: Append, version: int) -> None:
+    wire = flexible if version >= 2 else classic
+    wire.write_bytes(o.hmac, out)
     out(pack_q(o.expiry_time_period_ms))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_expire_delegation_token_request_v2(b: Buffer, p: int) -> tuple[ExpireDelegationTokenRequest, int]:
-    hmac, p = read_compact_bytes(b, p)
-    expiry_time_period_ms = unpack_q(b, p)[0]
-    if b[p + 8]:
-        tagged, p = read_tags({}, b, p + 8)
-        return ExpireDelegationTokenRequest(hmac, expiry_time_period_ms, **tagged), p
-    return ExpireDelegationTokenRequest(hmac, expiry_time_period_ms), p + 9
-
-
-def _encode_expire_delegation_token_request_v2(o: ExpireDelegationTokenRequest, out: Append) -> None:
-    write_compact_bytes(o.hmac, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_q(o.expiry_time_period_ms))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qx(o.expiry_time_period_ms))
+    if version >= 2:
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 ExpireDelegationTokenRequest.codec = Codec(
-    ExpireDelegationTokenRequest,
-    TABLE,
-    classes=(ExpireDelegationTokenRequest,),
-    decoders=(
-        _decode_expire_delegation_token_request_v0, _decode_expire_delegation_token_request_v0,
-        _decode_expire_delegation_token_request_v2,
-    ),
-    encoders=(
-        _encode_expire_delegation_token_request_v0, _encode_expire_delegation_token_request_v0,
-        _encode_expire_delegation_token_request_v2,
-    ),
+    ExpireDelegationTokenRequest, (), _read_expire_delegation_token_request, _write_expire_delegation_token_request,
 )

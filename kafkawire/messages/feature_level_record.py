@@ -9,77 +9,48 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import COMPACT, INT16, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int16, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_string, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class FeatureLevelRecord(Message, frozen=True):
-    """FeatureLevelRecord, version 0, flexible."""
+    """FeatureLevelRecord: version 0, flexible 0+."""
 
-    name: str = ""
-    feature_level: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="FeatureLevelRecord",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="metadata",
         family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=12,
         source="metadata/FeatureLevelRecord.json",
-        fields=(
-            Field("Name", "name", "string", range(1), default=""),
-            Field("FeatureLevel", "feature_level", "int16", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("FeatureLevelRecord",),
-    layouts=(
-        # 0: FeatureLevelRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=4,
-            ops=(Op(STRING | COMPACT, 0), Op(INT16, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_h, pack_h = unpacker("h"), packer("h")
-pack_hx = packer("hx")  # with the count of tagged fields behind it: 0
+    name: str = ""
+    feature_level: Int16 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_feature_level_record_v0(b: Buffer, p: int) -> tuple[FeatureLevelRecord, int]:
-    name, p = read_compact_string(b, p)
+unpack_h, pack_h = run("h")
+
+
+def _read_feature_level_record(b: Buffer, p: int, version: int) -> tuple[FeatureLevelRecord, int]:
+    name, p = flexible.read_string(b, p)
     feature_level = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return FeatureLevelRecord(name, feature_level, **tagged), p
-    return FeatureLevelRecord(name, feature_level), p + 3
+    p += 2
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return FeatureLevelRecord(name, feature_level, unknown), p
 
 
-def _encode_feature_level_record_v0(o: FeatureLevelRecord, out: Append) -> None:
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.feature_level))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.feature_level))
+def _write_feature_level_record(o: FeatureLevelRecord, out: Append, version: int) -> None:
+    flexible.write_string(o.name, out)
+    out(pack_h(o.feature_level))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-FeatureLevelRecord.codec = Codec(
-    FeatureLevelRecord,
-    TABLE,
-    classes=(FeatureLevelRecord,),
-    decoders=(_decode_feature_level_record_v0,),
-    encoders=(_encode_feature_level_record_v0,),
-)
+FeatureLevelRecord.codec = Codec(FeatureLevelRecord, (), _read_feature_level_record, _write_feature_level_record)

@@ -9,1170 +9,378 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from kafkawire.wire.layout import (
-    ARRAY,
-    COMPACT,
-    INT16,
-    INT32,
-    INT64,
-    NULLABLE,
-    RECORDS,
-    STRING,
-    STRUCT,
-    UUID,
-    Layout,
-    Op,
-    Table,
-    Tag,
-)
+from kafkawire.wire import classic, flexible
+from kafkawire.wire.fields import Int16, Int32, Int64, Records, Wire, message, struct
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    ReadTags,
-    make_uuid,
-    read_array,
-    read_compact_array,
-    read_compact_nullable_array,
-    read_compact_nullable_bytes,
-    read_compact_nullable_string,
-    read_compact_string,
-    read_nullable_array,
-    read_nullable_bytes,
-    read_string,
-    read_tags,
-    unpacker,
-)
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import rows
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    WriteTags,
-    packer,
-    write_array,
-    write_compact_array,
-    write_compact_nullable_array,
-    write_compact_nullable_bytes,
-    write_compact_nullable_string,
-    write_compact_string,
-    write_nullable_array,
-    write_nullable_bytes,
-    write_string,
-    write_tags,
-)
+from kafkawire.wire.read import Elements, make_uuid, read_compact_array, run
+from kafkawire.wire.spec import MessageSpec, StructSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, Tag, Tags, read_tags, read_unknown_tags, unknown_tags, write_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append, write_compact_array
 
 
 class EpochEndOffset(Struct, frozen=True):
-    """A struct of FetchResponse, versions 12-18."""
+    """In FetchResponse: versions 12-18."""
 
-    epoch: int = -1
-    end_offset: int = -1
+    spec: ClassVar[StructSpec] = struct(versions="12+")
+
+    epoch: Int32 = -1
+    end_offset: Int64 = -1
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="EpochEndOffset",
-        fields=(
-            Field("Epoch", "epoch", "int32", range(12, 19), default=-1),
-            Field("EndOffset", "end_offset", "int64", range(12, 19), default=-1),
-        ),
-    )
 
 
 class LeaderIdAndEpoch(Struct, frozen=True):
-    """A struct of FetchResponse, versions 12-18."""
+    """In FetchResponse: versions 12-18."""
 
-    leader_id: int = -1
-    leader_epoch: int = -1
+    spec: ClassVar[StructSpec] = struct(versions="12+")
+
+    leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    leader_epoch: Int32 = -1
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="LeaderIdAndEpoch",
-        fields=(
-            Field("LeaderId", "leader_id", "int32", range(12, 19), default=-1, entity_type="brokerId"),
-            Field("LeaderEpoch", "leader_epoch", "int32", range(12, 19), default=-1),
-        ),
-    )
 
 
 class SnapshotId(Struct, frozen=True):
-    """A struct of FetchResponse, versions 12-18."""
+    """In FetchResponse: versions 12-18."""
 
-    end_offset: int = -1
-    epoch: int = -1
+    spec: ClassVar[StructSpec] = struct(versions="12+")
+
+    end_offset: Int64 = -1
+    epoch: Int32 = -1
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="SnapshotId",
-        fields=(
-            Field("EndOffset", "end_offset", "int64", range(12, 19), default=-1),
-            Field("Epoch", "epoch", "int32", range(12, 19), default=-1),
-        ),
-    )
 
 
 class AbortedTransaction(Struct, frozen=True):
-    """A struct of FetchResponse, versions 4-18."""
+    """In FetchResponse: versions 4-18."""
 
-    producer_id: int = 0
-    first_offset: int = 0
+    spec: ClassVar[StructSpec] = struct(versions="4+")
+
+    producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
+    first_offset: Int64 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="AbortedTransaction",
-        fields=(
-            Field("ProducerId", "producer_id", "int64", range(4, 19), default=0, entity_type="producerId"),
-            Field("FirstOffset", "first_offset", "int64", range(4, 19), default=0),
-        ),
-    )
 
 
 class PartitionData(Struct, frozen=True):
-    """A struct of FetchResponse."""
+    """In FetchResponse: versions 0-18."""
 
-    partition_index: int = 0
-    error_code: int = 0
-    high_watermark: int = 0
-    last_stable_offset: int = -1  # versions 4-18
-    log_start_offset: int = -1  # versions 5-18
-    diverging_epoch: EpochEndOffset = EpochEndOffset()  # versions 12-18, tag 0
-    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()  # versions 12-18, tag 1
-    snapshot_id: SnapshotId = SnapshotId()  # versions 12-18, tag 2
-    aborted_transactions: tuple[AbortedTransaction, ...] | None = ()  # versions 4-18
-    preferred_read_replica: int = -1  # versions 11-18
-    records: bytes | None = None
+    partition_index: Annotated[Int32, Wire(aliases=("Partition",))] = 0
+    error_code: Int16 = 0
+    high_watermark: Int64 = 0
+    last_stable_offset: Annotated[Int64, Wire("4+", ignorable=True)] = -1
+    log_start_offset: Annotated[Int64, Wire("5+", ignorable=True)] = -1
+    diverging_epoch: Annotated[EpochEndOffset, Wire("12+", tagged="12+", tag=0)] = EpochEndOffset()
+    current_leader: Annotated[LeaderIdAndEpoch, Wire("12+", tagged="12+", tag=1)] = LeaderIdAndEpoch()
+    snapshot_id: Annotated[SnapshotId, Wire("12+", tagged="12+", tag=2)] = SnapshotId()
+    aborted_transactions: Annotated[
+        tuple[AbortedTransaction, ...] | None, Wire("4+", nullable="4+", ignorable=True, aliases=("Aborted",)),
+    ] = ()
+    preferred_read_replica: Annotated[Int32, Wire("11+", entity_type="brokerId")] = -1
+    records: Annotated[Records | None, Wire(nullable="0+", aliases=("RecordSet",))] = None
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="PartitionData",
-        fields=(
-            Field("PartitionIndex", "partition_index", "int32", range(19), default=0, aliases=("Partition",)),
-            Field("ErrorCode", "error_code", "int16", range(19), default=0),
-            Field("HighWatermark", "high_watermark", "int64", range(19), default=0),
-            Field("LastStableOffset", "last_stable_offset", "int64", range(4, 19), default=-1, ignorable=True),
-            Field("LogStartOffset", "log_start_offset", "int64", range(5, 19), default=-1, ignorable=True),
-            Field(
-                "DivergingEpoch",
-                "diverging_epoch",
-                "EpochEndOffset",
-                range(12, 19),
-                default=EpochEndOffset(),
-                tagged_versions=range(12, 19),
-                tag=0,
-                struct=EpochEndOffset,
-            ),
-            Field(
-                "CurrentLeader",
-                "current_leader",
-                "LeaderIdAndEpoch",
-                range(12, 19),
-                default=LeaderIdAndEpoch(),
-                tagged_versions=range(12, 19),
-                tag=1,
-                struct=LeaderIdAndEpoch,
-            ),
-            Field(
-                "SnapshotId",
-                "snapshot_id",
-                "SnapshotId",
-                range(12, 19),
-                default=SnapshotId(),
-                tagged_versions=range(12, 19),
-                tag=2,
-                struct=SnapshotId,
-            ),
-            Field(
-                "AbortedTransactions",
-                "aborted_transactions",
-                "[]AbortedTransaction",
-                range(4, 19),
-                default=(),
-                nullable_versions=range(4, 19),
-                struct=AbortedTransaction,
-                ignorable=True,
-                aliases=("Aborted",),
-            ),
-            Field(
-                "PreferredReadReplica",
-                "preferred_read_replica",
-                "int32",
-                range(11, 19),
-                default=-1,
-                entity_type="brokerId",
-            ),
-            Field("Records", "records", "records", range(19), nullable_versions=range(19), aliases=("RecordSet",)),
-        ),
-    )
 
 
 class FetchableTopicResponse(Struct, frozen=True):
-    """A struct of FetchResponse."""
+    """In FetchResponse: versions 0-18."""
 
-    topic: str = ""  # versions 0-12
-    topic_id: uuid.UUID = ZERO_UUID  # versions 13-18
-    partitions: tuple[PartitionData, ...] = ()
+    topic: Annotated[str, Wire("0-12", ignorable=True, entity_type="topicName", aliases=("Name",))] = ""
+    topic_id: Annotated[uuid.UUID, Wire("13+", ignorable=True)] = ZERO_UUID
+    partitions: Annotated[tuple[PartitionData, ...], Wire(aliases=("PartitionResponses",))] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="FetchableTopicResponse",
-        fields=(
-            Field(
-                "Topic",
-                "topic",
-                "string",
-                range(13),
-                default="",
-                ignorable=True,
-                entity_type="topicName",
-                aliases=("Name",),
-            ),
-            Field("TopicId", "topic_id", "uuid", range(13, 19), default=ZERO_UUID, ignorable=True),
-            Field(
-                "Partitions",
-                "partitions",
-                "[]PartitionData",
-                range(19),
-                default=(),
-                struct=PartitionData,
-                aliases=("PartitionResponses",),
-            ),
-        ),
-    )
 
 
 class NodeEndpoint(Struct, frozen=True):
-    """A struct of FetchResponse, versions 16-18."""
+    """In FetchResponse: versions 16-18."""
 
-    node_id: int = 0
+    spec: ClassVar[StructSpec] = struct(versions="16+")
+
+    node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
     host: str = ""
-    port: int = 0
-    rack: str | None = None
+    port: Int32 = 0
+    rack: Annotated[str | None, Wire(nullable="16+")] = None
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="NodeEndpoint",
-        fields=(
-            Field("NodeId", "node_id", "int32", range(16, 19), default=0, map_key=True, entity_type="brokerId"),
-            Field("Host", "host", "string", range(16, 19), default=""),
-            Field("Port", "port", "int32", range(16, 19), default=0),
-            Field("Rack", "rack", "string", range(16, 19), nullable_versions=range(16, 19)),
-        ),
-    )
 
 
 class FetchResponse(Message, frozen=True):
-    """FetchResponse, versions 0-18, flexible from version 12."""
+    """FetchResponse: versions 0-18, flexible 12+."""
 
-    throttle_time_ms: int = 0  # versions 1-18
-    error_code: int = 0  # versions 7-18
-    session_id: int = 0  # versions 7-18
-    responses: tuple[FetchableTopicResponse, ...] = ()
-    node_endpoints: tuple[NodeEndpoint, ...] = ()  # versions 16-18, tag 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="FetchResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(19),
-        flexible_versions=range(12, 19),
-        api_key=1,
-        source="rpc/FetchResponse.json",
-        fields=(
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(1, 19), default=0, ignorable=True),
-            Field("ErrorCode", "error_code", "int16", range(7, 19), default=0, ignorable=True),
-            Field("SessionId", "session_id", "int32", range(7, 19), default=0),
-            Field(
-                "Responses",
-                "responses",
-                "[]FetchableTopicResponse",
-                range(19),
-                default=(),
-                struct=FetchableTopicResponse,
-                aliases=("Topics",),
-            ),
-            Field(
-                "NodeEndpoints",
-                "node_endpoints",
-                "[]NodeEndpoint",
-                range(16, 19),
-                default=(),
-                tagged_versions=range(16, 19),
-                tag=0,
-                struct=NodeEndpoint,
-            ),
-        ),
+    spec: ClassVar[MessageSpec] = message(
+        "0-18", flexible="12+", kind="response", family="rpc", api_key=1, source="rpc/FetchResponse.json",
     )
 
-
-TABLE = Table(
-    structs=(
-        "EpochEndOffset", "LeaderIdAndEpoch", "SnapshotId", "AbortedTransaction", "PartitionData",
-        "FetchableTopicResponse", "NodeEndpoint", "FetchResponse",
-    ),
-    layouts=(
-        # 0: PartitionData, from version 0
-        Layout(
-            struct=4,
-            flexible=False,
-            min_size=18,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(RECORDS | NULLABLE, 10)),
-            absent=(5, 6, 7, 9),
-        ),
-        # 1: FetchableTopicResponse, from version 0
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 0)),
-        ),
-        # 2: FetchResponse, from version 0
-        Layout(
-            struct=7,
-            flexible=False,
-            min_size=4,
-            ops=(Op(STRUCT | ARRAY, 3, 1),),
-            absent=(2, 4),
-        ),
-        # 3: FetchResponse, from version 1
-        Layout(
-            struct=7,
-            flexible=False,
-            min_size=8,
-            ops=(Op(INT32, 0), Op(STRUCT | ARRAY, 3, 1)),
-            absent=(2, 4),
-        ),
-        # 4: AbortedTransaction, from version 4
-        Layout(
-            struct=3,
-            flexible=False,
-            min_size=16,
-            ops=(Op(INT64, 0), Op(INT64, 1)),
-        ),
-        # 5: PartitionData, from version 4
-        Layout(
-            struct=4,
-            flexible=False,
-            min_size=30,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(STRUCT | NULLABLE | ARRAY, 8, 4),
-                Op(RECORDS | NULLABLE, 10),
-            ),
-            absent=(5, 6, 7, 9),
-        ),
-        # 6: FetchableTopicResponse, from version 4
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 5)),
-        ),
-        # 7: FetchResponse, from version 4
-        Layout(
-            struct=7,
-            flexible=False,
-            min_size=8,
-            ops=(Op(INT32, 0), Op(STRUCT | ARRAY, 3, 6)),
-            absent=(2, 4),
-        ),
-        # 8: PartitionData, from version 5
-        Layout(
-            struct=4,
-            flexible=False,
-            min_size=38,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(INT64, 4),
-                Op(STRUCT | NULLABLE | ARRAY, 8, 4), Op(RECORDS | NULLABLE, 10),
-            ),
-            absent=(5, 6, 7, 9),
-        ),
-        # 9: FetchableTopicResponse, from version 5
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 8)),
-        ),
-        # 10: FetchResponse, from version 5
-        Layout(
-            struct=7,
-            flexible=False,
-            min_size=8,
-            ops=(Op(INT32, 0), Op(STRUCT | ARRAY, 3, 9)),
-            absent=(2, 4),
-        ),
-        # 11: FetchResponse, from version 7
-        Layout(
-            struct=7,
-            flexible=False,
-            min_size=14,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT32, 2), Op(STRUCT | ARRAY, 3, 9)),
-            absent=(4,),
-        ),
-        # 12: PartitionData, from version 11
-        Layout(
-            struct=4,
-            flexible=False,
-            min_size=42,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(INT64, 4),
-                Op(STRUCT | NULLABLE | ARRAY, 8, 4), Op(INT32, 9), Op(RECORDS | NULLABLE, 10),
-            ),
-            absent=(5, 6, 7),
-        ),
-        # 13: FetchableTopicResponse, from version 11
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 12)),
-        ),
-        # 14: FetchResponse, from version 11
-        Layout(
-            struct=7,
-            flexible=False,
-            min_size=14,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT32, 2), Op(STRUCT | ARRAY, 3, 13)),
-            absent=(4,),
-        ),
-        # 15: EpochEndOffset, from version 12
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=13,
-            ops=(Op(INT32, 0), Op(INT64, 1)),
-        ),
-        # 16: LeaderIdAndEpoch, from version 12
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=9,
-            ops=(Op(INT32, 0), Op(INT32, 1)),
-        ),
-        # 17: SnapshotId, from version 12
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=13,
-            ops=(Op(INT64, 0), Op(INT32, 1)),
-        ),
-        # 18: AbortedTransaction, from version 12
-        Layout(
-            struct=3,
-            flexible=True,
-            min_size=17,
-            ops=(Op(INT64, 0), Op(INT64, 1)),
-        ),
-        # 19: PartitionData, from version 12
-        Layout(
-            struct=4,
-            flexible=True,
-            min_size=37,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(INT64, 4),
-                Op(STRUCT | COMPACT | NULLABLE | ARRAY, 8, 18), Op(INT32, 9), Op(RECORDS | COMPACT | NULLABLE, 10),
-            ),
-            tags=(Tag(0, STRUCT, 5, 15), Tag(1, STRUCT, 6, 16), Tag(2, STRUCT, 7, 17)),
-        ),
-        # 20: FetchableTopicResponse, from version 12
-        Layout(
-            struct=5,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(STRUCT | COMPACT | ARRAY, 2, 19)),
-        ),
-        # 21: FetchResponse, from version 12
-        Layout(
-            struct=7,
-            flexible=True,
-            min_size=12,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT32, 2), Op(STRUCT | COMPACT | ARRAY, 3, 20)),
-            absent=(4,),
-            foreign_tags=(0,),
-        ),
-        # 22: FetchableTopicResponse, from version 13
-        Layout(
-            struct=5,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 1), Op(STRUCT | COMPACT | ARRAY, 2, 19)),
-        ),
-        # 23: FetchResponse, from version 13
-        Layout(
-            struct=7,
-            flexible=True,
-            min_size=12,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT32, 2), Op(STRUCT | COMPACT | ARRAY, 3, 22)),
-            absent=(4,),
-            foreign_tags=(0,),
-        ),
-        # 24: NodeEndpoint, from version 16
-        Layout(
-            struct=6,
-            flexible=True,
-            min_size=11,
-            ops=(Op(INT32, 0), Op(STRING | COMPACT, 1), Op(INT32, 2), Op(STRING | COMPACT | NULLABLE, 3)),
-        ),
-        # 25: FetchResponse, from version 16
-        Layout(
-            struct=7,
-            flexible=True,
-            min_size=12,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT32, 2), Op(STRUCT | COMPACT | ARRAY, 3, 22)),
-            tags=(Tag(0, STRUCT | COMPACT | ARRAY, 4, 24),),
-        ),
-    ),
-    first_version=0,
-    roots=(2, 3, 3, 3, 7, 10, 10, 11, 11, 11, 11, 14, 21, 23, 23, 23, 25, 25, 25),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-unpack_ihi, pack_ihi = unpacker("ihi"), packer("ihi")
-unpack_ihq, pack_ihq = unpacker("ihq"), packer("ihq")
-unpack_ihqq, pack_ihqq = unpacker("ihqq"), packer("ihqq")
-unpack_ihqqq, pack_ihqqq = unpacker("ihqqq"), packer("ihqqq")
-unpack_ii, pack_ii = unpacker("ii"), packer("ii")
-pack_iix = packer("iix")  # with the count of tagged fields behind it: 0
-unpack_iq, pack_iq = unpacker("iq"), packer("iq")
-pack_iqx = packer("iqx")  # with the count of tagged fields behind it: 0
-unpack_qi, pack_qi = unpacker("qi"), packer("qi")
-pack_qix = packer("qix")  # with the count of tagged fields behind it: 0
-unpack_qq, pack_qq = unpacker("qq"), packer("qq")
-pack_qqx = packer("qqx")  # with the count of tagged fields behind it: 0
-unpack_u, pack_u = unpacker("16s"), packer("16s")
+    throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    error_code: Annotated[Int16, Wire("7+", ignorable=True)] = 0
+    session_id: Annotated[Int32, Wire("7+")] = 0
+    responses: Annotated[tuple[FetchableTopicResponse, ...], Wire(aliases=("Topics",))] = ()
+    node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("16+", tagged="16+", tag=0)] = ()
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
-    values = []
-    for _ in range(n):
-        partition_index, error_code, high_watermark = unpack_ihq(b, p)
-        records, p = read_nullable_bytes(b, p + 14)
-        values.append(PartitionData(partition_index, error_code, high_watermark, records=records))
-    return tuple(values), p
+unpack_hi, pack_hi = run("hi")
+unpack_i, pack_i = run("i")
+unpack_ihq, pack_ihq = run("ihq")
+unpack_ii, pack_ii = run("ii")
+unpack_iq, pack_iq = run("iq")
+unpack_q, pack_q = run("q")
+unpack_qi, pack_qi = run("qi")
+unpack_qq, pack_qq = run("qq")
+unpack_u, pack_u = run("16s")
 
 
-def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionData:
-            raise TypeError
-        if o.diverging_epoch != EpochEndOffset():
-            raise ValueError("diverging_epoch")
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        if o.snapshot_id != SnapshotId():
-            raise ValueError("snapshot_id")
-        if o.preferred_read_replica != -1:
-            raise ValueError("preferred_read_replica")
-        out(pack_ihq(o.partition_index, o.error_code, o.high_watermark))
-        write_nullable_bytes(o.records, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+def _read_epoch_end_offset(b: Buffer, p: int, version: int) -> tuple[EpochEndOffset, int]:
+    epoch, end_offset = unpack_iq(b, p)
+    p += 12
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return EpochEndOffset(epoch, end_offset, unknown), p
 
 
-def _decode_items_fetchable_topic_response_v0(b: Buffer, p: int, n: int) -> tuple[
-    tuple[FetchableTopicResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        topic, p = read_string(b, p)
-        partitions, p = read_array(_decode_items_partition_data_v0, 18, b, p)
-        values.append(FetchableTopicResponse(topic, partitions=partitions))
-    return tuple(values), p
+def _write_epoch_end_offset(o: EpochEndOffset, out: Append, version: int) -> None:
+    if o.__class__ is not EpochEndOffset:
+        raise TypeError
+    out(pack_iq(o.epoch, o.end_offset))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _encode_items_fetchable_topic_response_v0(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not FetchableTopicResponse:
-            raise TypeError
-        write_string(o.topic, out)
-        write_array(_encode_items_partition_data_v0, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+def _read_leader_id_and_epoch(b: Buffer, p: int, version: int) -> tuple[LeaderIdAndEpoch, int]:
+    leader_id, leader_epoch = unpack_ii(b, p)
+    p += 8
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return LeaderIdAndEpoch(leader_id, leader_epoch, unknown), p
 
 
-def _decode_fetch_response_v0(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    responses, p = read_array(_decode_items_fetchable_topic_response_v0, 6, b, p)
-    return FetchResponse(responses=responses), p
+def _write_leader_id_and_epoch(o: LeaderIdAndEpoch, out: Append, version: int) -> None:
+    if o.__class__ is not LeaderIdAndEpoch:
+        raise TypeError
+    out(pack_ii(o.leader_id, o.leader_epoch))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _encode_fetch_response_v0(o: FetchResponse, out: Append) -> None:
-    if o.session_id != 0:
-        raise ValueError("session_id")
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    write_array(_encode_items_fetchable_topic_response_v0, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _read_snapshot_id(b: Buffer, p: int, version: int) -> tuple[SnapshotId, int]:
+    end_offset, epoch = unpack_qi(b, p)
+    p += 12
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return SnapshotId(end_offset, epoch, unknown), p
 
 
-def _decode_fetch_response_v1(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_items_fetchable_topic_response_v0, 6, b, p + 4)
-    return FetchResponse(throttle_time_ms, responses=responses), p
+def _write_snapshot_id(o: SnapshotId, out: Append, version: int) -> None:
+    if o.__class__ is not SnapshotId:
+        raise TypeError
+    out(pack_qi(o.end_offset, o.epoch))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _encode_fetch_response_v1(o: FetchResponse, out: Append) -> None:
-    if o.session_id != 0:
-        raise ValueError("session_id")
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    out(pack_i(o.throttle_time_ms))
-    write_array(_encode_items_fetchable_topic_response_v0, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_aborted_transaction_v4(b: Buffer, p: int, n: int) -> tuple[tuple[AbortedTransaction, ...], int]:
+@strided(AbortedTransaction)
+def _read_aborted_transaction_array(b: Buffer, p: int, n: int, version: int) -> Elements[AbortedTransaction]:
+    unknown: tuple[TaggedField, ...] = ()
     values = []
     for _ in range(n):
         producer_id, first_offset = unpack_qq(b, p)
-        values.append(AbortedTransaction(producer_id, first_offset))
         p += 16
+        if version >= 12:
+            unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(AbortedTransaction(producer_id, first_offset, unknown))
     return tuple(values), p
 
 
-def _encode_items_aborted_transaction_v4(values: tuple[AbortedTransaction, ...], out: Append) -> None:
+def _write_aborted_transaction_array(values: tuple[AbortedTransaction, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not AbortedTransaction:
             raise TypeError
         out(pack_qq(o.producer_id, o.first_offset))
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-_rows_aborted_transaction_v4 = rows(AbortedTransaction, _decode_items_aborted_transaction_v4, "qq", False)
-
-
-def _decode_items_partition_data_v4(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
-    values = []
-    for _ in range(n):
-        partition_index, error_code, high_watermark, last_stable_offset = unpack_ihqq(b, p)
-        aborted_transactions, p = read_nullable_array(_rows_aborted_transaction_v4, 16, b, p + 22)
-        records, p = read_nullable_bytes(b, p)
-        values.append(PartitionData(
-            partition_index, error_code, high_watermark, last_stable_offset, aborted_transactions=aborted_transactions,
-            records=records,
-        ))
-    return tuple(values), p
-
-
-def _encode_items_partition_data_v4(values: tuple[PartitionData, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionData:
-            raise TypeError
-        if o.diverging_epoch != EpochEndOffset():
-            raise ValueError("diverging_epoch")
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        if o.snapshot_id != SnapshotId():
-            raise ValueError("snapshot_id")
-        if o.preferred_read_replica != -1:
-            raise ValueError("preferred_read_replica")
-        out(pack_ihqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset))
-        write_nullable_array(_encode_items_aborted_transaction_v4, o.aborted_transactions, out)
-        write_nullable_bytes(o.records, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_fetchable_topic_response_v4(b: Buffer, p: int, n: int) -> tuple[
-    tuple[FetchableTopicResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        topic, p = read_string(b, p)
-        partitions, p = read_array(_decode_items_partition_data_v4, 30, b, p)
-        values.append(FetchableTopicResponse(topic, partitions=partitions))
-    return tuple(values), p
-
-
-def _encode_items_fetchable_topic_response_v4(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not FetchableTopicResponse:
-            raise TypeError
-        write_string(o.topic, out)
-        write_array(_encode_items_partition_data_v4, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_fetch_response_v4(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_items_fetchable_topic_response_v4, 6, b, p + 4)
-    return FetchResponse(throttle_time_ms, responses=responses), p
-
-
-def _encode_fetch_response_v4(o: FetchResponse, out: Append) -> None:
-    if o.session_id != 0:
-        raise ValueError("session_id")
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    out(pack_i(o.throttle_time_ms))
-    write_array(_encode_items_fetchable_topic_response_v4, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_partition_data_v5(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
-    values = []
-    for _ in range(n):
-        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
-        aborted_transactions, p = read_nullable_array(_rows_aborted_transaction_v4, 16, b, p + 30)
-        records, p = read_nullable_bytes(b, p)
-        values.append(PartitionData(
-            partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-            aborted_transactions=aborted_transactions, records=records,
-        ))
-    return tuple(values), p
-
-
-def _encode_items_partition_data_v5(values: tuple[PartitionData, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionData:
-            raise TypeError
-        if o.diverging_epoch != EpochEndOffset():
-            raise ValueError("diverging_epoch")
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        if o.snapshot_id != SnapshotId():
-            raise ValueError("snapshot_id")
-        if o.preferred_read_replica != -1:
-            raise ValueError("preferred_read_replica")
-        out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
-        write_nullable_array(_encode_items_aborted_transaction_v4, o.aborted_transactions, out)
-        write_nullable_bytes(o.records, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_fetchable_topic_response_v5(b: Buffer, p: int, n: int) -> tuple[
-    tuple[FetchableTopicResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        topic, p = read_string(b, p)
-        partitions, p = read_array(_decode_items_partition_data_v5, 38, b, p)
-        values.append(FetchableTopicResponse(topic, partitions=partitions))
-    return tuple(values), p
-
-
-def _encode_items_fetchable_topic_response_v5(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not FetchableTopicResponse:
-            raise TypeError
-        write_string(o.topic, out)
-        write_array(_encode_items_partition_data_v5, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_fetch_response_v5(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms = unpack_i(b, p)[0]
-    responses, p = read_array(_decode_items_fetchable_topic_response_v5, 6, b, p + 4)
-    return FetchResponse(throttle_time_ms, responses=responses), p
-
-
-def _encode_fetch_response_v5(o: FetchResponse, out: Append) -> None:
-    if o.session_id != 0:
-        raise ValueError("session_id")
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    out(pack_i(o.throttle_time_ms))
-    write_array(_encode_items_fetchable_topic_response_v5, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_fetch_response_v7(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_array(_decode_items_fetchable_topic_response_v5, 6, b, p + 10)
-    return FetchResponse(throttle_time_ms, error_code, session_id, responses), p
-
-
-def _encode_fetch_response_v7(o: FetchResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_array(_encode_items_fetchable_topic_response_v5, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_partition_data_v11(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
-    values = []
-    for _ in range(n):
-        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
-        aborted_transactions, p = read_nullable_array(_rows_aborted_transaction_v4, 16, b, p + 30)
-        preferred_read_replica = unpack_i(b, p)[0]
-        records, p = read_nullable_bytes(b, p + 4)
-        values.append(PartitionData(
-            partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-            aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica, records=records,
-        ))
-    return tuple(values), p
-
-
-def _encode_items_partition_data_v11(values: tuple[PartitionData, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionData:
-            raise TypeError
-        if o.diverging_epoch != EpochEndOffset():
-            raise ValueError("diverging_epoch")
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        if o.snapshot_id != SnapshotId():
-            raise ValueError("snapshot_id")
-        out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
-        write_nullable_array(_encode_items_aborted_transaction_v4, o.aborted_transactions, out)
-        out(pack_i(o.preferred_read_replica))
-        write_nullable_bytes(o.records, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_fetchable_topic_response_v11(b: Buffer, p: int, n: int) -> tuple[
-    tuple[FetchableTopicResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        topic, p = read_string(b, p)
-        partitions, p = read_array(_decode_items_partition_data_v11, 42, b, p)
-        values.append(FetchableTopicResponse(topic, partitions=partitions))
-    return tuple(values), p
-
-
-def _encode_items_fetchable_topic_response_v11(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not FetchableTopicResponse:
-            raise TypeError
-        write_string(o.topic, out)
-        write_array(_encode_items_partition_data_v11, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_fetch_response_v11(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_array(_decode_items_fetchable_topic_response_v11, 6, b, p + 10)
-    return FetchResponse(throttle_time_ms, error_code, session_id, responses), p
-
-
-def _encode_fetch_response_v11(o: FetchResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_array(_encode_items_fetchable_topic_response_v11, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_epoch_end_offset_v12(b: Buffer, p: int) -> tuple[EpochEndOffset, int]:
-    epoch, end_offset = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return EpochEndOffset(epoch, end_offset, **tagged), p
-    return EpochEndOffset(epoch, end_offset), p + 13
-
-
-def _encode_epoch_end_offset_v12(o: EpochEndOffset, out: Append) -> None:
-    if o.__class__ is not EpochEndOffset:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.epoch, o.end_offset))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.epoch, o.end_offset))
-
-
-def _decode_leader_id_and_epoch_v12(b: Buffer, p: int) -> tuple[LeaderIdAndEpoch, int]:
-    leader_id, leader_epoch = unpack_ii(b, p)
-    if b[p + 8]:
-        tagged, p = read_tags({}, b, p + 8)
-        return LeaderIdAndEpoch(leader_id, leader_epoch, **tagged), p
-    return LeaderIdAndEpoch(leader_id, leader_epoch), p + 9
-
-
-def _encode_leader_id_and_epoch_v12(o: LeaderIdAndEpoch, out: Append) -> None:
-    if o.__class__ is not LeaderIdAndEpoch:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ii(o.leader_id, o.leader_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iix(o.leader_id, o.leader_epoch))
-
-
-def _decode_snapshot_id_v12(b: Buffer, p: int) -> tuple[SnapshotId, int]:
-    end_offset, epoch = unpack_qi(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return SnapshotId(end_offset, epoch, **tagged), p
-    return SnapshotId(end_offset, epoch), p + 13
-
-
-def _encode_snapshot_id_v12(o: SnapshotId, out: Append) -> None:
-    if o.__class__ is not SnapshotId:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_qi(o.end_offset, o.epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_qix(o.end_offset, o.epoch))
-
-
-def _decode_items_aborted_transaction_v12(b: Buffer, p: int, n: int) -> tuple[tuple[AbortedTransaction, ...], int]:
-    values = []
-    for _ in range(n):
-        producer_id, first_offset = unpack_qq(b, p)
-        if b[p + 16]:
-            tagged, p = read_tags({}, b, p + 16)
-            values.append(AbortedTransaction(producer_id, first_offset, **tagged))
-        else:
-            values.append(AbortedTransaction(producer_id, first_offset))
-            p += 17
-    return tuple(values), p
-
-
-def _encode_items_aborted_transaction_v12(values: tuple[AbortedTransaction, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not AbortedTransaction:
-            raise TypeError
-        if o.unknown_tagged_fields != ():
-            out(pack_qq(o.producer_id, o.first_offset))
-            write_tags((), {}, o, out)
-        else:
-            out(pack_qqx(o.producer_id, o.first_offset))
-
-
-_rows_aborted_transaction_v12 = rows(AbortedTransaction, _decode_items_aborted_transaction_v12, "qq", True)
-
-
-def _decode_items_partition_data_v12(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
-    values = []
-    for _ in range(n):
-        partition_index, error_code, high_watermark, last_stable_offset, log_start_offset = unpack_ihqqq(b, p)
-        aborted_transactions, p = read_compact_nullable_array(_rows_aborted_transaction_v12, 17, b, p + 30)
-        preferred_read_replica = unpack_i(b, p)[0]
-        records, p = read_compact_nullable_bytes(b, p + 4)
-        if b[p]:
-            tagged, p = read_tags(_TAGS_PARTITION_DATA_V12, b, p)
-            values.append(PartitionData(
-                partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-                aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica,
-                records=records, **tagged,
-            ))
-        else:
-            values.append(PartitionData(
-                partition_index, error_code, high_watermark, last_stable_offset, log_start_offset,
-                aborted_transactions=aborted_transactions, preferred_read_replica=preferred_read_replica,
-                records=records,
-            ))
-            p += 1
-    return tuple(values), p
-
-
-def _encode_items_partition_data_v12(values: tuple[PartitionData, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionData:
-            raise TypeError
-        out(pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
-        write_compact_nullable_array(_encode_items_aborted_transaction_v12, o.aborted_transactions, out)
-        out(pack_i(o.preferred_read_replica))
-        write_compact_nullable_bytes(o.records, out)
-        write_tags(_TAGGED_PARTITION_DATA_V12, _TAGS_PARTITION_DATA_V12, o, out)
-
-
-_TAGS_PARTITION_DATA_V12: ReadTags = {
-    0: ("diverging_epoch", _decode_epoch_end_offset_v12),
-    1: ("current_leader", _decode_leader_id_and_epoch_v12),
-    2: ("snapshot_id", _decode_snapshot_id_v12),
-}
-_TAGGED_PARTITION_DATA_V12: WriteTags = (
-    (0, "diverging_epoch", EpochEndOffset(), _encode_epoch_end_offset_v12),
-    (1, "current_leader", LeaderIdAndEpoch(), _encode_leader_id_and_epoch_v12),
-    (2, "snapshot_id", SnapshotId(), _encode_snapshot_id_v12),
+        if version >= 12:
+            out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+        elif o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
+
+
+_TAGS_PARTITION_DATA = Tags(
+    PartitionData,
+    Tag(0, "diverging_epoch", range(12, 19), _read_epoch_end_offset, _write_epoch_end_offset, nested=True),
+    Tag(1, "current_leader", range(12, 19), _read_leader_id_and_epoch, _write_leader_id_and_epoch, nested=True),
+    Tag(2, "snapshot_id", range(12, 19), _read_snapshot_id, _write_snapshot_id, nested=True),
 )
 
 
-def _decode_items_fetchable_topic_response_v12(b: Buffer, p: int, n: int) -> tuple[
-    tuple[FetchableTopicResponse, ...], int,
-]:
+def _read_partition_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[PartitionData]:
+    wire = flexible if version >= 12 else classic
+    last_stable_offset = -1
+    log_start_offset = -1
+    diverging_epoch = EpochEndOffset()
+    current_leader = LeaderIdAndEpoch()
+    snapshot_id = SnapshotId()
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = ()
+    preferred_read_replica = -1
+    unknown: tuple[TaggedField, ...] = ()
     values = []
     for _ in range(n):
-        topic, p = read_compact_string(b, p)
-        partitions, p = read_compact_array(_decode_items_partition_data_v12, 37, b, p)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(FetchableTopicResponse(topic, partitions=partitions, **tagged))
-        else:
-            values.append(FetchableTopicResponse(topic, partitions=partitions))
-            p += 1
+        partition_index, error_code, high_watermark = unpack_ihq(b, p)
+        p += 14
+        if version >= 4:
+            last_stable_offset = unpack_q(b, p)[0]
+            p += 8
+        if version >= 5:
+            log_start_offset = unpack_q(b, p)[0]
+            p += 8
+        if version >= 4:
+            aborted_transactions, p = wire.read_nullable_array(_read_aborted_transaction_array, b, p, version)
+        if version >= 11:
+            preferred_read_replica = unpack_i(b, p)[0]
+            p += 4
+        records, p = wire.read_nullable_bytes(b, p)
+        if version >= 12:
+            if b[p]:
+                (
+                    diverging_epoch, current_leader, snapshot_id, unknown, p,
+                ) = read_tags(_TAGS_PARTITION_DATA, b, p, version)
+            else:
+                diverging_epoch, current_leader, snapshot_id, unknown, p = *_TAGS_PARTITION_DATA.defaults, (), p + 1
+        values.append(PartitionData(
+            partition_index, error_code, high_watermark, last_stable_offset, log_start_offset, diverging_epoch,
+            current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records, unknown,
+        ))
     return tuple(values), p
 
 
-def _encode_items_fetchable_topic_response_v12(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+def _write_partition_data_array(values: tuple[PartitionData, ...], out: Append, version: int) -> None:
+    wire = flexible if version >= 12 else classic
     for o in values:
-        if o.__class__ is not FetchableTopicResponse:
+        if o.__class__ is not PartitionData:
             raise TypeError
-        write_compact_string(o.topic, out)
-        write_compact_array(_encode_items_partition_data_v12, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        if version <= 11 and o.diverging_epoch != EpochEndOffset():
+            raise ValueError
+        if version <= 11 and o.current_leader != LeaderIdAndEpoch():
+            raise ValueError
+        if version <= 11 and o.snapshot_id != SnapshotId():
+            raise ValueError
+        out(pack_ihq(o.partition_index, o.error_code, o.high_watermark))
+        if version >= 4:
+            out(pack_q(o.last_stable_offset))
+        if version >= 5:
+            out(pack_q(o.log_start_offset))
+        if version >= 4:
+            wire.write_nullable_array(_write_aborted_transaction_array, o.aborted_transactions, out, version)
+        if version >= 11:
+            out(pack_i(o.preferred_read_replica))
+        elif o.preferred_read_replica != -1:
+            raise ValueError
+        wire.write_nullable_bytes(o.records, out)
+        if version >= 12:
+            write_tags(_TAGS_PARTITION_DATA, o, out, version)
+        elif o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-def _decode_fetch_response_v12(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_compact_array(_decode_items_fetchable_topic_response_v12, 3, b, p + 10)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_FETCH_RESPONSE_V12, b, p)
-        return FetchResponse(throttle_time_ms, error_code, session_id, responses, **tagged), p
-    return FetchResponse(throttle_time_ms, error_code, session_id, responses), p + 1
-
-
-def _encode_fetch_response_v12(o: FetchResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_compact_array(_encode_items_fetchable_topic_response_v12, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), _TAGS_FETCH_RESPONSE_V12, o, out)
-    else:
-        out(NO_TAGS)
-
-
-_TAGS_FETCH_RESPONSE_V12: ReadTags = {
-    0: None,
-}
-
-
-def _decode_items_fetchable_topic_response_v13(b: Buffer, p: int, n: int) -> tuple[
-    tuple[FetchableTopicResponse, ...], int,
-]:
+def _read_fetchable_topic_response_array(b: Buffer, p: int, n: int, version: int) -> Elements[FetchableTopicResponse]:
+    wire = flexible if version >= 12 else classic
+    topic = ""
+    topic_id = ZERO_UUID
+    unknown: tuple[TaggedField, ...] = ()
     values = []
     for _ in range(n):
-        topic_id = make_uuid(unpack_u(b, p)[0])
-        partitions, p = read_compact_array(_decode_items_partition_data_v12, 37, b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(FetchableTopicResponse(topic_id=topic_id, partitions=partitions, **tagged))
-        else:
-            values.append(FetchableTopicResponse(topic_id=topic_id, partitions=partitions))
-            p += 1
+        if version <= 12:
+            topic, p = wire.read_string(b, p)
+        if version >= 13:
+            topic_id = make_uuid(unpack_u(b, p)[0])
+            p += 16
+        partitions, p = wire.read_array(_read_partition_data_array, b, p, version)
+        if version >= 12:
+            unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(FetchableTopicResponse(topic, topic_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_fetchable_topic_response_v13(values: tuple[FetchableTopicResponse, ...], out: Append) -> None:
+def _write_fetchable_topic_response_array(
+    values: tuple[FetchableTopicResponse, ...], out: Append, version: int,
+) -> None:
+    wire = flexible if version >= 12 else classic
     for o in values:
         if o.__class__ is not FetchableTopicResponse:
             raise TypeError
-        out(pack_u(o.topic_id.bytes))
-        write_compact_array(_encode_items_partition_data_v12, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        if version <= 12:
+            wire.write_string(o.topic, out)
+        if version >= 13:
+            out(pack_u(o.topic_id.bytes))
+        wire.write_array(_write_partition_data_array, o.partitions, out, version)
+        if version >= 12:
+            out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+        elif o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-def _decode_fetch_response_v13(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_compact_array(_decode_items_fetchable_topic_response_v13, 18, b, p + 10)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_FETCH_RESPONSE_V13, b, p)
-        return FetchResponse(throttle_time_ms, error_code, session_id, responses, **tagged), p
-    return FetchResponse(throttle_time_ms, error_code, session_id, responses), p + 1
-
-
-def _encode_fetch_response_v13(o: FetchResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_compact_array(_encode_items_fetchable_topic_response_v13, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), _TAGS_FETCH_RESPONSE_V13, o, out)
-    else:
-        out(NO_TAGS)
-
-
-_TAGS_FETCH_RESPONSE_V13: ReadTags = {
-    0: None,
-}
-
-
-def _decode_items_node_endpoint_v16(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+def _read_node_endpoint_array(b: Buffer, p: int, n: int, version: int) -> Elements[NodeEndpoint]:
     values = []
     for _ in range(n):
         node_id = unpack_i(b, p)[0]
-        host, p = read_compact_string(b, p + 4)
+        host, p = flexible.read_string(b, p + 4)
         port = unpack_i(b, p)[0]
-        rack, p = read_compact_nullable_string(b, p + 4)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(NodeEndpoint(node_id, host, port, rack, **tagged))
-        else:
-            values.append(NodeEndpoint(node_id, host, port, rack))
-            p += 1
+        rack, p = flexible.read_nullable_string(b, p + 4)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(NodeEndpoint(node_id, host, port, rack, unknown))
     return tuple(values), p
 
 
-def _encode_items_node_endpoint_v16(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+def _write_node_endpoint_array(values: tuple[NodeEndpoint, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not NodeEndpoint:
             raise TypeError
         out(pack_i(o.node_id))
-        write_compact_string(o.host, out)
+        flexible.write_string(o.host, out)
         out(pack_i(o.port))
-        write_compact_nullable_string(o.rack, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_nullable_string(o.rack, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_fetch_response_v16(b: Buffer, p: int) -> tuple[FetchResponse, int]:
-    throttle_time_ms, error_code, session_id = unpack_ihi(b, p)
-    responses, p = read_compact_array(_decode_items_fetchable_topic_response_v13, 18, b, p + 10)
-    if b[p]:
-        tagged, p = read_tags(_TAGS_FETCH_RESPONSE_V16, b, p)
-        return FetchResponse(throttle_time_ms, error_code, session_id, responses, **tagged), p
-    return FetchResponse(throttle_time_ms, error_code, session_id, responses), p + 1
-
-
-def _encode_fetch_response_v16(o: FetchResponse, out: Append) -> None:
-    out(pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-    write_compact_array(_encode_items_fetchable_topic_response_v13, o.responses, out)
-    write_tags(_TAGGED_FETCH_RESPONSE_V16, _TAGS_FETCH_RESPONSE_V16, o, out)
-
-
-_TAGS_FETCH_RESPONSE_V16: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v16, 11)),
-}
-_TAGGED_FETCH_RESPONSE_V16: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v16)),
+_TAGS_FETCH_RESPONSE = Tags(
+    FetchResponse,
+    Tag(
+        0, "node_endpoints", range(16, 19), partial(read_compact_array, _read_node_endpoint_array),
+        partial(write_compact_array, _write_node_endpoint_array), nested=True,
+    ),
 )
+
+
+def _read_fetch_response(b: Buffer, p: int, version: int) -> tuple[FetchResponse, int]:
+    wire = flexible if version >= 12 else classic
+    throttle_time_ms = 0
+    error_code = 0
+    session_id = 0
+    node_endpoints: tuple[NodeEndpoint, ...] = ()
+    unknown: tuple[TaggedField, ...] = ()
+    if version >= 1:
+        throttle_time_ms = unpack_i(b, p)[0]
+        p += 4
+    if version >= 7:
+        error_code, session_id = unpack_hi(b, p)
+        p += 6
+    responses, p = wire.read_array(_read_fetchable_topic_response_array, b, p, version)
+    if version >= 12:
+        if b[p]:
+            node_endpoints, unknown, p = read_tags(_TAGS_FETCH_RESPONSE, b, p, version)
+        else:
+            node_endpoints, unknown, p = (), (), p + 1
+    return FetchResponse(throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown), p
+
+
+def _write_fetch_response(o: FetchResponse, out: Append, version: int) -> None:
+    wire = flexible if version >= 12 else classic
+    if version <= 15 and o.node_endpoints != ():
+        raise ValueError
+    if version >= 1:
+        out(pack_i(o.throttle_time_ms))
+    if version >= 7:
+        out(pack_hi(o.error_code, o.session_id))
+    elif o.session_id != 0:
+        raise ValueError
+    wire.write_array(_write_fetchable_topic_response_array, o.responses, out, version)
+    if version >= 12:
+        write_tags(_TAGS_FETCH_RESPONSE, o, out, version)
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 FetchResponse.codec = Codec(
     FetchResponse,
-    TABLE,
-    classes=(
-        EpochEndOffset, LeaderIdAndEpoch, SnapshotId, AbortedTransaction, PartitionData, FetchableTopicResponse,
-        NodeEndpoint, FetchResponse,
-    ),
-    decoders=(
-        _decode_fetch_response_v0, _decode_fetch_response_v1, _decode_fetch_response_v1, _decode_fetch_response_v1,
-        _decode_fetch_response_v4, _decode_fetch_response_v5, _decode_fetch_response_v5, _decode_fetch_response_v7,
-        _decode_fetch_response_v7, _decode_fetch_response_v7, _decode_fetch_response_v7, _decode_fetch_response_v11,
-        _decode_fetch_response_v12, _decode_fetch_response_v13, _decode_fetch_response_v13, _decode_fetch_response_v13,
-        _decode_fetch_response_v16, _decode_fetch_response_v16, _decode_fetch_response_v16,
-    ),
-    encoders=(
-        _encode_fetch_response_v0, _encode_fetch_response_v1, _encode_fetch_response_v1, _encode_fetch_response_v1,
-        _encode_fetch_response_v4, _encode_fetch_response_v5, _encode_fetch_response_v5, _encode_fetch_response_v7,
-        _encode_fetch_response_v7, _encode_fetch_response_v7, _encode_fetch_response_v7, _encode_fetch_response_v11,
-        _encode_fetch_response_v12, _encode_fetch_response_v13, _encode_fetch_response_v13, _encode_fetch_response_v13,
-        _encode_fetch_response_v16, _encode_fetch_response_v16, _encode_fetch_response_v16,
-    ),
+    (EpochEndOffset, LeaderIdAndEpoch, SnapshotId, AbortedTransaction, PartitionData, FetchableTopicResponse, NodeEndpoint),
+    _read_fetch_response, _write_fetch_response,
 )

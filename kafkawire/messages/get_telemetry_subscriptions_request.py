@@ -10,74 +10,50 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import UUID, Layout, Op, Table
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import make_uuid, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class GetTelemetrySubscriptionsRequest(Message, frozen=True):
-    """GetTelemetrySubscriptionsRequest, version 0, flexible."""
+    """GetTelemetrySubscriptionsRequest: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="request",
+        family="rpc",
+        api_key=71,
+        listeners=("broker",),
+        source="rpc/GetTelemetrySubscriptionsRequest.json",
+    )
 
     client_instance_id: uuid.UUID = ZERO_UUID
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="GetTelemetrySubscriptionsRequest",
-        kind="request",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=71,
-        listeners=("broker",),
-        source="rpc/GetTelemetrySubscriptionsRequest.json",
-        fields=(
-            Field("ClientInstanceId", "client_instance_id", "uuid", range(1), default=ZERO_UUID),
-        ),
-    )
+
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("GetTelemetrySubscriptionsRequest",),
-    layouts=(
-        # 0: GetTelemetrySubscriptionsRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=17,
-            ops=(Op(UUID, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-pack_ux = packer("16sx")  # with the count of tagged fields behind it: 0
-
-
-def _decode_get_telemetry_subscriptions_request_v0(b: Buffer, p: int) -> tuple[GetTelemetrySubscriptionsRequest, int]:
+def _read_get_telemetry_subscriptions_request(b: Buffer, p: int, version: int) -> tuple[
+    GetTelemetrySubscriptionsRequest, int,
+]:
     client_instance_id = make_uuid(unpack_u(b, p)[0])
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return GetTelemetrySubscriptionsRequest(client_instance_id, **tagged), p
-    return GetTelemetrySubscriptionsRequest(client_instance_id), p + 17
+    p += 16
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return GetTelemetrySubscriptionsRequest(client_instance_id, unknown), p
 
 
-def _encode_get_telemetry_subscriptions_request_v0(o: GetTelemetrySubscriptionsRequest, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_u(o.client_instance_id.bytes))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ux(o.client_instance_id.bytes))
+def _write_get_telemetry_subscriptions_request(o: GetTelemetrySubscriptionsRequest, out: Append, version: int) -> None:
+    out(pack_u(o.client_instance_id.bytes))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 GetTelemetrySubscriptionsRequest.codec = Codec(
-    GetTelemetrySubscriptionsRequest,
-    TABLE,
-    classes=(GetTelemetrySubscriptionsRequest,),
-    decoders=(_decode_get_telemetry_subscriptions_request_v0,),
-    encoders=(_encode_get_telemetry_subscriptions_request_v0,),
+    GetTelemetrySubscriptionsRequest, (), _read_get_telemetry_subscriptions_request,
+    _write_get_telemetry_subscriptions_request,
 )

@@ -10,105 +10,70 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, BOOL, COMPACT, INT8, INT16, INT32, STRING, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, Int16, Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import make_uuid, read_compact_int8s, read_compact_strings, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_int8s, write_compact_strings, write_tags
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import BOOLS, NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class GetTelemetrySubscriptionsResponse(Message, frozen=True):
-    """GetTelemetrySubscriptionsResponse, version 0, flexible."""
+    """GetTelemetrySubscriptionsResponse: version 0, flexible 0+."""
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="response",
+        family="rpc",
+        api_key=71,
+        source="rpc/GetTelemetrySubscriptionsResponse.json",
+    )
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
     client_instance_id: uuid.UUID = ZERO_UUID
-    subscription_id: int = 0
-    accepted_compression_types: tuple[int, ...] = ()
-    push_interval_ms: int = 0
-    telemetry_max_bytes: int = 0
+    subscription_id: Int32 = 0
+    accepted_compression_types: tuple[Int8, ...] = ()
+    push_interval_ms: Int32 = 0
+    telemetry_max_bytes: Int32 = 0
     delta_temporality: bool = False
     requested_metrics: tuple[str, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="GetTelemetrySubscriptionsResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=71,
-        source="rpc/GetTelemetrySubscriptionsResponse.json",
-        fields=(
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(1), default=0),
-            Field("ErrorCode", "error_code", "int16", range(1), default=0),
-            Field("ClientInstanceId", "client_instance_id", "uuid", range(1), default=ZERO_UUID),
-            Field("SubscriptionId", "subscription_id", "int32", range(1), default=0),
-            Field("AcceptedCompressionTypes", "accepted_compression_types", "[]int8", range(1), default=()),
-            Field("PushIntervalMs", "push_interval_ms", "int32", range(1), default=0),
-            Field("TelemetryMaxBytes", "telemetry_max_bytes", "int32", range(1), default=0),
-            Field("DeltaTemporality", "delta_temporality", "bool", range(1), default=False),
-            Field("RequestedMetrics", "requested_metrics", "[]string", range(1), default=()),
-        ),
-    )
+
+unpack_ihui, pack_ihui = run("ih16si")
+unpack_iit, pack_iit = run("ii?")
 
 
-TABLE = Table(
-    structs=("GetTelemetrySubscriptionsResponse",),
-    layouts=(
-        # 0: GetTelemetrySubscriptionsResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=38,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(UUID, 2), Op(INT32, 3), Op(INT8 | COMPACT | ARRAY, 4), Op(INT32, 5),
-                Op(INT32, 6), Op(BOOL, 7), Op(STRING | COMPACT | ARRAY, 8),
-            ),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_ihui, pack_ihui = unpacker("ih16si"), packer("ih16si")
-unpack_iit, pack_iit = unpacker("ii?"), packer("ii?")
-
-
-def _decode_get_telemetry_subscriptions_response_v0(b: Buffer, p: int) -> tuple[GetTelemetrySubscriptionsResponse, int]:
+def _read_get_telemetry_subscriptions_response(b: Buffer, p: int, version: int) -> tuple[
+    GetTelemetrySubscriptionsResponse, int,
+]:
     throttle_time_ms, error_code, client_instance_id, subscription_id = unpack_ihui(b, p)
     client_instance_id = make_uuid(client_instance_id)
-    accepted_compression_types, p = read_compact_int8s(b, p + 26)
+    accepted_compression_types, p = flexible.read_int8s(b, p + 26)
     push_interval_ms, telemetry_max_bytes, delta_temporality = unpack_iit(b, p)
-    requested_metrics, p = read_compact_strings(b, p + 9)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return GetTelemetrySubscriptionsResponse(
-            throttle_time_ms, error_code, client_instance_id, subscription_id, accepted_compression_types,
-            push_interval_ms, telemetry_max_bytes, delta_temporality, requested_metrics, **tagged,
-        ), p
+    requested_metrics, p = flexible.read_strings(b, p + 9)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
     return GetTelemetrySubscriptionsResponse(
         throttle_time_ms, error_code, client_instance_id, subscription_id, accepted_compression_types,
-        push_interval_ms, telemetry_max_bytes, delta_temporality, requested_metrics,
-    ), p + 1
+        push_interval_ms, telemetry_max_bytes, delta_temporality, requested_metrics, unknown,
+    ), p
 
 
-def _encode_get_telemetry_subscriptions_response_v0(o: GetTelemetrySubscriptionsResponse, out: Append) -> None:
+def _write_get_telemetry_subscriptions_response(
+    o: GetTelemetrySubscriptionsResponse, out: Append, version: int,
+) -> None:
     out(pack_ihui(o.throttle_time_ms, o.error_code, o.client_instance_id.bytes, o.subscription_id))
-    write_compact_int8s(o.accepted_compression_types, out)
+    flexible.write_int8s(o.accepted_compression_types, out)
     out(pack_iit(o.push_interval_ms, o.telemetry_max_bytes, BOOLS[o.delta_temporality]))
-    write_compact_strings(o.requested_metrics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_strings(o.requested_metrics, out)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 GetTelemetrySubscriptionsResponse.codec = Codec(
-    GetTelemetrySubscriptionsResponse,
-    TABLE,
-    classes=(GetTelemetrySubscriptionsResponse,),
-    decoders=(_decode_get_telemetry_subscriptions_response_v0,),
-    encoders=(_encode_get_telemetry_subscriptions_response_v0,),
+    GetTelemetrySubscriptionsResponse, (), _read_get_telemetry_subscriptions_response,
+    _write_get_telemetry_subscriptions_response,
 )

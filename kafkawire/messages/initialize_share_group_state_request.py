@@ -10,181 +10,110 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, INT64, STRING, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int32, Int64, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import rows
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class PartitionData(Struct, frozen=True):
-    """A struct of InitializeShareGroupStateRequest."""
+    """In InitializeShareGroupStateRequest: version 0."""
 
-    partition: int = 0
-    state_epoch: int = 0
-    start_offset: int = 0
+    partition: Int32 = 0
+    state_epoch: Int32 = 0
+    start_offset: Int64 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="PartitionData",
-        fields=(
-            Field("Partition", "partition", "int32", range(1), default=0),
-            Field("StateEpoch", "state_epoch", "int32", range(1), default=0),
-            Field("StartOffset", "start_offset", "int64", range(1), default=0),
-        ),
-    )
 
 
 class InitializeStateData(Struct, frozen=True):
-    """A struct of InitializeShareGroupStateRequest."""
+    """In InitializeShareGroupStateRequest: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="InitializeStateData",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partitions", "partitions", "[]PartitionData", range(1), default=(), struct=PartitionData),
-        ),
-    )
-
 
 class InitializeShareGroupStateRequest(Message, frozen=True):
-    """InitializeShareGroupStateRequest, version 0, flexible."""
+    """InitializeShareGroupStateRequest: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="request",
+        family="rpc",
+        api_key=83,
+        listeners=("broker",),
+        source="rpc/InitializeShareGroupStateRequest.json",
+    )
 
     group_id: str = ""
     topics: tuple[InitializeStateData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="InitializeShareGroupStateRequest",
-        kind="request",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=83,
-        listeners=("broker",),
-        source="rpc/InitializeShareGroupStateRequest.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-            Field("Topics", "topics", "[]InitializeStateData", range(1), default=(), struct=InitializeStateData),
-        ),
-    )
+
+unpack_iiq, pack_iiq = run("iiq")
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("PartitionData", "InitializeStateData", "InitializeShareGroupStateRequest"),
-    layouts=(
-        # 0: PartitionData, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=17,
-            ops=(Op(INT32, 0), Op(INT32, 1), Op(INT64, 2)),
-        ),
-        # 1: InitializeStateData, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(STRUCT | COMPACT | ARRAY, 1, 0)),
-        ),
-        # 2: InitializeShareGroupStateRequest, from version 0
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(STRUCT | COMPACT | ARRAY, 1, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(2,),
-)
-
-unpack_iiq, pack_iiq = unpacker("iiq"), packer("iiq")
-pack_iiqx = packer("iiqx")  # with the count of tagged fields behind it: 0
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+@strided(PartitionData)
+def _read_partition_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[PartitionData]:
     values = []
     for _ in range(n):
         partition, state_epoch, start_offset = unpack_iiq(b, p)
-        if b[p + 16]:
-            tagged, p = read_tags({}, b, p + 16)
-            values.append(PartitionData(partition, state_epoch, start_offset, **tagged))
-        else:
-            values.append(PartitionData(partition, state_epoch, start_offset))
-            p += 17
+        p += 16
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(PartitionData(partition, state_epoch, start_offset, unknown))
     return tuple(values), p
 
 
-def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+def _write_partition_data_array(values: tuple[PartitionData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not PartitionData:
             raise TypeError
-        if o.unknown_tagged_fields != ():
-            out(pack_iiq(o.partition, o.state_epoch, o.start_offset))
-            write_tags((), {}, o, out)
-        else:
-            out(pack_iiqx(o.partition, o.state_epoch, o.start_offset))
+        out(pack_iiq(o.partition, o.state_epoch, o.start_offset))
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "iiq", True)
-
-
-def _decode_items_initialize_state_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[InitializeStateData, ...], int]:
+def _read_initialize_state_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[InitializeStateData]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        partitions, p = read_compact_array(_rows_partition_data_v0, 17, b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(InitializeStateData(topic_id, partitions, **tagged))
-        else:
-            values.append(InitializeStateData(topic_id, partitions))
-            p += 1
+        partitions, p = flexible.read_array(_read_partition_data_array, b, p + 16, version)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(InitializeStateData(topic_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_initialize_state_data_v0(values: tuple[InitializeStateData, ...], out: Append) -> None:
+def _write_initialize_state_data_array(values: tuple[InitializeStateData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not InitializeStateData:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_array(_write_partition_data_array, o.partitions, out, version)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_initialize_share_group_state_request_v0(b: Buffer, p: int) -> tuple[InitializeShareGroupStateRequest, int]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_items_initialize_state_data_v0, 18, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return InitializeShareGroupStateRequest(group_id, topics, **tagged), p
-    return InitializeShareGroupStateRequest(group_id, topics), p + 1
+def _read_initialize_share_group_state_request(b: Buffer, p: int, version: int) -> tuple[
+    InitializeShareGroupStateRequest, int,
+]:
+    group_id, p = flexible.read_string(b, p)
+    topics, p = flexible.read_array(_read_initialize_state_data_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return InitializeShareGroupStateRequest(group_id, topics, unknown), p
 
 
-def _encode_initialize_share_group_state_request_v0(o: InitializeShareGroupStateRequest, out: Append) -> None:
-    write_compact_string(o.group_id, out)
-    write_compact_array(_encode_items_initialize_state_data_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_initialize_share_group_state_request(o: InitializeShareGroupStateRequest, out: Append, version: int) -> None:
+    flexible.write_string(o.group_id, out)
+    flexible.write_array(_write_initialize_state_data_array, o.topics, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 InitializeShareGroupStateRequest.codec = Codec(
-    InitializeShareGroupStateRequest,
-    TABLE,
-    classes=(PartitionData, InitializeStateData, InitializeShareGroupStateRequest),
-    decoders=(_decode_initialize_share_group_state_request_v0,),
-    encoders=(_encode_initialize_share_group_state_request_v0,),
+    InitializeShareGroupStateRequest, (PartitionData, InitializeStateData), _read_initialize_share_group_state_request,
+    _write_initialize_share_group_state_request,
 )

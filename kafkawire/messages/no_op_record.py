@@ -9,66 +9,31 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import Layout, Table
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags
 from kafkawire.wire.spec import MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_tags
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class NoOpRecord(Message, frozen=True):
-    """NoOpRecord, version 0, flexible."""
+    """NoOpRecord: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0", flexible="0+", kind="metadata", family="metadata", api_key=20, source="metadata/NoOpRecord.json",
+    )
 
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="NoOpRecord",
-        kind="metadata",
-        family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=20,
-        source="metadata/NoOpRecord.json",
-        fields=(
-        ),
-    )
+
+def _read_no_op_record(b: Buffer, p: int, version: int) -> tuple[NoOpRecord, int]:
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return NoOpRecord(unknown), p
 
 
-TABLE = Table(
-    structs=("NoOpRecord",),
-    layouts=(
-        # 0: NoOpRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=1,
-            ops=(),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
+def _write_no_op_record(o: NoOpRecord, out: Append, version: int) -> None:
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_no_op_record_v0(b: Buffer, p: int) -> tuple[NoOpRecord, int]:
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return NoOpRecord(**tagged), p
-    return NoOpRecord(), p + 1
-
-
-def _encode_no_op_record_v0(o: NoOpRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
-
-
-NoOpRecord.codec = Codec(
-    NoOpRecord,
-    TABLE,
-    classes=(NoOpRecord,),
-    decoders=(_decode_no_op_record_v0,),
-    encoders=(_encode_no_op_record_v0,),
-)
+NoOpRecord.codec = Codec(NoOpRecord, (), _read_no_op_record, _write_no_op_record)

@@ -9,1064 +9,302 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from kafkawire.wire.layout import (
-    ARRAY,
-    COMPACT,
-    INT16,
-    INT32,
-    INT64,
-    NULLABLE,
-    STRING,
-    STRUCT,
-    UUID,
-    Layout,
-    Op,
-    Table,
-    Tag,
-)
+from kafkawire.wire import classic, flexible
+from kafkawire.wire.fields import Int16, Int32, Int64, Wire, message, struct
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    ReadTags,
-    make_uuid,
-    read_array,
-    read_compact_array,
-    read_compact_nullable_string,
-    read_compact_string,
-    read_nullable_string,
-    read_string,
-    read_tags,
-    unpacker,
-)
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import rows
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    WriteTags,
-    packer,
-    write_array,
-    write_compact_array,
-    write_compact_nullable_string,
-    write_compact_string,
-    write_nullable_string,
-    write_string,
-    write_tags,
-)
+from kafkawire.wire.read import Elements, make_uuid, read_compact_array, run
+from kafkawire.wire.spec import MessageSpec, StructSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, Tag, Tags, read_tags, read_unknown_tags, unknown_tags, write_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append, write_compact_array
 
 
 class BatchIndexAndErrorMessage(Struct, frozen=True):
-    """A struct of ProduceResponse, versions 8-13."""
+    """In ProduceResponse: versions 8-13."""
 
-    batch_index: int = 0
-    batch_index_error_message: str | None = None
+    spec: ClassVar[StructSpec] = struct(versions="8+")
+
+    batch_index: Int32 = 0
+    batch_index_error_message: Annotated[str | None, Wire(nullable="8+")] = None
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="BatchIndexAndErrorMessage",
-        fields=(
-            Field("BatchIndex", "batch_index", "int32", range(8, 14), default=0),
-            Field(
-                "BatchIndexErrorMessage",
-                "batch_index_error_message",
-                "string",
-                range(8, 14),
-                nullable_versions=range(8, 14),
-            ),
-        ),
-    )
 
 
 class LeaderIdAndEpoch(Struct, frozen=True):
-    """A struct of ProduceResponse, versions 10-13."""
+    """In ProduceResponse: versions 10-13."""
 
-    leader_id: int = -1
-    leader_epoch: int = -1
+    spec: ClassVar[StructSpec] = struct(versions="10+")
+
+    leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    leader_epoch: Int32 = -1
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="LeaderIdAndEpoch",
-        fields=(
-            Field("LeaderId", "leader_id", "int32", range(10, 14), default=-1, entity_type="brokerId"),
-            Field("LeaderEpoch", "leader_epoch", "int32", range(10, 14), default=-1),
-        ),
-    )
 
 
 class PartitionProduceResponse(Struct, frozen=True):
-    """A struct of ProduceResponse."""
+    """In ProduceResponse: versions 0-13."""
 
-    index: int = 0
-    error_code: int = 0
-    base_offset: int = 0
-    log_append_time_ms: int = -1  # versions 2-13
-    log_start_offset: int = -1  # versions 5-13
-    record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()  # versions 8-13
-    error_message: str | None = None  # versions 8-13
-    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()  # versions 10-13, tag 0
+    index: Annotated[Int32, Wire(aliases=("PartitionIndex",))] = 0
+    error_code: Int16 = 0
+    base_offset: Int64 = 0
+    log_append_time_ms: Annotated[Int64, Wire("2+", ignorable=True)] = -1
+    log_start_offset: Annotated[Int64, Wire("5+", ignorable=True)] = -1
+    record_errors: Annotated[tuple[BatchIndexAndErrorMessage, ...], Wire("8+", ignorable=True)] = ()
+    error_message: Annotated[str | None, Wire("8+", nullable="8+", ignorable=True)] = None
+    current_leader: Annotated[LeaderIdAndEpoch, Wire("10+", tagged="10+", tag=0)] = LeaderIdAndEpoch()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="PartitionProduceResponse",
-        fields=(
-            Field("Index", "index", "int32", range(14), default=0, aliases=("PartitionIndex",)),
-            Field("ErrorCode", "error_code", "int16", range(14), default=0),
-            Field("BaseOffset", "base_offset", "int64", range(14), default=0),
-            Field("LogAppendTimeMs", "log_append_time_ms", "int64", range(2, 14), default=-1, ignorable=True),
-            Field("LogStartOffset", "log_start_offset", "int64", range(5, 14), default=-1, ignorable=True),
-            Field(
-                "RecordErrors",
-                "record_errors",
-                "[]BatchIndexAndErrorMessage",
-                range(8, 14),
-                default=(),
-                struct=BatchIndexAndErrorMessage,
-                ignorable=True,
-            ),
-            Field(
-                "ErrorMessage",
-                "error_message",
-                "string",
-                range(8, 14),
-                nullable_versions=range(8, 14),
-                ignorable=True,
-            ),
-            Field(
-                "CurrentLeader",
-                "current_leader",
-                "LeaderIdAndEpoch",
-                range(10, 14),
-                default=LeaderIdAndEpoch(),
-                tagged_versions=range(10, 14),
-                tag=0,
-                struct=LeaderIdAndEpoch,
-            ),
-        ),
-    )
 
 
 class TopicProduceResponse(Struct, frozen=True):
-    """A struct of ProduceResponse."""
+    """In ProduceResponse: versions 0-13."""
 
-    name: str = ""  # versions 0-12
-    topic_id: uuid.UUID = ZERO_UUID  # version 13
-    partition_responses: tuple[PartitionProduceResponse, ...] = ()
+    name: Annotated[str, Wire("0-12", ignorable=True, map_key=True, entity_type="topicName")] = ""
+    topic_id: Annotated[uuid.UUID, Wire("13+", ignorable=True, map_key=True)] = ZERO_UUID
+    partition_responses: Annotated[tuple[PartitionProduceResponse, ...], Wire(aliases=("Partitions",))] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicProduceResponse",
-        fields=(
-            Field(
-                "Name",
-                "name",
-                "string",
-                range(13),
-                default="",
-                ignorable=True,
-                map_key=True,
-                entity_type="topicName",
-            ),
-            Field("TopicId", "topic_id", "uuid", range(13, 14), default=ZERO_UUID, ignorable=True, map_key=True),
-            Field(
-                "PartitionResponses",
-                "partition_responses",
-                "[]PartitionProduceResponse",
-                range(14),
-                default=(),
-                struct=PartitionProduceResponse,
-                aliases=("Partitions",),
-            ),
-        ),
-    )
 
 
 class NodeEndpoint(Struct, frozen=True):
-    """A struct of ProduceResponse, versions 10-13."""
+    """In ProduceResponse: versions 10-13."""
 
-    node_id: int = 0
+    spec: ClassVar[StructSpec] = struct(versions="10+")
+
+    node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
     host: str = ""
-    port: int = 0
-    rack: str | None = None
+    port: Int32 = 0
+    rack: Annotated[str | None, Wire(nullable="10+")] = None
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="NodeEndpoint",
-        fields=(
-            Field("NodeId", "node_id", "int32", range(10, 14), default=0, map_key=True, entity_type="brokerId"),
-            Field("Host", "host", "string", range(10, 14), default=""),
-            Field("Port", "port", "int32", range(10, 14), default=0),
-            Field("Rack", "rack", "string", range(10, 14), nullable_versions=range(10, 14)),
-        ),
-    )
 
 
 class ProduceResponse(Message, frozen=True):
-    """ProduceResponse, versions 0-13, flexible from version 9."""
+    """ProduceResponse: versions 0-13, flexible 9+."""
 
-    responses: tuple[TopicProduceResponse, ...] = ()
-    throttle_time_ms: int = 0  # versions 1-13
-    node_endpoints: tuple[NodeEndpoint, ...] = ()  # versions 10-13, tag 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ProduceResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(14),
-        flexible_versions=range(9, 14),
-        api_key=0,
-        source="rpc/ProduceResponse.json",
-        fields=(
-            Field(
-                "Responses",
-                "responses",
-                "[]TopicProduceResponse",
-                range(14),
-                default=(),
-                struct=TopicProduceResponse,
-            ),
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(1, 14), default=0, ignorable=True),
-            Field(
-                "NodeEndpoints",
-                "node_endpoints",
-                "[]NodeEndpoint",
-                range(10, 14),
-                default=(),
-                tagged_versions=range(10, 14),
-                tag=0,
-                struct=NodeEndpoint,
-            ),
-        ),
+    spec: ClassVar[MessageSpec] = message(
+        "0-13", flexible="9+", kind="response", family="rpc", api_key=0, source="rpc/ProduceResponse.json",
     )
 
-
-TABLE = Table(
-    structs=(
-        "BatchIndexAndErrorMessage", "LeaderIdAndEpoch", "PartitionProduceResponse", "TopicProduceResponse",
-        "NodeEndpoint", "ProduceResponse",
-    ),
-    layouts=(
-        # 0: PartitionProduceResponse, from version 0
-        Layout(
-            struct=2,
-            flexible=False,
-            min_size=14,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT64, 2)),
-            absent=(7,),
-        ),
-        # 1: TopicProduceResponse, from version 0
-        Layout(
-            struct=3,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 0)),
-        ),
-        # 2: ProduceResponse, from version 0
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=4,
-            ops=(Op(STRUCT | ARRAY, 0, 1),),
-            absent=(2,),
-        ),
-        # 3: ProduceResponse, from version 1
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=8,
-            ops=(Op(STRUCT | ARRAY, 0, 1), Op(INT32, 1)),
-            absent=(2,),
-        ),
-        # 4: PartitionProduceResponse, from version 2
-        Layout(
-            struct=2,
-            flexible=False,
-            min_size=22,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3)),
-            absent=(7,),
-        ),
-        # 5: TopicProduceResponse, from version 2
-        Layout(
-            struct=3,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 4)),
-        ),
-        # 6: ProduceResponse, from version 2
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=8,
-            ops=(Op(STRUCT | ARRAY, 0, 5), Op(INT32, 1)),
-            absent=(2,),
-        ),
-        # 7: PartitionProduceResponse, from version 5
-        Layout(
-            struct=2,
-            flexible=False,
-            min_size=30,
-            ops=(Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(INT64, 4)),
-            absent=(7,),
-        ),
-        # 8: TopicProduceResponse, from version 5
-        Layout(
-            struct=3,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 7)),
-        ),
-        # 9: ProduceResponse, from version 5
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=8,
-            ops=(Op(STRUCT | ARRAY, 0, 8), Op(INT32, 1)),
-            absent=(2,),
-        ),
-        # 10: BatchIndexAndErrorMessage, from version 8
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=6,
-            ops=(Op(INT32, 0), Op(STRING | NULLABLE, 1)),
-        ),
-        # 11: PartitionProduceResponse, from version 8
-        Layout(
-            struct=2,
-            flexible=False,
-            min_size=36,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(INT64, 4), Op(STRUCT | ARRAY, 5, 10),
-                Op(STRING | NULLABLE, 6),
-            ),
-            absent=(7,),
-        ),
-        # 12: TopicProduceResponse, from version 8
-        Layout(
-            struct=3,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(STRUCT | ARRAY, 2, 11)),
-        ),
-        # 13: ProduceResponse, from version 8
-        Layout(
-            struct=5,
-            flexible=False,
-            min_size=8,
-            ops=(Op(STRUCT | ARRAY, 0, 12), Op(INT32, 1)),
-            absent=(2,),
-        ),
-        # 14: BatchIndexAndErrorMessage, from version 9
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=6,
-            ops=(Op(INT32, 0), Op(STRING | COMPACT | NULLABLE, 1)),
-        ),
-        # 15: PartitionProduceResponse, from version 9
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=33,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(INT64, 4),
-                Op(STRUCT | COMPACT | ARRAY, 5, 14), Op(STRING | COMPACT | NULLABLE, 6),
-            ),
-            absent=(7,),
-            foreign_tags=(0,),
-        ),
-        # 16: TopicProduceResponse, from version 9
-        Layout(
-            struct=3,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(STRUCT | COMPACT | ARRAY, 2, 15)),
-        ),
-        # 17: ProduceResponse, from version 9
-        Layout(
-            struct=5,
-            flexible=True,
-            min_size=6,
-            ops=(Op(STRUCT | COMPACT | ARRAY, 0, 16), Op(INT32, 1)),
-            absent=(2,),
-            foreign_tags=(0,),
-        ),
-        # 18: LeaderIdAndEpoch, from version 10
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=9,
-            ops=(Op(INT32, 0), Op(INT32, 1)),
-        ),
-        # 19: PartitionProduceResponse, from version 10
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=33,
-            ops=(
-                Op(INT32, 0), Op(INT16, 1), Op(INT64, 2), Op(INT64, 3), Op(INT64, 4),
-                Op(STRUCT | COMPACT | ARRAY, 5, 14), Op(STRING | COMPACT | NULLABLE, 6),
-            ),
-            tags=(Tag(0, STRUCT, 7, 18),),
-        ),
-        # 20: TopicProduceResponse, from version 10
-        Layout(
-            struct=3,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(STRUCT | COMPACT | ARRAY, 2, 19)),
-        ),
-        # 21: NodeEndpoint, from version 10
-        Layout(
-            struct=4,
-            flexible=True,
-            min_size=11,
-            ops=(Op(INT32, 0), Op(STRING | COMPACT, 1), Op(INT32, 2), Op(STRING | COMPACT | NULLABLE, 3)),
-        ),
-        # 22: ProduceResponse, from version 10
-        Layout(
-            struct=5,
-            flexible=True,
-            min_size=6,
-            ops=(Op(STRUCT | COMPACT | ARRAY, 0, 20), Op(INT32, 1)),
-            tags=(Tag(0, STRUCT | COMPACT | ARRAY, 2, 21),),
-        ),
-        # 23: TopicProduceResponse, from version 13
-        Layout(
-            struct=3,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 1), Op(STRUCT | COMPACT | ARRAY, 2, 19)),
-        ),
-        # 24: ProduceResponse, from version 13
-        Layout(
-            struct=5,
-            flexible=True,
-            min_size=6,
-            ops=(Op(STRUCT | COMPACT | ARRAY, 0, 23), Op(INT32, 1)),
-            tags=(Tag(0, STRUCT | COMPACT | ARRAY, 2, 21),),
-        ),
-    ),
-    first_version=0,
-    roots=(2, 3, 6, 6, 6, 9, 9, 9, 13, 17, 22, 22, 22, 24),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
-unpack_ihq, pack_ihq = unpacker("ihq"), packer("ihq")
-unpack_ihqq, pack_ihqq = unpacker("ihqq"), packer("ihqq")
-unpack_ihqqq, pack_ihqqq = unpacker("ihqqq"), packer("ihqqq")
-unpack_ii, pack_ii = unpacker("ii"), packer("ii")
-pack_iix = packer("iix")  # with the count of tagged fields behind it: 0
-unpack_u, pack_u = unpacker("16s"), packer("16s")
+    responses: tuple[TopicProduceResponse, ...] = ()
+    throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("10+", tagged="10+", tag=0)] = ()
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_items_partition_produce_response_v0(b: Buffer, p: int, n: int) -> tuple[
-    tuple[PartitionProduceResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        index, error_code, base_offset = unpack_ihq(b, p)
-        values.append(PartitionProduceResponse(index, error_code, base_offset))
-        p += 14
-    return tuple(values), p
+unpack_i, pack_i = run("i")
+unpack_ihq, pack_ihq = run("ihq")
+unpack_ii, pack_ii = run("ii")
+unpack_q, pack_q = run("q")
+unpack_u, pack_u = run("16s")
 
 
-def _encode_items_partition_produce_response_v0(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionProduceResponse:
-            raise TypeError
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        out(pack_ihq(o.index, o.error_code, o.base_offset))
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-_rows_partition_produce_response_v0 = rows(
-    PartitionProduceResponse, _decode_items_partition_produce_response_v0, "ihq", False,
-)
-
-
-def _decode_items_topic_produce_response_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
-    values = []
-    for _ in range(n):
-        name, p = read_string(b, p)
-        partition_responses, p = read_array(_rows_partition_produce_response_v0, 14, b, p)
-        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
-    return tuple(values), p
-
-
-def _encode_items_topic_produce_response_v0(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not TopicProduceResponse:
-            raise TypeError
-        write_string(o.name, out)
-        write_array(_encode_items_partition_produce_response_v0, o.partition_responses, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_produce_response_v0(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_items_topic_produce_response_v0, 6, b, p)
-    return ProduceResponse(responses), p
-
-
-def _encode_produce_response_v0(o: ProduceResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    write_array(_encode_items_topic_produce_response_v0, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_produce_response_v1(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_items_topic_produce_response_v0, 6, b, p)
-    throttle_time_ms = unpack_i(b, p)[0]
-    return ProduceResponse(responses, throttle_time_ms), p + 4
-
-
-def _encode_produce_response_v1(o: ProduceResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    write_array(_encode_items_topic_produce_response_v0, o.responses, out)
-    out(pack_i(o.throttle_time_ms))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_partition_produce_response_v2(b: Buffer, p: int, n: int) -> tuple[
-    tuple[PartitionProduceResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        index, error_code, base_offset, log_append_time_ms = unpack_ihqq(b, p)
-        values.append(PartitionProduceResponse(index, error_code, base_offset, log_append_time_ms))
-        p += 22
-    return tuple(values), p
-
-
-def _encode_items_partition_produce_response_v2(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionProduceResponse:
-            raise TypeError
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        out(pack_ihqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms))
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-_rows_partition_produce_response_v2 = rows(
-    PartitionProduceResponse, _decode_items_partition_produce_response_v2, "ihqq", False,
-)
-
-
-def _decode_items_topic_produce_response_v2(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
-    values = []
-    for _ in range(n):
-        name, p = read_string(b, p)
-        partition_responses, p = read_array(_rows_partition_produce_response_v2, 22, b, p)
-        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
-    return tuple(values), p
-
-
-def _encode_items_topic_produce_response_v2(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not TopicProduceResponse:
-            raise TypeError
-        write_string(o.name, out)
-        write_array(_encode_items_partition_produce_response_v2, o.partition_responses, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_produce_response_v2(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_items_topic_produce_response_v2, 6, b, p)
-    throttle_time_ms = unpack_i(b, p)[0]
-    return ProduceResponse(responses, throttle_time_ms), p + 4
-
-
-def _encode_produce_response_v2(o: ProduceResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    write_array(_encode_items_topic_produce_response_v2, o.responses, out)
-    out(pack_i(o.throttle_time_ms))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_partition_produce_response_v5(b: Buffer, p: int, n: int) -> tuple[
-    tuple[PartitionProduceResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-        values.append(PartitionProduceResponse(index, error_code, base_offset, log_append_time_ms, log_start_offset))
-        p += 30
-    return tuple(values), p
-
-
-def _encode_items_partition_produce_response_v5(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionProduceResponse:
-            raise TypeError
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-_rows_partition_produce_response_v5 = rows(
-    PartitionProduceResponse, _decode_items_partition_produce_response_v5, "ihqqq", False,
-)
-
-
-def _decode_items_topic_produce_response_v5(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
-    values = []
-    for _ in range(n):
-        name, p = read_string(b, p)
-        partition_responses, p = read_array(_rows_partition_produce_response_v5, 30, b, p)
-        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
-    return tuple(values), p
-
-
-def _encode_items_topic_produce_response_v5(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not TopicProduceResponse:
-            raise TypeError
-        write_string(o.name, out)
-        write_array(_encode_items_partition_produce_response_v5, o.partition_responses, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
-
-
-def _decode_produce_response_v5(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_items_topic_produce_response_v5, 6, b, p)
-    throttle_time_ms = unpack_i(b, p)[0]
-    return ProduceResponse(responses, throttle_time_ms), p + 4
-
-
-def _encode_produce_response_v5(o: ProduceResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    write_array(_encode_items_topic_produce_response_v5, o.responses, out)
-    out(pack_i(o.throttle_time_ms))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_batch_index_and_error_message_v8(b: Buffer, p: int, n: int) -> tuple[
-    tuple[BatchIndexAndErrorMessage, ...], int,
-]:
+def _read_batch_index_and_error_message_array(
+    b: Buffer, p: int, n: int, version: int,
+) -> Elements[BatchIndexAndErrorMessage]:
+    wire = flexible if version >= 9 else classic
+    unknown: tuple[TaggedField, ...] = ()
     values = []
     for _ in range(n):
         batch_index = unpack_i(b, p)[0]
-        batch_index_error_message, p = read_nullable_string(b, p + 4)
-        values.append(BatchIndexAndErrorMessage(batch_index, batch_index_error_message))
+        batch_index_error_message, p = wire.read_nullable_string(b, p + 4)
+        if version >= 9:
+            unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(BatchIndexAndErrorMessage(batch_index, batch_index_error_message, unknown))
     return tuple(values), p
 
 
-def _encode_items_batch_index_and_error_message_v8(values: tuple[BatchIndexAndErrorMessage, ...], out: Append) -> None:
+def _write_batch_index_and_error_message_array(
+    values: tuple[BatchIndexAndErrorMessage, ...], out: Append, version: int,
+) -> None:
+    wire = flexible if version >= 9 else classic
     for o in values:
         if o.__class__ is not BatchIndexAndErrorMessage:
             raise TypeError
         out(pack_i(o.batch_index))
-        write_nullable_string(o.batch_index_error_message, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+        wire.write_nullable_string(o.batch_index_error_message, out)
+        if version >= 9:
+            out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+        elif o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-def _decode_items_partition_produce_response_v8(b: Buffer, p: int, n: int) -> tuple[
-    tuple[PartitionProduceResponse, ...], int,
-]:
+def _read_leader_id_and_epoch(b: Buffer, p: int, version: int) -> tuple[LeaderIdAndEpoch, int]:
+    leader_id, leader_epoch = unpack_ii(b, p)
+    p += 8
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return LeaderIdAndEpoch(leader_id, leader_epoch, unknown), p
+
+
+def _write_leader_id_and_epoch(o: LeaderIdAndEpoch, out: Append, version: int) -> None:
+    if o.__class__ is not LeaderIdAndEpoch:
+        raise TypeError
+    out(pack_ii(o.leader_id, o.leader_epoch))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+
+
+_TAGS_PARTITION_PRODUCE_RESPONSE = Tags(
+    PartitionProduceResponse,
+    Tag(0, "current_leader", range(10, 14), _read_leader_id_and_epoch, _write_leader_id_and_epoch, nested=True),
+)
+
+
+@strided(PartitionProduceResponse)
+def _read_partition_produce_response_array(
+    b: Buffer, p: int, n: int, version: int,
+) -> Elements[PartitionProduceResponse]:
+    wire = flexible if version >= 9 else classic
+    log_append_time_ms = -1
+    log_start_offset = -1
+    record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
+    error_message: str | None = None
+    current_leader = LeaderIdAndEpoch()
+    unknown: tuple[TaggedField, ...] = ()
     values = []
     for _ in range(n):
-        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-        record_errors, p = read_array(_decode_items_batch_index_and_error_message_v8, 6, b, p + 30)
-        error_message, p = read_nullable_string(b, p)
+        index, error_code, base_offset = unpack_ihq(b, p)
+        p += 14
+        if version >= 2:
+            log_append_time_ms = unpack_q(b, p)[0]
+            p += 8
+        if version >= 5:
+            log_start_offset = unpack_q(b, p)[0]
+            p += 8
+        if version >= 8:
+            record_errors, p = wire.read_array(_read_batch_index_and_error_message_array, b, p, version)
+            error_message, p = wire.read_nullable_string(b, p)
+        if version >= 9:
+            if b[p]:
+                current_leader, unknown, p = read_tags(_TAGS_PARTITION_PRODUCE_RESPONSE, b, p, version)
+            else:
+                current_leader, unknown, p = *_TAGS_PARTITION_PRODUCE_RESPONSE.defaults, (), p + 1
         values.append(PartitionProduceResponse(
             index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+            current_leader, unknown,
         ))
     return tuple(values), p
 
 
-def _encode_items_partition_produce_response_v8(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
+def _write_partition_produce_response_array(
+    values: tuple[PartitionProduceResponse, ...], out: Append, version: int,
+) -> None:
+    wire = flexible if version >= 9 else classic
     for o in values:
         if o.__class__ is not PartitionProduceResponse:
             raise TypeError
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-        write_array(_encode_items_batch_index_and_error_message_v8, o.record_errors, out)
-        write_nullable_string(o.error_message, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+        if version <= 9 and o.current_leader != LeaderIdAndEpoch():
+            raise ValueError
+        out(pack_ihq(o.index, o.error_code, o.base_offset))
+        if version >= 2:
+            out(pack_q(o.log_append_time_ms))
+        if version >= 5:
+            out(pack_q(o.log_start_offset))
+        if version >= 8:
+            wire.write_array(_write_batch_index_and_error_message_array, o.record_errors, out, version)
+            wire.write_nullable_string(o.error_message, out)
+        if version >= 9:
+            write_tags(_TAGS_PARTITION_PRODUCE_RESPONSE, o, out, version)
+        elif o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-def _decode_items_topic_produce_response_v8(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
+def _read_topic_produce_response_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicProduceResponse]:
+    wire = flexible if version >= 9 else classic
+    name = ""
+    topic_id = ZERO_UUID
+    unknown: tuple[TaggedField, ...] = ()
     values = []
     for _ in range(n):
-        name, p = read_string(b, p)
-        partition_responses, p = read_array(_decode_items_partition_produce_response_v8, 36, b, p)
-        values.append(TopicProduceResponse(name, partition_responses=partition_responses))
+        if version <= 12:
+            name, p = wire.read_string(b, p)
+        if version >= 13:
+            topic_id = make_uuid(unpack_u(b, p)[0])
+            p += 16
+        partition_responses, p = wire.read_array(_read_partition_produce_response_array, b, p, version)
+        if version >= 9:
+            unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TopicProduceResponse(name, topic_id, partition_responses, unknown))
     return tuple(values), p
 
 
-def _encode_items_topic_produce_response_v8(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
+def _write_topic_produce_response_array(values: tuple[TopicProduceResponse, ...], out: Append, version: int) -> None:
+    wire = flexible if version >= 9 else classic
     for o in values:
         if o.__class__ is not TopicProduceResponse:
             raise TypeError
-        write_string(o.name, out)
-        write_array(_encode_items_partition_produce_response_v8, o.partition_responses, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+        if version <= 12:
+            wire.write_string(o.name, out)
+        if version >= 13:
+            out(pack_u(o.topic_id.bytes))
+        wire.write_array(_write_partition_produce_response_array, o.partition_responses, out, version)
+        if version >= 9:
+            out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+        elif o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-def _decode_produce_response_v8(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_array(_decode_items_topic_produce_response_v8, 6, b, p)
-    throttle_time_ms = unpack_i(b, p)[0]
-    return ProduceResponse(responses, throttle_time_ms), p + 4
-
-
-def _encode_produce_response_v8(o: ProduceResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    write_array(_encode_items_topic_produce_response_v8, o.responses, out)
-    out(pack_i(o.throttle_time_ms))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_items_batch_index_and_error_message_v9(b: Buffer, p: int, n: int) -> tuple[
-    tuple[BatchIndexAndErrorMessage, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        batch_index = unpack_i(b, p)[0]
-        batch_index_error_message, p = read_compact_nullable_string(b, p + 4)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(BatchIndexAndErrorMessage(batch_index, batch_index_error_message, **tagged))
-        else:
-            values.append(BatchIndexAndErrorMessage(batch_index, batch_index_error_message))
-            p += 1
-    return tuple(values), p
-
-
-def _encode_items_batch_index_and_error_message_v9(values: tuple[BatchIndexAndErrorMessage, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not BatchIndexAndErrorMessage:
-            raise TypeError
-        out(pack_i(o.batch_index))
-        write_compact_nullable_string(o.batch_index_error_message, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
-
-
-def _decode_items_partition_produce_response_v9(b: Buffer, p: int, n: int) -> tuple[
-    tuple[PartitionProduceResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-        record_errors, p = read_compact_array(_decode_items_batch_index_and_error_message_v9, 6, b, p + 30)
-        error_message, p = read_compact_nullable_string(b, p)
-        if b[p]:
-            tagged, p = read_tags(_TAGS_PARTITION_PRODUCE_RESPONSE_V9, b, p)
-            values.append(PartitionProduceResponse(
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                **tagged,
-            ))
-        else:
-            values.append(PartitionProduceResponse(
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-            ))
-            p += 1
-    return tuple(values), p
-
-
-def _encode_items_partition_produce_response_v9(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionProduceResponse:
-            raise TypeError
-        if o.current_leader != LeaderIdAndEpoch():
-            raise ValueError("current_leader")
-        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-        write_compact_array(_encode_items_batch_index_and_error_message_v9, o.record_errors, out)
-        write_compact_nullable_string(o.error_message, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), _TAGS_PARTITION_PRODUCE_RESPONSE_V9, o, out)
-        else:
-            out(NO_TAGS)
-
-
-_TAGS_PARTITION_PRODUCE_RESPONSE_V9: ReadTags = {
-    0: None,
-}
-
-
-def _decode_items_topic_produce_response_v9(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
-    values = []
-    for _ in range(n):
-        name, p = read_compact_string(b, p)
-        partition_responses, p = read_compact_array(_decode_items_partition_produce_response_v9, 33, b, p)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicProduceResponse(name, partition_responses=partition_responses, **tagged))
-        else:
-            values.append(TopicProduceResponse(name, partition_responses=partition_responses))
-            p += 1
-    return tuple(values), p
-
-
-def _encode_items_topic_produce_response_v9(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not TopicProduceResponse:
-            raise TypeError
-        write_compact_string(o.name, out)
-        write_compact_array(_encode_items_partition_produce_response_v9, o.partition_responses, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
-
-
-def _decode_produce_response_v9(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_compact_array(_decode_items_topic_produce_response_v9, 3, b, p)
-    throttle_time_ms = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags(_TAGS_PRODUCE_RESPONSE_V9, b, p + 4)
-        return ProduceResponse(responses, throttle_time_ms, **tagged), p
-    return ProduceResponse(responses, throttle_time_ms), p + 5
-
-
-def _encode_produce_response_v9(o: ProduceResponse, out: Append) -> None:
-    if o.node_endpoints != ():
-        raise ValueError("node_endpoints")
-    write_compact_array(_encode_items_topic_produce_response_v9, o.responses, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.throttle_time_ms))
-        write_tags((), _TAGS_PRODUCE_RESPONSE_V9, o, out)
-    else:
-        out(pack_ix(o.throttle_time_ms))
-
-
-_TAGS_PRODUCE_RESPONSE_V9: ReadTags = {
-    0: None,
-}
-
-
-def _decode_leader_id_and_epoch_v10(b: Buffer, p: int) -> tuple[LeaderIdAndEpoch, int]:
-    leader_id, leader_epoch = unpack_ii(b, p)
-    if b[p + 8]:
-        tagged, p = read_tags({}, b, p + 8)
-        return LeaderIdAndEpoch(leader_id, leader_epoch, **tagged), p
-    return LeaderIdAndEpoch(leader_id, leader_epoch), p + 9
-
-
-def _encode_leader_id_and_epoch_v10(o: LeaderIdAndEpoch, out: Append) -> None:
-    if o.__class__ is not LeaderIdAndEpoch:
-        raise TypeError
-    if o.unknown_tagged_fields != ():
-        out(pack_ii(o.leader_id, o.leader_epoch))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iix(o.leader_id, o.leader_epoch))
-
-
-def _decode_items_partition_produce_response_v10(b: Buffer, p: int, n: int) -> tuple[
-    tuple[PartitionProduceResponse, ...], int,
-]:
-    values = []
-    for _ in range(n):
-        index, error_code, base_offset, log_append_time_ms, log_start_offset = unpack_ihqqq(b, p)
-        record_errors, p = read_compact_array(_decode_items_batch_index_and_error_message_v9, 6, b, p + 30)
-        error_message, p = read_compact_nullable_string(b, p)
-        if b[p]:
-            tagged, p = read_tags(_TAGS_PARTITION_PRODUCE_RESPONSE_V10, b, p)
-            values.append(PartitionProduceResponse(
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                **tagged,
-            ))
-        else:
-            values.append(PartitionProduceResponse(
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-            ))
-            p += 1
-    return tuple(values), p
-
-
-def _encode_items_partition_produce_response_v10(values: tuple[PartitionProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not PartitionProduceResponse:
-            raise TypeError
-        out(pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-        write_compact_array(_encode_items_batch_index_and_error_message_v9, o.record_errors, out)
-        write_compact_nullable_string(o.error_message, out)
-        write_tags(_TAGGED_PARTITION_PRODUCE_RESPONSE_V10, _TAGS_PARTITION_PRODUCE_RESPONSE_V10, o, out)
-
-
-_TAGS_PARTITION_PRODUCE_RESPONSE_V10: ReadTags = {
-    0: ("current_leader", _decode_leader_id_and_epoch_v10),
-}
-_TAGGED_PARTITION_PRODUCE_RESPONSE_V10: WriteTags = (
-    (0, "current_leader", LeaderIdAndEpoch(), _encode_leader_id_and_epoch_v10),
-)
-
-
-def _decode_items_topic_produce_response_v10(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
-    values = []
-    for _ in range(n):
-        name, p = read_compact_string(b, p)
-        partition_responses, p = read_compact_array(_decode_items_partition_produce_response_v10, 33, b, p)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicProduceResponse(name, partition_responses=partition_responses, **tagged))
-        else:
-            values.append(TopicProduceResponse(name, partition_responses=partition_responses))
-            p += 1
-    return tuple(values), p
-
-
-def _encode_items_topic_produce_response_v10(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not TopicProduceResponse:
-            raise TypeError
-        write_compact_string(o.name, out)
-        write_compact_array(_encode_items_partition_produce_response_v10, o.partition_responses, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
-
-
-def _decode_items_node_endpoint_v10(b: Buffer, p: int, n: int) -> tuple[tuple[NodeEndpoint, ...], int]:
+def _read_node_endpoint_array(b: Buffer, p: int, n: int, version: int) -> Elements[NodeEndpoint]:
     values = []
     for _ in range(n):
         node_id = unpack_i(b, p)[0]
-        host, p = read_compact_string(b, p + 4)
+        host, p = flexible.read_string(b, p + 4)
         port = unpack_i(b, p)[0]
-        rack, p = read_compact_nullable_string(b, p + 4)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(NodeEndpoint(node_id, host, port, rack, **tagged))
-        else:
-            values.append(NodeEndpoint(node_id, host, port, rack))
-            p += 1
+        rack, p = flexible.read_nullable_string(b, p + 4)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(NodeEndpoint(node_id, host, port, rack, unknown))
     return tuple(values), p
 
 
-def _encode_items_node_endpoint_v10(values: tuple[NodeEndpoint, ...], out: Append) -> None:
+def _write_node_endpoint_array(values: tuple[NodeEndpoint, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not NodeEndpoint:
             raise TypeError
         out(pack_i(o.node_id))
-        write_compact_string(o.host, out)
+        flexible.write_string(o.host, out)
         out(pack_i(o.port))
-        write_compact_nullable_string(o.rack, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_nullable_string(o.rack, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_produce_response_v10(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_compact_array(_decode_items_topic_produce_response_v10, 3, b, p)
-    throttle_time_ms = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags(_TAGS_PRODUCE_RESPONSE_V10, b, p + 4)
-        return ProduceResponse(responses, throttle_time_ms, **tagged), p
-    return ProduceResponse(responses, throttle_time_ms), p + 5
-
-
-def _encode_produce_response_v10(o: ProduceResponse, out: Append) -> None:
-    write_compact_array(_encode_items_topic_produce_response_v10, o.responses, out)
-    out(pack_i(o.throttle_time_ms))
-    write_tags(_TAGGED_PRODUCE_RESPONSE_V10, _TAGS_PRODUCE_RESPONSE_V10, o, out)
-
-
-_TAGS_PRODUCE_RESPONSE_V10: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v10, 11)),
-}
-_TAGGED_PRODUCE_RESPONSE_V10: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v10)),
+_TAGS_PRODUCE_RESPONSE = Tags(
+    ProduceResponse,
+    Tag(
+        0, "node_endpoints", range(10, 14), partial(read_compact_array, _read_node_endpoint_array),
+        partial(write_compact_array, _write_node_endpoint_array), nested=True,
+    ),
 )
 
 
-def _decode_items_topic_produce_response_v13(b: Buffer, p: int, n: int) -> tuple[tuple[TopicProduceResponse, ...], int]:
-    values = []
-    for _ in range(n):
-        topic_id = make_uuid(unpack_u(b, p)[0])
-        partition_responses, p = read_compact_array(_decode_items_partition_produce_response_v10, 33, b, p + 16)
+def _read_produce_response(b: Buffer, p: int, version: int) -> tuple[ProduceResponse, int]:
+    wire = flexible if version >= 9 else classic
+    throttle_time_ms = 0
+    node_endpoints: tuple[NodeEndpoint, ...] = ()
+    unknown: tuple[TaggedField, ...] = ()
+    responses, p = wire.read_array(_read_topic_produce_response_array, b, p, version)
+    if version >= 1:
+        throttle_time_ms = unpack_i(b, p)[0]
+        p += 4
+    if version >= 9:
         if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicProduceResponse(topic_id=topic_id, partition_responses=partition_responses, **tagged))
+            node_endpoints, unknown, p = read_tags(_TAGS_PRODUCE_RESPONSE, b, p, version)
         else:
-            values.append(TopicProduceResponse(topic_id=topic_id, partition_responses=partition_responses))
-            p += 1
-    return tuple(values), p
+            node_endpoints, unknown, p = (), (), p + 1
+    return ProduceResponse(responses, throttle_time_ms, node_endpoints, unknown), p
 
 
-def _encode_items_topic_produce_response_v13(values: tuple[TopicProduceResponse, ...], out: Append) -> None:
-    for o in values:
-        if o.__class__ is not TopicProduceResponse:
-            raise TypeError
-        out(pack_u(o.topic_id.bytes))
-        write_compact_array(_encode_items_partition_produce_response_v10, o.partition_responses, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
-
-
-def _decode_produce_response_v13(b: Buffer, p: int) -> tuple[ProduceResponse, int]:
-    responses, p = read_compact_array(_decode_items_topic_produce_response_v13, 18, b, p)
-    throttle_time_ms = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags(_TAGS_PRODUCE_RESPONSE_V13, b, p + 4)
-        return ProduceResponse(responses, throttle_time_ms, **tagged), p
-    return ProduceResponse(responses, throttle_time_ms), p + 5
-
-
-def _encode_produce_response_v13(o: ProduceResponse, out: Append) -> None:
-    write_compact_array(_encode_items_topic_produce_response_v13, o.responses, out)
-    out(pack_i(o.throttle_time_ms))
-    write_tags(_TAGGED_PRODUCE_RESPONSE_V13, _TAGS_PRODUCE_RESPONSE_V13, o, out)
-
-
-_TAGS_PRODUCE_RESPONSE_V13: ReadTags = {
-    0: ("node_endpoints", partial(read_compact_array, _decode_items_node_endpoint_v10, 11)),
-}
-_TAGGED_PRODUCE_RESPONSE_V13: WriteTags = (
-    (0, "node_endpoints", (), partial(write_compact_array, _encode_items_node_endpoint_v10)),
-)
+def _write_produce_response(o: ProduceResponse, out: Append, version: int) -> None:
+    wire = flexible if version >= 9 else classic
+    if version <= 9 and o.node_endpoints != ():
+        raise ValueError
+    wire.write_array(_write_topic_produce_response_array, o.responses, out, version)
+    if version >= 1:
+        out(pack_i(o.throttle_time_ms))
+    if version >= 9:
+        write_tags(_TAGS_PRODUCE_RESPONSE, o, out, version)
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 ProduceResponse.codec = Codec(
     ProduceResponse,
-    TABLE,
-    classes=(
-        BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse, NodeEndpoint,
-        ProduceResponse,
-    ),
-    decoders=(
-        _decode_produce_response_v0, _decode_produce_response_v1, _decode_produce_response_v2,
-        _decode_produce_response_v2, _decode_produce_response_v2, _decode_produce_response_v5,
-        _decode_produce_response_v5, _decode_produce_response_v5, _decode_produce_response_v8,
-        _decode_produce_response_v9, _decode_produce_response_v10, _decode_produce_response_v10,
-        _decode_produce_response_v10, _decode_produce_response_v13,
-    ),
-    encoders=(
-        _encode_produce_response_v0, _encode_produce_response_v1, _encode_produce_response_v2,
-        _encode_produce_response_v2, _encode_produce_response_v2, _encode_produce_response_v5,
-        _encode_produce_response_v5, _encode_produce_response_v5, _encode_produce_response_v8,
-        _encode_produce_response_v9, _encode_produce_response_v10, _encode_produce_response_v10,
-        _encode_produce_response_v10, _encode_produce_response_v13,
-    ),
+    (BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse, NodeEndpoint),
+    _read_produce_response, _write_produce_response,
 )

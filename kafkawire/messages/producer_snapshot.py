@@ -9,100 +9,46 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, INT16, INT32, INT64, STRUCT, UINT32, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import Int16, Int32, Int64, Uint32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import read_array, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import rows
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_array
+from kafkawire.wire.read import Elements, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ProducerEntry(Struct, frozen=True):
-    """A struct of ProducerSnapshot."""
+    """In ProducerSnapshot: version 1."""
 
-    producer_id: int = 0
-    epoch: int = 0
-    last_sequence: int = 0
-    last_offset: int = 0
-    offset_delta: int = 0
-    timestamp: int = 0
-    coordinator_epoch: int = 0
-    current_txn_first_offset: int = 0
+    producer_id: Int64 = 0
+    epoch: Int16 = 0
+    last_sequence: Int32 = 0
+    last_offset: Int64 = 0
+    offset_delta: Int32 = 0
+    timestamp: Int64 = 0
+    coordinator_epoch: Int32 = 0
+    current_txn_first_offset: Int64 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="ProducerEntry",
-        fields=(
-            Field("ProducerId", "producer_id", "int64", range(1, 2), default=0),
-            Field("Epoch", "epoch", "int16", range(1, 2), default=0),
-            Field("LastSequence", "last_sequence", "int32", range(1, 2), default=0),
-            Field("LastOffset", "last_offset", "int64", range(1, 2), default=0),
-            Field("OffsetDelta", "offset_delta", "int32", range(1, 2), default=0),
-            Field("Timestamp", "timestamp", "int64", range(1, 2), default=0),
-            Field("CoordinatorEpoch", "coordinator_epoch", "int32", range(1, 2), default=0),
-            Field("CurrentTxnFirstOffset", "current_txn_first_offset", "int64", range(1, 2), default=0),
-        ),
-    )
 
 
 class ProducerSnapshot(Message, frozen=True):
-    """ProducerSnapshot, version 1, not flexible."""
+    """ProducerSnapshot: version 1, not flexible."""
 
-    crc: int = 0
+    spec: ClassVar[MessageSpec] = message("1", kind="data", family="storage", source="storage/ProducerSnapshot.json")
+
+    crc: Uint32 = 0
     producer_entries: tuple[ProducerEntry, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ProducerSnapshot",
-        kind="data",
-        family="storage",
-        valid_versions=range(1, 2),
-        source="storage/ProducerSnapshot.json",
-        fields=(
-            Field("Crc", "crc", "uint32", range(1, 2), default=0),
-            Field(
-                "ProducerEntries",
-                "producer_entries",
-                "[]ProducerEntry",
-                range(1, 2),
-                default=(),
-                struct=ProducerEntry,
-            ),
-        ),
-    )
+
+unpack_I, pack_I = run("I")
+unpack_qhiqiqiq, pack_qhiqiqiq = run("qhiqiqiq")
 
 
-TABLE = Table(
-    structs=("ProducerEntry", "ProducerSnapshot"),
-    layouts=(
-        # 0: ProducerEntry, from version 1
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=46,
-            ops=(
-                Op(INT64, 0), Op(INT16, 1), Op(INT32, 2), Op(INT64, 3), Op(INT32, 4), Op(INT64, 5), Op(INT32, 6),
-                Op(INT64, 7),
-            ),
-        ),
-        # 1: ProducerSnapshot, from version 1
-        Layout(
-            struct=1,
-            flexible=False,
-            min_size=8,
-            ops=(Op(UINT32, 0), Op(STRUCT | ARRAY, 1, 0)),
-        ),
-    ),
-    first_version=1,
-    roots=(1,),
-)
-
-unpack_I, pack_I = unpacker("I"), packer("I")
-unpack_qhiqiqiq, pack_qhiqiqiq = unpacker("qhiqiqiq"), packer("qhiqiqiq")
-
-
-def _decode_items_producer_entry_v1(b: Buffer, p: int, n: int) -> tuple[tuple[ProducerEntry, ...], int]:
+@strided(ProducerEntry)
+def _read_producer_entry_array(b: Buffer, p: int, n: int, version: int) -> Elements[ProducerEntry]:
     values = []
     for _ in range(n):
         (
@@ -117,7 +63,7 @@ def _decode_items_producer_entry_v1(b: Buffer, p: int, n: int) -> tuple[tuple[Pr
     return tuple(values), p
 
 
-def _encode_items_producer_entry_v1(values: tuple[ProducerEntry, ...], out: Append) -> None:
+def _write_producer_entry_array(values: tuple[ProducerEntry, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not ProducerEntry:
             raise TypeError
@@ -125,30 +71,21 @@ def _encode_items_producer_entry_v1(values: tuple[ProducerEntry, ...], out: Appe
             o.producer_id, o.epoch, o.last_sequence, o.last_offset, o.offset_delta, o.timestamp, o.coordinator_epoch,
             o.current_txn_first_offset,
         ))
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+        if o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-_rows_producer_entry_v1 = rows(ProducerEntry, _decode_items_producer_entry_v1, "qhiqiqiq", False)
-
-
-def _decode_producer_snapshot_v1(b: Buffer, p: int) -> tuple[ProducerSnapshot, int]:
+def _read_producer_snapshot(b: Buffer, p: int, version: int) -> tuple[ProducerSnapshot, int]:
     crc = unpack_I(b, p)[0]
-    producer_entries, p = read_array(_rows_producer_entry_v1, 46, b, p + 4)
+    producer_entries, p = classic.read_array(_read_producer_entry_array, b, p + 4, version)
     return ProducerSnapshot(crc, producer_entries), p
 
 
-def _encode_producer_snapshot_v1(o: ProducerSnapshot, out: Append) -> None:
+def _write_producer_snapshot(o: ProducerSnapshot, out: Append, version: int) -> None:
     out(pack_I(o.crc))
-    write_array(_encode_items_producer_entry_v1, o.producer_entries, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    classic.write_array(_write_producer_entry_array, o.producer_entries, out, version)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
-ProducerSnapshot.codec = Codec(
-    ProducerSnapshot,
-    TABLE,
-    classes=(ProducerEntry, ProducerSnapshot),
-    decoders=(_decode_producer_snapshot_v1,),
-    encoders=(_encode_producer_snapshot_v1,),
-)
+ProducerSnapshot.codec = Codec(ProducerSnapshot, (ProducerEntry,), _read_producer_snapshot, _write_producer_snapshot)

@@ -10,86 +10,54 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import BOOL, BYTES, COMPACT, INT8, INT32, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import make_uuid, read_compact_bytes, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import BOOLS, ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_bytes, write_tags
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import BOOLS, NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class PushTelemetryRequest(Message, frozen=True):
-    """PushTelemetryRequest, version 0, flexible."""
+    """PushTelemetryRequest: version 0, flexible 0+."""
 
-    client_instance_id: uuid.UUID = ZERO_UUID
-    subscription_id: int = 0
-    terminating: bool = False
-    compression_type: int = 0
-    metrics: bytes = b""
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="PushTelemetryRequest",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="request",
         family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=72,
         listeners=("broker",),
         source="rpc/PushTelemetryRequest.json",
-        fields=(
-            Field("ClientInstanceId", "client_instance_id", "uuid", range(1), default=ZERO_UUID),
-            Field("SubscriptionId", "subscription_id", "int32", range(1), default=0),
-            Field("Terminating", "terminating", "bool", range(1), default=False),
-            Field("CompressionType", "compression_type", "int8", range(1), default=0),
-            Field("Metrics", "metrics", "bytes", range(1), default=b""),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("PushTelemetryRequest",),
-    layouts=(
-        # 0: PushTelemetryRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=24,
-            ops=(Op(UUID, 0), Op(INT32, 1), Op(BOOL, 2), Op(INT8, 3), Op(BYTES | COMPACT, 4)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_uitb, pack_uitb = unpacker("16si?b"), packer("16si?b")
+    client_instance_id: uuid.UUID = ZERO_UUID
+    subscription_id: Int32 = 0
+    terminating: bool = False
+    compression_type: Int8 = 0
+    metrics: bytes = b""
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_push_telemetry_request_v0(b: Buffer, p: int) -> tuple[PushTelemetryRequest, int]:
+unpack_uitb, pack_uitb = run("16si?b")
+
+
+def _read_push_telemetry_request(b: Buffer, p: int, version: int) -> tuple[PushTelemetryRequest, int]:
     client_instance_id, subscription_id, terminating, compression_type = unpack_uitb(b, p)
     client_instance_id = make_uuid(client_instance_id)
-    metrics, p = read_compact_bytes(b, p + 22)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return PushTelemetryRequest(
-            client_instance_id, subscription_id, terminating, compression_type, metrics, **tagged,
-        ), p
-    return PushTelemetryRequest(client_instance_id, subscription_id, terminating, compression_type, metrics), p + 1
+    metrics, p = flexible.read_bytes(b, p + 22)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return PushTelemetryRequest(client_instance_id, subscription_id, terminating, compression_type, metrics, unknown), p
 
 
-def _encode_push_telemetry_request_v0(o: PushTelemetryRequest, out: Append) -> None:
+def _write_push_telemetry_request(o: PushTelemetryRequest, out: Append, version: int) -> None:
     out(pack_uitb(o.client_instance_id.bytes, o.subscription_id, BOOLS[o.terminating], o.compression_type))
-    write_compact_bytes(o.metrics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_bytes(o.metrics, out)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 PushTelemetryRequest.codec = Codec(
-    PushTelemetryRequest,
-    TABLE,
-    classes=(PushTelemetryRequest,),
-    decoders=(_decode_push_telemetry_request_v0,),
-    encoders=(_encode_push_telemetry_request_v0,),
+    PushTelemetryRequest, (), _read_push_telemetry_request, _write_push_telemetry_request,
 )

@@ -9,75 +9,42 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, INT32, Layout, Op, Table
+from kafkawire.wire.fields import Int16, Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class PushTelemetryResponse(Message, frozen=True):
-    """PushTelemetryResponse, version 0, flexible."""
+    """PushTelemetryResponse: version 0, flexible 0+."""
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="PushTelemetryResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=72,
-        source="rpc/PushTelemetryResponse.json",
-        fields=(
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(1), default=0),
-            Field("ErrorCode", "error_code", "int16", range(1), default=0),
-        ),
+    spec: ClassVar[MessageSpec] = message(
+        "0", flexible="0+", kind="response", family="rpc", api_key=72, source="rpc/PushTelemetryResponse.json",
     )
 
-
-TABLE = Table(
-    structs=("PushTelemetryResponse",),
-    layouts=(
-        # 0: PushTelemetryResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=7,
-            ops=(Op(INT32, 0), Op(INT16, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_ih, pack_ih = unpacker("ih"), packer("ih")
-pack_ihx = packer("ihx")  # with the count of tagged fields behind it: 0
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_push_telemetry_response_v0(b: Buffer, p: int) -> tuple[PushTelemetryResponse, int]:
+unpack_ih, pack_ih = run("ih")
+
+
+def _read_push_telemetry_response(b: Buffer, p: int, version: int) -> tuple[PushTelemetryResponse, int]:
     throttle_time_ms, error_code = unpack_ih(b, p)
-    if b[p + 6]:
-        tagged, p = read_tags({}, b, p + 6)
-        return PushTelemetryResponse(throttle_time_ms, error_code, **tagged), p
-    return PushTelemetryResponse(throttle_time_ms, error_code), p + 7
+    p += 6
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return PushTelemetryResponse(throttle_time_ms, error_code, unknown), p
 
 
-def _encode_push_telemetry_response_v0(o: PushTelemetryResponse, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_ih(o.throttle_time_ms, o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ihx(o.throttle_time_ms, o.error_code))
+def _write_push_telemetry_response(o: PushTelemetryResponse, out: Append, version: int) -> None:
+    out(pack_ih(o.throttle_time_ms, o.error_code))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 PushTelemetryResponse.codec = Codec(
-    PushTelemetryResponse,
-    TABLE,
-    classes=(PushTelemetryResponse,),
-    decoders=(_decode_push_telemetry_response_v0,),
-    encoders=(_encode_push_telemetry_response_v0,),
+    PushTelemetryResponse, (), _read_push_telemetry_response, _write_push_telemetry_response,
 )

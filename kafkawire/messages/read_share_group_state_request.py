@@ -10,179 +10,107 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import rows
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_string, write_tags
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class PartitionData(Struct, frozen=True):
-    """A struct of ReadShareGroupStateRequest."""
+    """In ReadShareGroupStateRequest: version 0."""
 
-    partition: int = 0
-    leader_epoch: int = 0
+    partition: Int32 = 0
+    leader_epoch: Int32 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="PartitionData",
-        fields=(
-            Field("Partition", "partition", "int32", range(1), default=0),
-            Field("LeaderEpoch", "leader_epoch", "int32", range(1), default=0),
-        ),
-    )
 
 
 class ReadStateData(Struct, frozen=True):
-    """A struct of ReadShareGroupStateRequest."""
+    """In ReadShareGroupStateRequest: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="ReadStateData",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partitions", "partitions", "[]PartitionData", range(1), default=(), struct=PartitionData),
-        ),
-    )
-
 
 class ReadShareGroupStateRequest(Message, frozen=True):
-    """ReadShareGroupStateRequest, version 0, flexible."""
+    """ReadShareGroupStateRequest: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="request",
+        family="rpc",
+        api_key=84,
+        listeners=("broker",),
+        source="rpc/ReadShareGroupStateRequest.json",
+    )
 
     group_id: str = ""
     topics: tuple[ReadStateData, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ReadShareGroupStateRequest",
-        kind="request",
-        family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=84,
-        listeners=("broker",),
-        source="rpc/ReadShareGroupStateRequest.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-            Field("Topics", "topics", "[]ReadStateData", range(1), default=(), struct=ReadStateData),
-        ),
-    )
+
+unpack_ii, pack_ii = run("ii")
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("PartitionData", "ReadStateData", "ReadShareGroupStateRequest"),
-    layouts=(
-        # 0: PartitionData, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=9,
-            ops=(Op(INT32, 0), Op(INT32, 1)),
-        ),
-        # 1: ReadStateData, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(STRUCT | COMPACT | ARRAY, 1, 0)),
-        ),
-        # 2: ReadShareGroupStateRequest, from version 0
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(STRUCT | COMPACT | ARRAY, 1, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(2,),
-)
-
-unpack_ii, pack_ii = unpacker("ii"), packer("ii")
-pack_iix = packer("iix")  # with the count of tagged fields behind it: 0
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_partition_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[PartitionData, ...], int]:
+@strided(PartitionData)
+def _read_partition_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[PartitionData]:
     values = []
     for _ in range(n):
         partition, leader_epoch = unpack_ii(b, p)
-        if b[p + 8]:
-            tagged, p = read_tags({}, b, p + 8)
-            values.append(PartitionData(partition, leader_epoch, **tagged))
-        else:
-            values.append(PartitionData(partition, leader_epoch))
-            p += 9
+        p += 8
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(PartitionData(partition, leader_epoch, unknown))
     return tuple(values), p
 
 
-def _encode_items_partition_data_v0(values: tuple[PartitionData, ...], out: Append) -> None:
+def _write_partition_data_array(values: tuple[PartitionData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not PartitionData:
             raise TypeError
-        if o.unknown_tagged_fields != ():
-            out(pack_ii(o.partition, o.leader_epoch))
-            write_tags((), {}, o, out)
-        else:
-            out(pack_iix(o.partition, o.leader_epoch))
+        out(pack_ii(o.partition, o.leader_epoch))
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-_rows_partition_data_v0 = rows(PartitionData, _decode_items_partition_data_v0, "ii", True)
-
-
-def _decode_items_read_state_data_v0(b: Buffer, p: int, n: int) -> tuple[tuple[ReadStateData, ...], int]:
+def _read_read_state_data_array(b: Buffer, p: int, n: int, version: int) -> Elements[ReadStateData]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        partitions, p = read_compact_array(_rows_partition_data_v0, 9, b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(ReadStateData(topic_id, partitions, **tagged))
-        else:
-            values.append(ReadStateData(topic_id, partitions))
-            p += 1
+        partitions, p = flexible.read_array(_read_partition_data_array, b, p + 16, version)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(ReadStateData(topic_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_read_state_data_v0(values: tuple[ReadStateData, ...], out: Append) -> None:
+def _write_read_state_data_array(values: tuple[ReadStateData, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not ReadStateData:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_array(_encode_items_partition_data_v0, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_array(_write_partition_data_array, o.partitions, out, version)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_read_share_group_state_request_v0(b: Buffer, p: int) -> tuple[ReadShareGroupStateRequest, int]:
-    group_id, p = read_compact_string(b, p)
-    topics, p = read_compact_array(_decode_items_read_state_data_v0, 18, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ReadShareGroupStateRequest(group_id, topics, **tagged), p
-    return ReadShareGroupStateRequest(group_id, topics), p + 1
+def _read_read_share_group_state_request(b: Buffer, p: int, version: int) -> tuple[ReadShareGroupStateRequest, int]:
+    group_id, p = flexible.read_string(b, p)
+    topics, p = flexible.read_array(_read_read_state_data_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ReadShareGroupStateRequest(group_id, topics, unknown), p
 
 
-def _encode_read_share_group_state_request_v0(o: ReadShareGroupStateRequest, out: Append) -> None:
-    write_compact_string(o.group_id, out)
-    write_compact_array(_encode_items_read_state_data_v0, o.topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_read_share_group_state_request(o: ReadShareGroupStateRequest, out: Append, version: int) -> None:
+    flexible.write_string(o.group_id, out)
+    flexible.write_array(_write_read_state_data_array, o.topics, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ReadShareGroupStateRequest.codec = Codec(
-    ReadShareGroupStateRequest,
-    TABLE,
-    classes=(PartitionData, ReadStateData, ReadShareGroupStateRequest),
-    decoders=(_decode_read_share_group_state_request_v0,),
-    encoders=(_encode_read_share_group_state_request_v0,),
+    ReadShareGroupStateRequest, (PartitionData, ReadStateData), _read_read_share_group_state_request,
+    _write_read_share_group_state_request,
 )

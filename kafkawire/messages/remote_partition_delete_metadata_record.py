@@ -10,142 +10,86 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import COMPACT, INT8, INT32, INT64, STRING, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, Int32, Int64, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_string, write_tags
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class TopicIdPartitionEntry(Struct, frozen=True):
-    """A struct of RemotePartitionDeleteMetadataRecord."""
+    """In RemotePartitionDeleteMetadataRecord: version 0."""
 
     name: str = ""
     id: uuid.UUID = ZERO_UUID
-    partition: int = 0
+    partition: Int32 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicIdPartitionEntry",
-        fields=(
-            Field("Name", "name", "string", range(1), default=""),
-            Field("Id", "id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partition", "partition", "int32", range(1), default=0),
-        ),
-    )
 
 
 class RemotePartitionDeleteMetadataRecord(Message, frozen=True):
-    """RemotePartitionDeleteMetadataRecord, version 0, flexible."""
+    """RemotePartitionDeleteMetadataRecord: version 0, flexible 0+."""
 
-    topic_id_partition: TopicIdPartitionEntry = TopicIdPartitionEntry()
-    broker_id: int = 0
-    event_timestamp_ms: int = 0
-    remote_partition_delete_state: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="RemotePartitionDeleteMetadataRecord",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="metadata",
         family="storage",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=2,
         source="storage/RemotePartitionDeleteMetadataRecord.json",
-        fields=(
-            Field(
-                "TopicIdPartition",
-                "topic_id_partition",
-                "TopicIdPartitionEntry",
-                range(1),
-                default=TopicIdPartitionEntry(),
-                struct=TopicIdPartitionEntry,
-            ),
-            Field("BrokerId", "broker_id", "int32", range(1), default=0),
-            Field("EventTimestampMs", "event_timestamp_ms", "int64", range(1), default=0),
-            Field("RemotePartitionDeleteState", "remote_partition_delete_state", "int8", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("TopicIdPartitionEntry", "RemotePartitionDeleteMetadataRecord"),
-    layouts=(
-        # 0: TopicIdPartitionEntry, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=22,
-            ops=(Op(STRING | COMPACT, 0), Op(UUID, 1), Op(INT32, 2)),
-        ),
-        # 1: RemotePartitionDeleteMetadataRecord, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=36,
-            ops=(Op(STRUCT, 0, 0), Op(INT32, 1), Op(INT64, 2), Op(INT8, 3)),
-        ),
-    ),
-    first_version=0,
-    roots=(1,),
-)
-
-unpack_iqb, pack_iqb = unpacker("iqb"), packer("iqb")
-pack_iqbx = packer("iqbx")  # with the count of tagged fields behind it: 0
-unpack_ui, pack_ui = unpacker("16si"), packer("16si")
-pack_uix = packer("16six")  # with the count of tagged fields behind it: 0
+    topic_id_partition: TopicIdPartitionEntry = TopicIdPartitionEntry()
+    broker_id: Int32 = 0
+    event_timestamp_ms: Int64 = 0
+    remote_partition_delete_state: Int8 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_topic_id_partition_entry_v0(b: Buffer, p: int) -> tuple[TopicIdPartitionEntry, int]:
-    name, p = read_compact_string(b, p)
+unpack_iqb, pack_iqb = run("iqb")
+unpack_ui, pack_ui = run("16si")
+
+
+def _read_topic_id_partition_entry(b: Buffer, p: int, version: int) -> tuple[TopicIdPartitionEntry, int]:
+    name, p = flexible.read_string(b, p)
     id, partition = unpack_ui(b, p)
     id = make_uuid(id)
-    if b[p + 20]:
-        tagged, p = read_tags({}, b, p + 20)
-        return TopicIdPartitionEntry(name, id, partition, **tagged), p
-    return TopicIdPartitionEntry(name, id, partition), p + 21
+    p += 20
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return TopicIdPartitionEntry(name, id, partition, unknown), p
 
 
-def _encode_topic_id_partition_entry_v0(o: TopicIdPartitionEntry, out: Append) -> None:
+def _write_topic_id_partition_entry(o: TopicIdPartitionEntry, out: Append, version: int) -> None:
     if o.__class__ is not TopicIdPartitionEntry:
         raise TypeError
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_ui(o.id.bytes, o.partition))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_uix(o.id.bytes, o.partition))
+    flexible.write_string(o.name, out)
+    out(pack_ui(o.id.bytes, o.partition))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_remote_partition_delete_metadata_record_v0(b: Buffer, p: int) -> tuple[
+def _read_remote_partition_delete_metadata_record(b: Buffer, p: int, version: int) -> tuple[
     RemotePartitionDeleteMetadataRecord, int,
 ]:
-    topic_id_partition, p = _decode_topic_id_partition_entry_v0(b, p)
+    topic_id_partition, p = _read_topic_id_partition_entry(b, p, version)
     broker_id, event_timestamp_ms, remote_partition_delete_state = unpack_iqb(b, p)
-    if b[p + 13]:
-        tagged, p = read_tags({}, b, p + 13)
-        return RemotePartitionDeleteMetadataRecord(
-            topic_id_partition, broker_id, event_timestamp_ms, remote_partition_delete_state, **tagged,
-        ), p
+    p += 13
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
     return RemotePartitionDeleteMetadataRecord(
-        topic_id_partition, broker_id, event_timestamp_ms, remote_partition_delete_state,
-    ), p + 14
+        topic_id_partition, broker_id, event_timestamp_ms, remote_partition_delete_state, unknown,
+    ), p
 
 
-def _encode_remote_partition_delete_metadata_record_v0(o: RemotePartitionDeleteMetadataRecord, out: Append) -> None:
-    _encode_topic_id_partition_entry_v0(o.topic_id_partition, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_iqb(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqbx(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state))
+def _write_remote_partition_delete_metadata_record(
+    o: RemotePartitionDeleteMetadataRecord, out: Append, version: int,
+) -> None:
+    _write_topic_id_partition_entry(o.topic_id_partition, out, version)
+    out(pack_iqb(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 RemotePartitionDeleteMetadataRecord.codec = Codec(
-    RemotePartitionDeleteMetadataRecord,
-    TABLE,
-    classes=(TopicIdPartitionEntry, RemotePartitionDeleteMetadataRecord),
-    decoders=(_decode_remote_partition_delete_metadata_record_v0,),
-    encoders=(_encode_remote_partition_delete_metadata_record_v0,),
+    RemotePartitionDeleteMetadataRecord, (TopicIdPartitionEntry,), _read_remote_partition_delete_metadata_record,
+    _write_remote_partition_delete_metadata_record,
 )

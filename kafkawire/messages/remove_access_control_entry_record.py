@@ -10,73 +10,49 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import UUID, Layout, Op, Table
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import make_uuid, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class RemoveAccessControlEntryRecord(Message, frozen=True):
-    """RemoveAccessControlEntryRecord, version 0, flexible."""
+    """RemoveAccessControlEntryRecord: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="metadata",
+        family="metadata",
+        api_key=19,
+        source="metadata/RemoveAccessControlEntryRecord.json",
+    )
 
     id: uuid.UUID = ZERO_UUID
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="RemoveAccessControlEntryRecord",
-        kind="metadata",
-        family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=19,
-        source="metadata/RemoveAccessControlEntryRecord.json",
-        fields=(
-            Field("Id", "id", "uuid", range(1), default=ZERO_UUID),
-        ),
-    )
+
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("RemoveAccessControlEntryRecord",),
-    layouts=(
-        # 0: RemoveAccessControlEntryRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=17,
-            ops=(Op(UUID, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-pack_ux = packer("16sx")  # with the count of tagged fields behind it: 0
-
-
-def _decode_remove_access_control_entry_record_v0(b: Buffer, p: int) -> tuple[RemoveAccessControlEntryRecord, int]:
+def _read_remove_access_control_entry_record(b: Buffer, p: int, version: int) -> tuple[
+    RemoveAccessControlEntryRecord, int,
+]:
     id = make_uuid(unpack_u(b, p)[0])
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return RemoveAccessControlEntryRecord(id, **tagged), p
-    return RemoveAccessControlEntryRecord(id), p + 17
+    p += 16
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return RemoveAccessControlEntryRecord(id, unknown), p
 
 
-def _encode_remove_access_control_entry_record_v0(o: RemoveAccessControlEntryRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_u(o.id.bytes))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ux(o.id.bytes))
+def _write_remove_access_control_entry_record(o: RemoveAccessControlEntryRecord, out: Append, version: int) -> None:
+    out(pack_u(o.id.bytes))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 RemoveAccessControlEntryRecord.codec = Codec(
-    RemoveAccessControlEntryRecord,
-    TABLE,
-    classes=(RemoveAccessControlEntryRecord,),
-    decoders=(_decode_remove_access_control_entry_record_v0,),
-    encoders=(_encode_remove_access_control_entry_record_v0,),
+    RemoveAccessControlEntryRecord, (), _read_remove_access_control_entry_record,
+    _write_remove_access_control_entry_record,
 )

@@ -9,70 +9,42 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import COMPACT, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_string, read_tags
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_compact_string, write_tags
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class RemoveDelegationTokenRecord(Message, frozen=True):
-    """RemoveDelegationTokenRecord, version 0, flexible."""
+    """RemoveDelegationTokenRecord: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="metadata",
+        family="metadata",
+        api_key=26,
+        source="metadata/RemoveDelegationTokenRecord.json",
+    )
 
     token_id: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="RemoveDelegationTokenRecord",
-        kind="metadata",
-        family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=26,
-        source="metadata/RemoveDelegationTokenRecord.json",
-        fields=(
-            Field("TokenId", "token_id", "string", range(1), default=""),
-        ),
-    )
+
+def _read_remove_delegation_token_record(b: Buffer, p: int, version: int) -> tuple[RemoveDelegationTokenRecord, int]:
+    token_id, p = flexible.read_string(b, p)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return RemoveDelegationTokenRecord(token_id, unknown), p
 
 
-TABLE = Table(
-    structs=("RemoveDelegationTokenRecord",),
-    layouts=(
-        # 0: RemoveDelegationTokenRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=2,
-            ops=(Op(STRING | COMPACT, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_remove_delegation_token_record_v0(b: Buffer, p: int) -> tuple[RemoveDelegationTokenRecord, int]:
-    token_id, p = read_compact_string(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return RemoveDelegationTokenRecord(token_id, **tagged), p
-    return RemoveDelegationTokenRecord(token_id), p + 1
-
-
-def _encode_remove_delegation_token_record_v0(o: RemoveDelegationTokenRecord, out: Append) -> None:
-    write_compact_string(o.token_id, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_remove_delegation_token_record(o: RemoveDelegationTokenRecord, out: Append, version: int) -> None:
+    flexible.write_string(o.token_id, out)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 RemoveDelegationTokenRecord.codec = Codec(
-    RemoveDelegationTokenRecord,
-    TABLE,
-    classes=(RemoveDelegationTokenRecord,),
-    decoders=(_decode_remove_delegation_token_record_v0,),
-    encoders=(_encode_remove_delegation_token_record_v0,),
+    RemoveDelegationTokenRecord, (), _read_remove_delegation_token_record, _write_remove_delegation_token_record,
 )

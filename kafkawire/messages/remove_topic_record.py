@@ -10,73 +10,44 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import UUID, Layout, Op, Table
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import make_uuid, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class RemoveTopicRecord(Message, frozen=True):
-    """RemoveTopicRecord, version 0, flexible."""
+    """RemoveTopicRecord: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="metadata",
+        family="metadata",
+        api_key=9,
+        source="metadata/RemoveTopicRecord.json",
+    )
 
     topic_id: uuid.UUID = ZERO_UUID
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="RemoveTopicRecord",
-        kind="metadata",
-        family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=9,
-        source="metadata/RemoveTopicRecord.json",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-        ),
-    )
+
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("RemoveTopicRecord",),
-    layouts=(
-        # 0: RemoveTopicRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=17,
-            ops=(Op(UUID, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-pack_ux = packer("16sx")  # with the count of tagged fields behind it: 0
-
-
-def _decode_remove_topic_record_v0(b: Buffer, p: int) -> tuple[RemoveTopicRecord, int]:
+def _read_remove_topic_record(b: Buffer, p: int, version: int) -> tuple[RemoveTopicRecord, int]:
     topic_id = make_uuid(unpack_u(b, p)[0])
-    if b[p + 16]:
-        tagged, p = read_tags({}, b, p + 16)
-        return RemoveTopicRecord(topic_id, **tagged), p
-    return RemoveTopicRecord(topic_id), p + 17
+    p += 16
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return RemoveTopicRecord(topic_id, unknown), p
 
 
-def _encode_remove_topic_record_v0(o: RemoveTopicRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_u(o.topic_id.bytes))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ux(o.topic_id.bytes))
+def _write_remove_topic_record(o: RemoveTopicRecord, out: Append, version: int) -> None:
+    out(pack_u(o.topic_id.bytes))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-RemoveTopicRecord.codec = Codec(
-    RemoveTopicRecord,
-    TABLE,
-    classes=(RemoveTopicRecord,),
-    decoders=(_decode_remove_topic_record_v0,),
-    encoders=(_encode_remove_topic_record_v0,),
-)
+RemoveTopicRecord.codec = Codec(RemoveTopicRecord, (), _read_remove_topic_record, _write_remove_topic_record)

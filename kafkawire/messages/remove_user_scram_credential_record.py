@@ -9,77 +9,53 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import COMPACT, INT8, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_string, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class RemoveUserScramCredentialRecord(Message, frozen=True):
-    """RemoveUserScramCredentialRecord, version 0, flexible."""
+    """RemoveUserScramCredentialRecord: version 0, flexible 0+."""
 
-    name: str = ""
-    mechanism: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="RemoveUserScramCredentialRecord",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="metadata",
         family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=22,
         source="metadata/RemoveUserScramCredentialRecord.json",
-        fields=(
-            Field("Name", "name", "string", range(1), default=""),
-            Field("Mechanism", "mechanism", "int8", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("RemoveUserScramCredentialRecord",),
-    layouts=(
-        # 0: RemoveUserScramCredentialRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(INT8, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_b, pack_b = unpacker("b"), packer("b")
-pack_bx = packer("bx")  # with the count of tagged fields behind it: 0
+    name: str = ""
+    mechanism: Int8 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_remove_user_scram_credential_record_v0(b: Buffer, p: int) -> tuple[RemoveUserScramCredentialRecord, int]:
-    name, p = read_compact_string(b, p)
+unpack_b, pack_b = run("b")
+
+
+def _read_remove_user_scram_credential_record(b: Buffer, p: int, version: int) -> tuple[
+    RemoveUserScramCredentialRecord, int,
+]:
+    name, p = flexible.read_string(b, p)
     mechanism = unpack_b(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return RemoveUserScramCredentialRecord(name, mechanism, **tagged), p
-    return RemoveUserScramCredentialRecord(name, mechanism), p + 2
+    p += 1
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return RemoveUserScramCredentialRecord(name, mechanism, unknown), p
 
 
-def _encode_remove_user_scram_credential_record_v0(o: RemoveUserScramCredentialRecord, out: Append) -> None:
-    write_compact_string(o.name, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_b(o.mechanism))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bx(o.mechanism))
+def _write_remove_user_scram_credential_record(o: RemoveUserScramCredentialRecord, out: Append, version: int) -> None:
+    flexible.write_string(o.name, out)
+    out(pack_b(o.mechanism))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 RemoveUserScramCredentialRecord.codec = Codec(
-    RemoveUserScramCredentialRecord,
-    TABLE,
-    classes=(RemoveUserScramCredentialRecord,),
-    decoders=(_decode_remove_user_scram_credential_record_v0,),
-    encoders=(_encode_remove_user_scram_credential_record_v0,),
+    RemoveUserScramCredentialRecord, (), _read_remove_user_scram_credential_record,
+    _write_remove_user_scram_credential_record,
 )

@@ -9,101 +9,53 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, INT32, INT64, Layout, Op, Table
+from kafkawire.wire.fields import Int16, Int32, Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class RenewDelegationTokenResponse(Message, frozen=True):
-    """RenewDelegationTokenResponse, versions 0-2, flexible from version 2."""
+    """RenewDelegationTokenResponse: versions 0-2, flexible 2+."""
 
-    error_code: int = 0
-    expiry_timestamp_ms: int = 0
-    throttle_time_ms: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="RenewDelegationTokenResponse",
+    spec: ClassVar[MessageSpec] = message(
+        "0-2",
+        flexible="2+",
         kind="response",
         family="rpc",
-        valid_versions=range(3),
-        flexible_versions=range(2, 3),
         api_key=39,
         source="rpc/RenewDelegationTokenResponse.json",
-        fields=(
-            Field("ErrorCode", "error_code", "int16", range(3), default=0),
-            Field("ExpiryTimestampMs", "expiry_timestamp_ms", "int64", range(3), default=0),
-            Field("ThrottleTimeMs", "throttle_time_ms", "int32", range(3), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("RenewDelegationTokenResponse",),
-    layouts=(
-        # 0: RenewDelegationTokenResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=14,
-            ops=(Op(INT16, 0), Op(INT64, 1), Op(INT32, 2)),
-        ),
-        # 1: RenewDelegationTokenResponse, from version 2
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=15,
-            ops=(Op(INT16, 0), Op(INT64, 1), Op(INT32, 2)),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0, 1),
-)
-
-unpack_hqi, pack_hqi = unpacker("hqi"), packer("hqi")
-pack_hqix = packer("hqix")  # with the count of tagged fields behind it: 0
+    error_code: Int16 = 0
+    expiry_timestamp_ms: Int64 = 0
+    throttle_time_ms: Int32 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_renew_delegation_token_response_v0(b: Buffer, p: int) -> tuple[RenewDelegationTokenResponse, int]:
+unpack_hqi, pack_hqi = run("hqi")
+
+
+def _read_renew_delegation_token_response(b: Buffer, p: int, version: int) -> tuple[RenewDelegationTokenResponse, int]:
+    unknown: tuple[TaggedField, ...] = ()
     error_code, expiry_timestamp_ms, throttle_time_ms = unpack_hqi(b, p)
-    return RenewDelegationTokenResponse(error_code, expiry_timestamp_ms, throttle_time_ms), p + 14
+    p += 14
+    if version >= 2:
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return RenewDelegationTokenResponse(error_code, expiry_timestamp_ms, throttle_time_ms, unknown), p
 
 
-def _encode_renew_delegation_token_response_v0(o: RenewDelegationTokenResponse, out: Append) -> None:
+def _write_renew_delegation_token_response(o: RenewDelegationTokenResponse, out: Append, version: int) -> None:
     out(pack_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_renew_delegation_token_response_v2(b: Buffer, p: int) -> tuple[RenewDelegationTokenResponse, int]:
-    error_code, expiry_timestamp_ms, throttle_time_ms = unpack_hqi(b, p)
-    if b[p + 14]:
-        tagged, p = read_tags({}, b, p + 14)
-        return RenewDelegationTokenResponse(error_code, expiry_timestamp_ms, throttle_time_ms, **tagged), p
-    return RenewDelegationTokenResponse(error_code, expiry_timestamp_ms, throttle_time_ms), p + 15
-
-
-def _encode_renew_delegation_token_response_v2(o: RenewDelegationTokenResponse, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
+    if version >= 2:
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 RenewDelegationTokenResponse.codec = Codec(
-    RenewDelegationTokenResponse,
-    TABLE,
-    classes=(RenewDelegationTokenResponse,),
-    decoders=(
-        _decode_renew_delegation_token_response_v0, _decode_renew_delegation_token_response_v0,
-        _decode_renew_delegation_token_response_v2,
-    ),
-    encoders=(
-        _encode_renew_delegation_token_response_v0, _encode_renew_delegation_token_response_v0,
-        _encode_renew_delegation_token_response_v2,
-    ),
+    RenewDelegationTokenResponse, (), _read_renew_delegation_token_response, _write_renew_delegation_token_response,
 )

@@ -9,90 +9,44 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT32, Layout, Op, Table
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ResponseHeader(Message, frozen=True):
-    """ResponseHeader, versions 0-1, flexible from version 1."""
+    """ResponseHeader: versions 0-1, flexible 1+."""
 
-    correlation_id: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ResponseHeader",
-        kind="header",
-        family="rpc",
-        valid_versions=range(2),
-        flexible_versions=range(1, 2),
-        source="rpc/ResponseHeader.json",
-        fields=(
-            Field("CorrelationId", "correlation_id", "int32", range(2), default=0),
-        ),
+    spec: ClassVar[MessageSpec] = message(
+        "0-1", flexible="1+", kind="header", family="rpc", source="rpc/ResponseHeader.json",
     )
 
-
-TABLE = Table(
-    structs=("ResponseHeader",),
-    layouts=(
-        # 0: ResponseHeader, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=4,
-            ops=(Op(INT32, 0),),
-        ),
-        # 1: ResponseHeader, from version 1
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=5,
-            ops=(Op(INT32, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 1),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
+    correlation_id: Int32 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_response_header_v0(b: Buffer, p: int) -> tuple[ResponseHeader, int]:
+unpack_i, pack_i = run("i")
+
+
+def _read_response_header(b: Buffer, p: int, version: int) -> tuple[ResponseHeader, int]:
+    unknown: tuple[TaggedField, ...] = ()
     correlation_id = unpack_i(b, p)[0]
-    return ResponseHeader(correlation_id), p + 4
+    p += 4
+    if version >= 1:
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ResponseHeader(correlation_id, unknown), p
 
 
-def _encode_response_header_v0(o: ResponseHeader, out: Append) -> None:
+def _write_response_header(o: ResponseHeader, out: Append, version: int) -> None:
     out(pack_i(o.correlation_id))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    if version >= 1:
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
-def _decode_response_header_v1(b: Buffer, p: int) -> tuple[ResponseHeader, int]:
-    correlation_id = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return ResponseHeader(correlation_id, **tagged), p
-    return ResponseHeader(correlation_id), p + 5
-
-
-def _encode_response_header_v1(o: ResponseHeader, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.correlation_id))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.correlation_id))
-
-
-ResponseHeader.codec = Codec(
-    ResponseHeader,
-    TABLE,
-    classes=(ResponseHeader,),
-    decoders=(_decode_response_header_v0, _decode_response_header_v1),
-    encoders=(_encode_response_header_v0, _encode_response_header_v1),
-)
+ResponseHeader.codec = Codec(ResponseHeader, (), _read_response_header, _write_response_header)

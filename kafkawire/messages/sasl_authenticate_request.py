@@ -9,95 +9,50 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import BYTES, COMPACT, Layout, Op, Table
+from kafkawire.wire import classic, flexible
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_bytes, read_compact_bytes, read_tags
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_bytes, write_compact_bytes, write_tags
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class SaslAuthenticateRequest(Message, frozen=True):
-    """SaslAuthenticateRequest, versions 0-2, flexible from version 2."""
+    """SaslAuthenticateRequest: versions 0-2, flexible 2+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0-2",
+        flexible="2+",
+        kind="request",
+        family="rpc",
+        api_key=36,
+        listeners=("broker", "controller"),
+        source="rpc/SaslAuthenticateRequest.json",
+    )
 
     auth_bytes: bytes = b""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="SaslAuthenticateRequest",
-        kind="request",
-        family="rpc",
-        valid_versions=range(3),
-        flexible_versions=range(2, 3),
-        api_key=36,
-        listeners=("broker", "controller"),
-        source="rpc/SaslAuthenticateRequest.json",
-        fields=(
-            Field("AuthBytes", "auth_bytes", "bytes", range(3), default=b""),
-        ),
-    )
+
+def _read_sasl_authenticate_request(b: Buffer, p: int, version: int) -> tuple[SaslAuthenticateRequest, int]:
+    wire = flexible if version >= 2 else classic
+    unknown: tuple[TaggedField, ...] = ()
+    auth_bytes, p = wire.read_bytes(b, p)
+    if version >= 2:
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return SaslAuthenticateRequest(auth_bytes, unknown), p
 
 
-TABLE = Table(
-    structs=("SaslAuthenticateRequest",),
-    layouts=(
-        # 0: SaslAuthenticateRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=4,
-            ops=(Op(BYTES, 0),),
-        ),
-        # 1: SaslAuthenticateRequest, from version 2
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=2,
-            ops=(Op(BYTES | COMPACT, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0, 1),
-)
-
-
-def _decode_sasl_authenticate_request_v0(b: Buffer, p: int) -> tuple[SaslAuthenticateRequest, int]:
-    auth_bytes, p = read_bytes(b, p)
-    return SaslAuthenticateRequest(auth_bytes), p
-
-
-def _encode_sasl_authenticate_request_v0(o: SaslAuthenticateRequest, out: Append) -> None:
-    write_bytes(o.auth_bytes, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_sasl_authenticate_request_v2(b: Buffer, p: int) -> tuple[SaslAuthenticateRequest, int]:
-    auth_bytes, p = read_compact_bytes(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return SaslAuthenticateRequest(auth_bytes, **tagged), p
-    return SaslAuthenticateRequest(auth_bytes), p + 1
-
-
-def _encode_sasl_authenticate_request_v2(o: SaslAuthenticateRequest, out: Append) -> None:
-    write_compact_bytes(o.auth_bytes, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_sasl_authenticate_request(o: SaslAuthenticateRequest, out: Append, version: int) -> None:
+    wire = flexible if version >= 2 else classic
+    wire.write_bytes(o.auth_bytes, out)
+    if version >= 2:
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 SaslAuthenticateRequest.codec = Codec(
-    SaslAuthenticateRequest,
-    TABLE,
-    classes=(SaslAuthenticateRequest,),
-    decoders=(
-        _decode_sasl_authenticate_request_v0, _decode_sasl_authenticate_request_v0,
-        _decode_sasl_authenticate_request_v2,
-    ),
-    encoders=(
-        _encode_sasl_authenticate_request_v0, _encode_sasl_authenticate_request_v0,
-        _encode_sasl_authenticate_request_v2,
-    ),
+    SaslAuthenticateRequest, (), _read_sasl_authenticate_request, _write_sasl_authenticate_request,
 )

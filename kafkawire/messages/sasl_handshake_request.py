@@ -9,65 +9,41 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_string
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_string
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class SaslHandshakeRequest(Message, frozen=True):
-    """SaslHandshakeRequest, versions 0-1, not flexible."""
+    """SaslHandshakeRequest: versions 0-1, not flexible."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0-1",
+        kind="request",
+        family="rpc",
+        api_key=17,
+        listeners=("broker", "controller"),
+        source="rpc/SaslHandshakeRequest.json",
+    )
 
     mechanism: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="SaslHandshakeRequest",
-        kind="request",
-        family="rpc",
-        valid_versions=range(2),
-        api_key=17,
-        listeners=("broker", "controller"),
-        source="rpc/SaslHandshakeRequest.json",
-        fields=(
-            Field("Mechanism", "mechanism", "string", range(2), default=""),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("SaslHandshakeRequest",),
-    layouts=(
-        # 0: SaslHandshakeRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=2,
-            ops=(Op(STRING, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0),
-)
-
-
-def _decode_sasl_handshake_request_v0(b: Buffer, p: int) -> tuple[SaslHandshakeRequest, int]:
-    mechanism, p = read_string(b, p)
+def _read_sasl_handshake_request(b: Buffer, p: int, version: int) -> tuple[SaslHandshakeRequest, int]:
+    mechanism, p = classic.read_string(b, p)
     return SaslHandshakeRequest(mechanism), p
 
 
-def _encode_sasl_handshake_request_v0(o: SaslHandshakeRequest, out: Append) -> None:
-    write_string(o.mechanism, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_sasl_handshake_request(o: SaslHandshakeRequest, out: Append, version: int) -> None:
+    classic.write_string(o.mechanism, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 SaslHandshakeRequest.codec = Codec(
-    SaslHandshakeRequest,
-    TABLE,
-    classes=(SaslHandshakeRequest,),
-    decoders=(_decode_sasl_handshake_request_v0, _decode_sasl_handshake_request_v0),
-    encoders=(_encode_sasl_handshake_request_v0, _encode_sasl_handshake_request_v0),
+    SaslHandshakeRequest, (), _read_sasl_handshake_request, _write_sasl_handshake_request,
 )

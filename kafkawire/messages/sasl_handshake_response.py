@@ -9,70 +9,43 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, INT16, STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import Int16, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_strings, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_strings
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class SaslHandshakeResponse(Message, frozen=True):
-    """SaslHandshakeResponse, versions 0-1, not flexible."""
+    """SaslHandshakeResponse: versions 0-1, not flexible."""
 
-    error_code: int = 0
+    spec: ClassVar[MessageSpec] = message(
+        "0-1", kind="response", family="rpc", api_key=17, source="rpc/SaslHandshakeResponse.json",
+    )
+
+    error_code: Int16 = 0
     mechanisms: tuple[str, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="SaslHandshakeResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(2),
-        api_key=17,
-        source="rpc/SaslHandshakeResponse.json",
-        fields=(
-            Field("ErrorCode", "error_code", "int16", range(2), default=0),
-            Field("Mechanisms", "mechanisms", "[]string", range(2), default=()),
-        ),
-    )
+
+unpack_h, pack_h = run("h")
 
 
-TABLE = Table(
-    structs=("SaslHandshakeResponse",),
-    layouts=(
-        # 0: SaslHandshakeResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=6,
-            ops=(Op(INT16, 0), Op(STRING | ARRAY, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0),
-)
-
-unpack_h, pack_h = unpacker("h"), packer("h")
-
-
-def _decode_sasl_handshake_response_v0(b: Buffer, p: int) -> tuple[SaslHandshakeResponse, int]:
+def _read_sasl_handshake_response(b: Buffer, p: int, version: int) -> tuple[SaslHandshakeResponse, int]:
     error_code = unpack_h(b, p)[0]
-    mechanisms, p = read_strings(b, p + 2)
+    mechanisms, p = classic.read_strings(b, p + 2)
     return SaslHandshakeResponse(error_code, mechanisms), p
 
 
-def _encode_sasl_handshake_response_v0(o: SaslHandshakeResponse, out: Append) -> None:
+def _write_sasl_handshake_response(o: SaslHandshakeResponse, out: Append, version: int) -> None:
     out(pack_h(o.error_code))
-    write_strings(o.mechanisms, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    classic.write_strings(o.mechanisms, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 SaslHandshakeResponse.codec = Codec(
-    SaslHandshakeResponse,
-    TABLE,
-    classes=(SaslHandshakeResponse,),
-    decoders=(_decode_sasl_handshake_response_v0, _decode_sasl_handshake_response_v0),
-    encoders=(_encode_sasl_handshake_response_v0, _encode_sasl_handshake_response_v0),
+    SaslHandshakeResponse, (), _read_sasl_handshake_response, _write_sasl_handshake_response,
 )

@@ -10,152 +10,88 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT32, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_int32s, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import shaped
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_int32s, write_tags
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class TopicPartitions(Struct, frozen=True):
-    """A struct of ShareGroupCurrentMemberAssignmentValue."""
+    """In ShareGroupCurrentMemberAssignmentValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
-    partitions: tuple[int, ...] = ()
+    partitions: tuple[Int32, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicPartitions",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partitions", "partitions", "[]int32", range(1), default=()),
-        ),
-    )
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message, frozen=True):
-    """ShareGroupCurrentMemberAssignmentValue, version 0, flexible."""
+    """ShareGroupCurrentMemberAssignmentValue: version 0, flexible 0+."""
 
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="coordinator-value",
+        family="group",
+        api_key=14,
+        source="group/ShareGroupCurrentMemberAssignmentValue.json",
+    )
+
+    member_epoch: Int32 = 0
+    previous_member_epoch: Int32 = 0
+    state: Int8 = 0
     assigned_partitions: tuple[TopicPartitions, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ShareGroupCurrentMemberAssignmentValue",
-        kind="coordinator-value",
-        family="group",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=14,
-        source="group/ShareGroupCurrentMemberAssignmentValue.json",
-        fields=(
-            Field("MemberEpoch", "member_epoch", "int32", range(1), default=0),
-            Field("PreviousMemberEpoch", "previous_member_epoch", "int32", range(1), default=0),
-            Field("State", "state", "int8", range(1), default=0),
-            Field(
-                "AssignedPartitions",
-                "assigned_partitions",
-                "[]TopicPartitions",
-                range(1),
-                default=(),
-                struct=TopicPartitions,
-            ),
-        ),
-    )
+
+unpack_iib, pack_iib = run("iib")
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("TopicPartitions", "ShareGroupCurrentMemberAssignmentValue"),
-    layouts=(
-        # 0: TopicPartitions, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(INT32 | COMPACT | ARRAY, 1)),
-        ),
-        # 1: ShareGroupCurrentMemberAssignmentValue, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=11,
-            ops=(Op(INT32, 0), Op(INT32, 1), Op(INT8, 2), Op(STRUCT | COMPACT | ARRAY, 3, 0)),
-        ),
-    ),
-    first_version=0,
-    roots=(1,),
-)
-
-unpack_iib, pack_iib = unpacker("iib"), packer("iib")
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+@strided(TopicPartitions)
+def _read_topic_partitions_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicPartitions]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        partitions, p = read_compact_int32s(b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicPartitions(topic_id, partitions, **tagged))
-        else:
-            values.append(TopicPartitions(topic_id, partitions))
-            p += 1
+        partitions, p = flexible.read_int32s(b, p + 16)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TopicPartitions(topic_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+def _write_topic_partitions_array(values: tuple[TopicPartitions, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TopicPartitions:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_int32s(o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_int32s(o.partitions, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-_rows_topic_partitions_v0 = shaped(
-    lambda rows, e1: [TopicPartitions(make_uuid(r[0]), r[1:e1]) for r in rows], _decode_items_topic_partitions_v0,
-    "16s [i ", True,
-)
-
-
-def _decode_share_group_current_member_assignment_value_v0(b: Buffer, p: int) -> tuple[
+def _read_share_group_current_member_assignment_value(b: Buffer, p: int, version: int) -> tuple[
     ShareGroupCurrentMemberAssignmentValue, int,
 ]:
     member_epoch, previous_member_epoch, state = unpack_iib(b, p)
-    assigned_partitions, p = read_compact_array(_rows_topic_partitions_v0, 18, b, p + 9)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ShareGroupCurrentMemberAssignmentValue(
-            member_epoch, previous_member_epoch, state, assigned_partitions, **tagged,
-        ), p
+    assigned_partitions, p = flexible.read_array(_read_topic_partitions_array, b, p + 9, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
     return ShareGroupCurrentMemberAssignmentValue(
-        member_epoch, previous_member_epoch, state, assigned_partitions,
-    ), p + 1
+        member_epoch, previous_member_epoch, state, assigned_partitions, unknown,
+    ), p
 
 
-def _encode_share_group_current_member_assignment_value_v0(
-    o: ShareGroupCurrentMemberAssignmentValue, out: Append,
+def _write_share_group_current_member_assignment_value(
+    o: ShareGroupCurrentMemberAssignmentValue, out: Append, version: int,
 ) -> None:
     out(pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
-    write_compact_array(_encode_items_topic_partitions_v0, o.assigned_partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_array(_write_topic_partitions_array, o.assigned_partitions, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ShareGroupCurrentMemberAssignmentValue.codec = Codec(
-    ShareGroupCurrentMemberAssignmentValue,
-    TABLE,
-    classes=(TopicPartitions, ShareGroupCurrentMemberAssignmentValue),
-    decoders=(_decode_share_group_current_member_assignment_value_v0,),
-    encoders=(_encode_share_group_current_member_assignment_value_v0,),
+    ShareGroupCurrentMemberAssignmentValue, (TopicPartitions,), _read_share_group_current_member_assignment_value,
+    _write_share_group_current_member_assignment_value,
 )

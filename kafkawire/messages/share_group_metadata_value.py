@@ -9,75 +9,47 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT32, INT64, Layout, Op, Table
+from kafkawire.wire.fields import Int32, Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ShareGroupMetadataValue(Message, frozen=True):
-    """ShareGroupMetadataValue, version 0, flexible."""
+    """ShareGroupMetadataValue: version 0, flexible 0+."""
 
-    epoch: int = 0
-    metadata_hash: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ShareGroupMetadataValue",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="coordinator-value",
         family="group",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=11,
         source="group/ShareGroupMetadataValue.json",
-        fields=(
-            Field("Epoch", "epoch", "int32", range(1), default=0),
-            Field("MetadataHash", "metadata_hash", "int64", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("ShareGroupMetadataValue",),
-    layouts=(
-        # 0: ShareGroupMetadataValue, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=13,
-            ops=(Op(INT32, 0), Op(INT64, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_iq, pack_iq = unpacker("iq"), packer("iq")
-pack_iqx = packer("iqx")  # with the count of tagged fields behind it: 0
+    epoch: Int32 = 0
+    metadata_hash: Int64 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_share_group_metadata_value_v0(b: Buffer, p: int) -> tuple[ShareGroupMetadataValue, int]:
+unpack_iq, pack_iq = run("iq")
+
+
+def _read_share_group_metadata_value(b: Buffer, p: int, version: int) -> tuple[ShareGroupMetadataValue, int]:
     epoch, metadata_hash = unpack_iq(b, p)
-    if b[p + 12]:
-        tagged, p = read_tags({}, b, p + 12)
-        return ShareGroupMetadataValue(epoch, metadata_hash, **tagged), p
-    return ShareGroupMetadataValue(epoch, metadata_hash), p + 13
+    p += 12
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ShareGroupMetadataValue(epoch, metadata_hash, unknown), p
 
 
-def _encode_share_group_metadata_value_v0(o: ShareGroupMetadataValue, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_iq(o.epoch, o.metadata_hash))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_iqx(o.epoch, o.metadata_hash))
+def _write_share_group_metadata_value(o: ShareGroupMetadataValue, out: Append, version: int) -> None:
+    out(pack_iq(o.epoch, o.metadata_hash))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ShareGroupMetadataValue.codec = Codec(
-    ShareGroupMetadataValue,
-    TABLE,
-    classes=(ShareGroupMetadataValue,),
-    decoders=(_decode_share_group_metadata_value_v0,),
-    encoders=(_encode_share_group_metadata_value_v0,),
+    ShareGroupMetadataValue, (), _read_share_group_metadata_value, _write_share_group_metadata_value,
 )

@@ -9,63 +9,39 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_string
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_string
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ShareGroupPartitionMetadataKey(Message, frozen=True):
-    """ShareGroupPartitionMetadataKey, version 9, not flexible."""
+    """ShareGroupPartitionMetadataKey: version 9, not flexible."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "9", kind="data", family="group", source="group/ShareGroupPartitionMetadataKey.json",
+    )
 
     group_id: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ShareGroupPartitionMetadataKey",
-        kind="data",
-        family="group",
-        valid_versions=range(9, 10),
-        source="group/ShareGroupPartitionMetadataKey.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(9, 10), default=""),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("ShareGroupPartitionMetadataKey",),
-    layouts=(
-        # 0: ShareGroupPartitionMetadataKey, from version 9
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=2,
-            ops=(Op(STRING, 0),),
-        ),
-    ),
-    first_version=9,
-    roots=(0,),
-)
-
-
-def _decode_share_group_partition_metadata_key_v9(b: Buffer, p: int) -> tuple[ShareGroupPartitionMetadataKey, int]:
-    group_id, p = read_string(b, p)
+def _read_share_group_partition_metadata_key(b: Buffer, p: int, version: int) -> tuple[
+    ShareGroupPartitionMetadataKey, int,
+]:
+    group_id, p = classic.read_string(b, p)
     return ShareGroupPartitionMetadataKey(group_id), p
 
 
-def _encode_share_group_partition_metadata_key_v9(o: ShareGroupPartitionMetadataKey, out: Append) -> None:
-    write_string(o.group_id, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_share_group_partition_metadata_key(o: ShareGroupPartitionMetadataKey, out: Append, version: int) -> None:
+    classic.write_string(o.group_id, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 ShareGroupPartitionMetadataKey.codec = Codec(
-    ShareGroupPartitionMetadataKey,
-    TABLE,
-    classes=(ShareGroupPartitionMetadataKey,),
-    decoders=(_decode_share_group_partition_metadata_key_v9,),
-    encoders=(_encode_share_group_partition_metadata_key_v9,),
+    ShareGroupPartitionMetadataKey, (), _read_share_group_partition_metadata_key,
+    _write_share_group_partition_metadata_key,
 )

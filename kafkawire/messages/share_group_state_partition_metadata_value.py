@@ -10,220 +10,114 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    make_uuid,
-    read_compact_array,
-    read_compact_int32s,
-    read_compact_string,
-    read_tags,
-    unpacker,
-)
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    packer,
-    write_compact_array,
-    write_compact_int32s,
-    write_compact_string,
-    write_tags,
-)
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class TopicPartitionsInfo(Struct, frozen=True):
-    """A struct of ShareGroupStatePartitionMetadataValue."""
+    """In ShareGroupStatePartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
     topic_name: str = ""
-    partitions: tuple[int, ...] = ()
+    partitions: tuple[Int32, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicPartitionsInfo",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("TopicName", "topic_name", "string", range(1), default=""),
-            Field("Partitions", "partitions", "[]int32", range(1), default=()),
-        ),
-    )
 
 
 class TopicInfo(Struct, frozen=True):
-    """A struct of ShareGroupStatePartitionMetadataValue."""
+    """In ShareGroupStatePartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
     topic_name: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicInfo",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("TopicName", "topic_name", "string", range(1), default=""),
-        ),
-    )
-
 
 class ShareGroupStatePartitionMetadataValue(Message, frozen=True):
-    """ShareGroupStatePartitionMetadataValue, version 0, flexible."""
+    """ShareGroupStatePartitionMetadataValue: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="coordinator-value",
+        family="group",
+        api_key=15,
+        source="group/ShareGroupStatePartitionMetadataValue.json",
+    )
 
     initializing_topics: tuple[TopicPartitionsInfo, ...] = ()
     initialized_topics: tuple[TopicPartitionsInfo, ...] = ()
     deleting_topics: tuple[TopicInfo, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ShareGroupStatePartitionMetadataValue",
-        kind="coordinator-value",
-        family="group",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=15,
-        source="group/ShareGroupStatePartitionMetadataValue.json",
-        fields=(
-            Field(
-                "InitializingTopics",
-                "initializing_topics",
-                "[]TopicPartitionsInfo",
-                range(1),
-                default=(),
-                struct=TopicPartitionsInfo,
-            ),
-            Field(
-                "InitializedTopics",
-                "initialized_topics",
-                "[]TopicPartitionsInfo",
-                range(1),
-                default=(),
-                struct=TopicPartitionsInfo,
-            ),
-            Field("DeletingTopics", "deleting_topics", "[]TopicInfo", range(1), default=(), struct=TopicInfo),
-        ),
-    )
+
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("TopicPartitionsInfo", "TopicInfo", "ShareGroupStatePartitionMetadataValue"),
-    layouts=(
-        # 0: TopicPartitionsInfo, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=19,
-            ops=(Op(UUID, 0), Op(STRING | COMPACT, 1), Op(INT32 | COMPACT | ARRAY, 2)),
-        ),
-        # 1: TopicInfo, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(STRING | COMPACT, 1)),
-        ),
-        # 2: ShareGroupStatePartitionMetadataValue, from version 0
-        Layout(
-            struct=2,
-            flexible=True,
-            min_size=4,
-            ops=(
-                Op(STRUCT | COMPACT | ARRAY, 0, 0), Op(STRUCT | COMPACT | ARRAY, 1, 0),
-                Op(STRUCT | COMPACT | ARRAY, 2, 1),
-            ),
-        ),
-    ),
-    first_version=0,
-    roots=(2,),
-)
-
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_topic_partitions_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitionsInfo, ...], int]:
+def _read_topic_partitions_info_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicPartitionsInfo]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        topic_name, p = read_compact_string(b, p + 16)
-        partitions, p = read_compact_int32s(b, p)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicPartitionsInfo(topic_id, topic_name, partitions, **tagged))
-        else:
-            values.append(TopicPartitionsInfo(topic_id, topic_name, partitions))
-            p += 1
+        topic_name, p = flexible.read_string(b, p + 16)
+        partitions, p = flexible.read_int32s(b, p)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TopicPartitionsInfo(topic_id, topic_name, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_topic_partitions_info_v0(values: tuple[TopicPartitionsInfo, ...], out: Append) -> None:
+def _write_topic_partitions_info_array(values: tuple[TopicPartitionsInfo, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TopicPartitionsInfo:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_string(o.topic_name, out)
-        write_compact_int32s(o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_string(o.topic_name, out)
+        flexible.write_int32s(o.partitions, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_items_topic_info_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicInfo, ...], int]:
+def _read_topic_info_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicInfo]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        topic_name, p = read_compact_string(b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicInfo(topic_id, topic_name, **tagged))
-        else:
-            values.append(TopicInfo(topic_id, topic_name))
-            p += 1
+        topic_name, p = flexible.read_string(b, p + 16)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TopicInfo(topic_id, topic_name, unknown))
     return tuple(values), p
 
 
-def _encode_items_topic_info_v0(values: tuple[TopicInfo, ...], out: Append) -> None:
+def _write_topic_info_array(values: tuple[TopicInfo, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TopicInfo:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_string(o.topic_name, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_string(o.topic_name, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_share_group_state_partition_metadata_value_v0(b: Buffer, p: int) -> tuple[
+def _read_share_group_state_partition_metadata_value(b: Buffer, p: int, version: int) -> tuple[
     ShareGroupStatePartitionMetadataValue, int,
 ]:
-    initializing_topics, p = read_compact_array(_decode_items_topic_partitions_info_v0, 19, b, p)
-    initialized_topics, p = read_compact_array(_decode_items_topic_partitions_info_v0, 19, b, p)
-    deleting_topics, p = read_compact_array(_decode_items_topic_info_v0, 18, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ShareGroupStatePartitionMetadataValue(
-            initializing_topics, initialized_topics, deleting_topics, **tagged,
-        ), p
-    return ShareGroupStatePartitionMetadataValue(initializing_topics, initialized_topics, deleting_topics), p + 1
+    initializing_topics, p = flexible.read_array(_read_topic_partitions_info_array, b, p, version)
+    initialized_topics, p = flexible.read_array(_read_topic_partitions_info_array, b, p, version)
+    deleting_topics, p = flexible.read_array(_read_topic_info_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ShareGroupStatePartitionMetadataValue(initializing_topics, initialized_topics, deleting_topics, unknown), p
 
 
-def _encode_share_group_state_partition_metadata_value_v0(
-    o: ShareGroupStatePartitionMetadataValue, out: Append,
+def _write_share_group_state_partition_metadata_value(
+    o: ShareGroupStatePartitionMetadataValue, out: Append, version: int,
 ) -> None:
-    write_compact_array(_encode_items_topic_partitions_info_v0, o.initializing_topics, out)
-    write_compact_array(_encode_items_topic_partitions_info_v0, o.initialized_topics, out)
-    write_compact_array(_encode_items_topic_info_v0, o.deleting_topics, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_array(_write_topic_partitions_info_array, o.initializing_topics, out, version)
+    flexible.write_array(_write_topic_partitions_info_array, o.initialized_topics, out, version)
+    flexible.write_array(_write_topic_info_array, o.deleting_topics, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ShareGroupStatePartitionMetadataValue.codec = Codec(
-    ShareGroupStatePartitionMetadataValue,
-    TABLE,
-    classes=(TopicPartitionsInfo, TopicInfo, ShareGroupStatePartitionMetadataValue),
-    decoders=(_decode_share_group_state_partition_metadata_value_v0,),
-    encoders=(_encode_share_group_state_partition_metadata_value_v0,),
+    ShareGroupStatePartitionMetadataValue, (TopicPartitionsInfo, TopicInfo),
+    _read_share_group_state_partition_metadata_value, _write_share_group_state_partition_metadata_value,
 )

@@ -10,139 +10,80 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRUCT, UUID, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import make_uuid, read_compact_array, read_compact_int32s, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.strides import shaped
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, packer, write_compact_array, write_compact_int32s, write_tags
+from kafkawire.wire.read import Elements, make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.strides import strided
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class TopicPartition(Struct, frozen=True):
-    """A struct of ShareGroupTargetAssignmentMemberValue."""
+    """In ShareGroupTargetAssignmentMemberValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
-    partitions: tuple[int, ...] = ()
+    partitions: tuple[Int32, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicPartition",
-        fields=(
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partitions", "partitions", "[]int32", range(1), default=()),
-        ),
-    )
 
 
 class ShareGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """ShareGroupTargetAssignmentMemberValue, version 0, flexible."""
+    """ShareGroupTargetAssignmentMemberValue: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="coordinator-value",
+        family="group",
+        api_key=13,
+        source="group/ShareGroupTargetAssignmentMemberValue.json",
+    )
 
     topic_partitions: tuple[TopicPartition, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ShareGroupTargetAssignmentMemberValue",
-        kind="coordinator-value",
-        family="group",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=13,
-        source="group/ShareGroupTargetAssignmentMemberValue.json",
-        fields=(
-            Field(
-                "TopicPartitions",
-                "topic_partitions",
-                "[]TopicPartition",
-                range(1),
-                default=(),
-                struct=TopicPartition,
-            ),
-        ),
-    )
+
+unpack_u, pack_u = run("16s")
 
 
-TABLE = Table(
-    structs=("TopicPartition", "ShareGroupTargetAssignmentMemberValue"),
-    layouts=(
-        # 0: TopicPartition, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=18,
-            ops=(Op(UUID, 0), Op(INT32 | COMPACT | ARRAY, 1)),
-        ),
-        # 1: ShareGroupTargetAssignmentMemberValue, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=2,
-            ops=(Op(STRUCT | COMPACT | ARRAY, 0, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(1,),
-)
-
-unpack_u, pack_u = unpacker("16s"), packer("16s")
-
-
-def _decode_items_topic_partition_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartition, ...], int]:
+@strided(TopicPartition)
+def _read_topic_partition_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicPartition]:
     values = []
     for _ in range(n):
         topic_id = make_uuid(unpack_u(b, p)[0])
-        partitions, p = read_compact_int32s(b, p + 16)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TopicPartition(topic_id, partitions, **tagged))
-        else:
-            values.append(TopicPartition(topic_id, partitions))
-            p += 1
+        partitions, p = flexible.read_int32s(b, p + 16)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TopicPartition(topic_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_topic_partition_v0(values: tuple[TopicPartition, ...], out: Append) -> None:
+def _write_topic_partition_array(values: tuple[TopicPartition, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TopicPartition:
             raise TypeError
         out(pack_u(o.topic_id.bytes))
-        write_compact_int32s(o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_int32s(o.partitions, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-_rows_topic_partition_v0 = shaped(
-    lambda rows, e1: [TopicPartition(make_uuid(r[0]), r[1:e1]) for r in rows], _decode_items_topic_partition_v0,
-    "16s [i ", True,
-)
-
-
-def _decode_share_group_target_assignment_member_value_v0(b: Buffer, p: int) -> tuple[
+def _read_share_group_target_assignment_member_value(b: Buffer, p: int, version: int) -> tuple[
     ShareGroupTargetAssignmentMemberValue, int,
 ]:
-    topic_partitions, p = read_compact_array(_rows_topic_partition_v0, 18, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ShareGroupTargetAssignmentMemberValue(topic_partitions, **tagged), p
-    return ShareGroupTargetAssignmentMemberValue(topic_partitions), p + 1
+    topic_partitions, p = flexible.read_array(_read_topic_partition_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ShareGroupTargetAssignmentMemberValue(topic_partitions, unknown), p
 
 
-def _encode_share_group_target_assignment_member_value_v0(
-    o: ShareGroupTargetAssignmentMemberValue, out: Append,
+def _write_share_group_target_assignment_member_value(
+    o: ShareGroupTargetAssignmentMemberValue, out: Append, version: int,
 ) -> None:
-    write_compact_array(_encode_items_topic_partition_v0, o.topic_partitions, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_array(_write_topic_partition_array, o.topic_partitions, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ShareGroupTargetAssignmentMemberValue.codec = Codec(
-    ShareGroupTargetAssignmentMemberValue,
-    TABLE,
-    classes=(TopicPartition, ShareGroupTargetAssignmentMemberValue),
-    decoders=(_decode_share_group_target_assignment_member_value_v0,),
-    encoders=(_encode_share_group_target_assignment_member_value_v0,),
+    ShareGroupTargetAssignmentMemberValue, (TopicPartition,), _read_share_group_target_assignment_member_value,
+    _write_share_group_target_assignment_member_value,
 )

@@ -10,73 +10,43 @@ from __future__ import annotations
 import uuid
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT32, STRING, UUID, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import make_uuid, read_string, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_string
+from kafkawire.wire.read import make_uuid, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ShareSnapshotKey(Message, frozen=True):
-    """ShareSnapshotKey, version 0, not flexible."""
+    """ShareSnapshotKey: version 0, not flexible."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0", kind="coordinator-key", family="share", api_key=0, source="share/ShareSnapshotKey.json",
+    )
 
     group_id: str = ""
     topic_id: uuid.UUID = ZERO_UUID
-    partition: int = 0
+    partition: Int32 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ShareSnapshotKey",
-        kind="coordinator-key",
-        family="share",
-        valid_versions=range(1),
-        api_key=0,
-        source="share/ShareSnapshotKey.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-            Field("TopicId", "topic_id", "uuid", range(1), default=ZERO_UUID),
-            Field("Partition", "partition", "int32", range(1), default=0),
-        ),
-    )
+
+unpack_ui, pack_ui = run("16si")
 
 
-TABLE = Table(
-    structs=("ShareSnapshotKey",),
-    layouts=(
-        # 0: ShareSnapshotKey, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=22,
-            ops=(Op(STRING, 0), Op(UUID, 1), Op(INT32, 2)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_ui, pack_ui = unpacker("16si"), packer("16si")
-
-
-def _decode_share_snapshot_key_v0(b: Buffer, p: int) -> tuple[ShareSnapshotKey, int]:
-    group_id, p = read_string(b, p)
+def _read_share_snapshot_key(b: Buffer, p: int, version: int) -> tuple[ShareSnapshotKey, int]:
+    group_id, p = classic.read_string(b, p)
     topic_id, partition = unpack_ui(b, p)
     topic_id = make_uuid(topic_id)
     return ShareSnapshotKey(group_id, topic_id, partition), p + 20
 
 
-def _encode_share_snapshot_key_v0(o: ShareSnapshotKey, out: Append) -> None:
-    write_string(o.group_id, out)
+def _write_share_snapshot_key(o: ShareSnapshotKey, out: Append, version: int) -> None:
+    classic.write_string(o.group_id, out)
     out(pack_ui(o.topic_id.bytes, o.partition))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
-ShareSnapshotKey.codec = Codec(
-    ShareSnapshotKey,
-    TABLE,
-    classes=(ShareSnapshotKey,),
-    decoders=(_decode_share_snapshot_key_v0,),
-    encoders=(_encode_share_snapshot_key_v0,),
-)
+ShareSnapshotKey.codec = Codec(ShareSnapshotKey, (), _read_share_snapshot_key, _write_share_snapshot_key)

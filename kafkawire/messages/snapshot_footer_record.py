@@ -9,72 +9,41 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, Layout, Op, Table
+from kafkawire.wire.fields import Int16, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class SnapshotFooterRecord(Message, frozen=True):
-    """SnapshotFooterRecord, version 0, flexible."""
+    """SnapshotFooterRecord: version 0, flexible 0+."""
 
-    version: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="SnapshotFooterRecord",
-        kind="data",
-        family="common",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        source="common/SnapshotFooterRecord.json",
-        fields=(
-            Field("Version", "version", "int16", range(1), default=0),
-        ),
+    spec: ClassVar[MessageSpec] = message(
+        "0", flexible="0+", kind="data", family="common", source="common/SnapshotFooterRecord.json",
     )
 
-
-TABLE = Table(
-    structs=("SnapshotFooterRecord",),
-    layouts=(
-        # 0: SnapshotFooterRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=3,
-            ops=(Op(INT16, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_h, pack_h = unpacker("h"), packer("h")
-pack_hx = packer("hx")  # with the count of tagged fields behind it: 0
+    version: Int16 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_snapshot_footer_record_v0(b: Buffer, p: int) -> tuple[SnapshotFooterRecord, int]:
-    version = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return SnapshotFooterRecord(version, **tagged), p
-    return SnapshotFooterRecord(version), p + 3
+unpack_h, pack_h = run("h")
 
 
-def _encode_snapshot_footer_record_v0(o: SnapshotFooterRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.version))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.version))
+def _read_snapshot_footer_record(b: Buffer, p: int, version: int) -> tuple[SnapshotFooterRecord, int]:
+    version_ = unpack_h(b, p)[0]
+    p += 2
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return SnapshotFooterRecord(version_, unknown), p
+
+
+def _write_snapshot_footer_record(o: SnapshotFooterRecord, out: Append, version: int) -> None:
+    out(pack_h(o.version))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 SnapshotFooterRecord.codec = Codec(
-    SnapshotFooterRecord,
-    TABLE,
-    classes=(SnapshotFooterRecord,),
-    decoders=(_decode_snapshot_footer_record_v0,),
-    encoders=(_encode_snapshot_footer_record_v0,),
+    SnapshotFooterRecord, (), _read_snapshot_footer_record, _write_snapshot_footer_record,
 )

@@ -9,74 +9,42 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, INT64, Layout, Op, Table
+from kafkawire.wire.fields import Int16, Int64, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class SnapshotHeaderRecord(Message, frozen=True):
-    """SnapshotHeaderRecord, version 0, flexible."""
+    """SnapshotHeaderRecord: version 0, flexible 0+."""
 
-    version: int = 0
-    last_contained_log_timestamp: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="SnapshotHeaderRecord",
-        kind="data",
-        family="common",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        source="common/SnapshotHeaderRecord.json",
-        fields=(
-            Field("Version", "version", "int16", range(1), default=0),
-            Field("LastContainedLogTimestamp", "last_contained_log_timestamp", "int64", range(1), default=0),
-        ),
+    spec: ClassVar[MessageSpec] = message(
+        "0", flexible="0+", kind="data", family="common", source="common/SnapshotHeaderRecord.json",
     )
 
-
-TABLE = Table(
-    structs=("SnapshotHeaderRecord",),
-    layouts=(
-        # 0: SnapshotHeaderRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=11,
-            ops=(Op(INT16, 0), Op(INT64, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_hq, pack_hq = unpacker("hq"), packer("hq")
-pack_hqx = packer("hqx")  # with the count of tagged fields behind it: 0
+    version: Int16 = 0
+    last_contained_log_timestamp: Int64 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_snapshot_header_record_v0(b: Buffer, p: int) -> tuple[SnapshotHeaderRecord, int]:
-    version, last_contained_log_timestamp = unpack_hq(b, p)
-    if b[p + 10]:
-        tagged, p = read_tags({}, b, p + 10)
-        return SnapshotHeaderRecord(version, last_contained_log_timestamp, **tagged), p
-    return SnapshotHeaderRecord(version, last_contained_log_timestamp), p + 11
+unpack_hq, pack_hq = run("hq")
 
 
-def _encode_snapshot_header_record_v0(o: SnapshotHeaderRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_hq(o.version, o.last_contained_log_timestamp))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hqx(o.version, o.last_contained_log_timestamp))
+def _read_snapshot_header_record(b: Buffer, p: int, version: int) -> tuple[SnapshotHeaderRecord, int]:
+    version_, last_contained_log_timestamp = unpack_hq(b, p)
+    p += 10
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return SnapshotHeaderRecord(version_, last_contained_log_timestamp, unknown), p
+
+
+def _write_snapshot_header_record(o: SnapshotHeaderRecord, out: Append, version: int) -> None:
+    out(pack_hq(o.version, o.last_contained_log_timestamp))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 SnapshotHeaderRecord.codec = Codec(
-    SnapshotHeaderRecord,
-    TABLE,
-    classes=(SnapshotHeaderRecord,),
-    decoders=(_decode_snapshot_header_record_v0,),
-    encoders=(_encode_snapshot_header_record_v0,),
+    SnapshotHeaderRecord, (), _read_snapshot_header_record, _write_snapshot_header_record,
 )

@@ -9,68 +9,42 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_string
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_string
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class StreamsGroupMemberMetadataKey(Message, frozen=True):
-    """StreamsGroupMemberMetadataKey, version 0, not flexible."""
+    """StreamsGroupMemberMetadataKey: version 0, not flexible."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0", kind="coordinator-key", family="group", api_key=19, source="group/StreamsGroupMemberMetadataKey.json",
+    )
 
     group_id: str = ""
     member_id: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="StreamsGroupMemberMetadataKey",
-        kind="coordinator-key",
-        family="group",
-        valid_versions=range(1),
-        api_key=19,
-        source="group/StreamsGroupMemberMetadataKey.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-            Field("MemberId", "member_id", "string", range(1), default=""),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("StreamsGroupMemberMetadataKey",),
-    layouts=(
-        # 0: StreamsGroupMemberMetadataKey, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=4,
-            ops=(Op(STRING, 0), Op(STRING, 1)),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_streams_group_member_metadata_key_v0(b: Buffer, p: int) -> tuple[StreamsGroupMemberMetadataKey, int]:
-    group_id, p = read_string(b, p)
-    member_id, p = read_string(b, p)
+def _read_streams_group_member_metadata_key(b: Buffer, p: int, version: int) -> tuple[
+    StreamsGroupMemberMetadataKey, int,
+]:
+    group_id, p = classic.read_string(b, p)
+    member_id, p = classic.read_string(b, p)
     return StreamsGroupMemberMetadataKey(group_id, member_id), p
 
 
-def _encode_streams_group_member_metadata_key_v0(o: StreamsGroupMemberMetadataKey, out: Append) -> None:
-    write_string(o.group_id, out)
-    write_string(o.member_id, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_streams_group_member_metadata_key(o: StreamsGroupMemberMetadataKey, out: Append, version: int) -> None:
+    classic.write_string(o.group_id, out)
+    classic.write_string(o.member_id, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 StreamsGroupMemberMetadataKey.codec = Codec(
-    StreamsGroupMemberMetadataKey,
-    TABLE,
-    classes=(StreamsGroupMemberMetadataKey,),
-    decoders=(_decode_streams_group_member_metadata_key_v0,),
-    encoders=(_encode_streams_group_member_metadata_key_v0,),
+    StreamsGroupMemberMetadataKey, (), _read_streams_group_member_metadata_key,
+    _write_streams_group_member_metadata_key,
 )

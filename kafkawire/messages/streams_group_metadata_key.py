@@ -9,64 +9,36 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_string
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_string
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class StreamsGroupMetadataKey(Message, frozen=True):
-    """StreamsGroupMetadataKey, version 0, not flexible."""
+    """StreamsGroupMetadataKey: version 0, not flexible."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0", kind="coordinator-key", family="group", api_key=17, source="group/StreamsGroupMetadataKey.json",
+    )
 
     group_id: str = ""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="StreamsGroupMetadataKey",
-        kind="coordinator-key",
-        family="group",
-        valid_versions=range(1),
-        api_key=17,
-        source="group/StreamsGroupMetadataKey.json",
-        fields=(
-            Field("GroupId", "group_id", "string", range(1), default=""),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("StreamsGroupMetadataKey",),
-    layouts=(
-        # 0: StreamsGroupMetadataKey, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=2,
-            ops=(Op(STRING, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_streams_group_metadata_key_v0(b: Buffer, p: int) -> tuple[StreamsGroupMetadataKey, int]:
-    group_id, p = read_string(b, p)
+def _read_streams_group_metadata_key(b: Buffer, p: int, version: int) -> tuple[StreamsGroupMetadataKey, int]:
+    group_id, p = classic.read_string(b, p)
     return StreamsGroupMetadataKey(group_id), p
 
 
-def _encode_streams_group_metadata_key_v0(o: StreamsGroupMetadataKey, out: Append) -> None:
-    write_string(o.group_id, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_streams_group_metadata_key(o: StreamsGroupMetadataKey, out: Append, version: int) -> None:
+    classic.write_string(o.group_id, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 StreamsGroupMetadataKey.codec = Codec(
-    StreamsGroupMetadataKey,
-    TABLE,
-    classes=(StreamsGroupMetadataKey,),
-    decoders=(_decode_streams_group_metadata_key_v0,),
-    encoders=(_encode_streams_group_metadata_key_v0,),
+    StreamsGroupMetadataKey, (), _read_streams_group_metadata_key, _write_streams_group_metadata_key,
 )

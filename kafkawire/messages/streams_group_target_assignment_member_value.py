@@ -9,141 +9,81 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, STRING, STRUCT, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import read_compact_array, read_compact_int32s, read_compact_string, read_tags
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import (
-    NO_TAGS,
-    Append,
-    write_compact_array,
-    write_compact_int32s,
-    write_compact_string,
-    write_tags,
-)
+from kafkawire.wire.read import Elements
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class TaskIds(Struct, frozen=True):
-    """A struct of StreamsGroupTargetAssignmentMemberValue."""
+    """In StreamsGroupTargetAssignmentMemberValue: version 0."""
 
     subtopology_id: str = ""
-    partitions: tuple[int, ...] = ()
+    partitions: tuple[Int32, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TaskIds",
-        fields=(
-            Field("SubtopologyId", "subtopology_id", "string", range(1), default=""),
-            Field("Partitions", "partitions", "[]int32", range(1), default=()),
-        ),
-    )
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """StreamsGroupTargetAssignmentMemberValue, version 0, flexible."""
+    """StreamsGroupTargetAssignmentMemberValue: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="coordinator-value",
+        family="group",
+        api_key=21,
+        source="group/StreamsGroupTargetAssignmentMemberValue.json",
+    )
 
     active_tasks: tuple[TaskIds, ...] = ()
     standby_tasks: tuple[TaskIds, ...] = ()
     warmup_tasks: tuple[TaskIds, ...] = ()
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="StreamsGroupTargetAssignmentMemberValue",
-        kind="coordinator-value",
-        family="group",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=21,
-        source="group/StreamsGroupTargetAssignmentMemberValue.json",
-        fields=(
-            Field("ActiveTasks", "active_tasks", "[]TaskIds", range(1), default=(), struct=TaskIds),
-            Field("StandbyTasks", "standby_tasks", "[]TaskIds", range(1), default=(), struct=TaskIds),
-            Field("WarmupTasks", "warmup_tasks", "[]TaskIds", range(1), default=(), struct=TaskIds),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("TaskIds", "StreamsGroupTargetAssignmentMemberValue"),
-    layouts=(
-        # 0: TaskIds, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=3,
-            ops=(Op(STRING | COMPACT, 0), Op(INT32 | COMPACT | ARRAY, 1)),
-        ),
-        # 1: StreamsGroupTargetAssignmentMemberValue, from version 0
-        Layout(
-            struct=1,
-            flexible=True,
-            min_size=4,
-            ops=(
-                Op(STRUCT | COMPACT | ARRAY, 0, 0), Op(STRUCT | COMPACT | ARRAY, 1, 0),
-                Op(STRUCT | COMPACT | ARRAY, 2, 0),
-            ),
-        ),
-    ),
-    first_version=0,
-    roots=(1,),
-)
-
-
-def _decode_items_task_ids_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TaskIds, ...], int]:
+def _read_task_ids_array(b: Buffer, p: int, n: int, version: int) -> Elements[TaskIds]:
     values = []
     for _ in range(n):
-        subtopology_id, p = read_compact_string(b, p)
-        partitions, p = read_compact_int32s(b, p)
-        if b[p]:
-            tagged, p = read_tags({}, b, p)
-            values.append(TaskIds(subtopology_id, partitions, **tagged))
-        else:
-            values.append(TaskIds(subtopology_id, partitions))
-            p += 1
+        subtopology_id, p = flexible.read_string(b, p)
+        partitions, p = flexible.read_int32s(b, p)
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+        values.append(TaskIds(subtopology_id, partitions, unknown))
     return tuple(values), p
 
 
-def _encode_items_task_ids_v0(values: tuple[TaskIds, ...], out: Append) -> None:
+def _write_task_ids_array(values: tuple[TaskIds, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TaskIds:
             raise TypeError
-        write_compact_string(o.subtopology_id, out)
-        write_compact_int32s(o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            write_tags((), {}, o, out)
-        else:
-            out(NO_TAGS)
+        flexible.write_string(o.subtopology_id, out)
+        flexible.write_int32s(o.partitions, out)
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
-def _decode_streams_group_target_assignment_member_value_v0(b: Buffer, p: int) -> tuple[
+def _read_streams_group_target_assignment_member_value(b: Buffer, p: int, version: int) -> tuple[
     StreamsGroupTargetAssignmentMemberValue, int,
 ]:
-    active_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
-    standby_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
-    warmup_tasks, p = read_compact_array(_decode_items_task_ids_v0, 3, b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return StreamsGroupTargetAssignmentMemberValue(active_tasks, standby_tasks, warmup_tasks, **tagged), p
-    return StreamsGroupTargetAssignmentMemberValue(active_tasks, standby_tasks, warmup_tasks), p + 1
+    active_tasks, p = flexible.read_array(_read_task_ids_array, b, p, version)
+    standby_tasks, p = flexible.read_array(_read_task_ids_array, b, p, version)
+    warmup_tasks, p = flexible.read_array(_read_task_ids_array, b, p, version)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return StreamsGroupTargetAssignmentMemberValue(active_tasks, standby_tasks, warmup_tasks, unknown), p
 
 
-def _encode_streams_group_target_assignment_member_value_v0(
-    o: StreamsGroupTargetAssignmentMemberValue, out: Append,
+def _write_streams_group_target_assignment_member_value(
+    o: StreamsGroupTargetAssignmentMemberValue, out: Append, version: int,
 ) -> None:
-    write_compact_array(_encode_items_task_ids_v0, o.active_tasks, out)
-    write_compact_array(_encode_items_task_ids_v0, o.standby_tasks, out)
-    write_compact_array(_encode_items_task_ids_v0, o.warmup_tasks, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+    flexible.write_array(_write_task_ids_array, o.active_tasks, out, version)
+    flexible.write_array(_write_task_ids_array, o.standby_tasks, out, version)
+    flexible.write_array(_write_task_ids_array, o.warmup_tasks, out, version)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 StreamsGroupTargetAssignmentMemberValue.codec = Codec(
-    StreamsGroupTargetAssignmentMemberValue,
-    TABLE,
-    classes=(TaskIds, StreamsGroupTargetAssignmentMemberValue),
-    decoders=(_decode_streams_group_target_assignment_member_value_v0,),
-    encoders=(_encode_streams_group_target_assignment_member_value_v0,),
+    StreamsGroupTargetAssignmentMemberValue, (TaskIds,), _read_streams_group_target_assignment_member_value,
+    _write_streams_group_target_assignment_member_value,
 )

@@ -10,77 +10,36 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_string
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_string
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class TransactionLogKey(Message, frozen=True):
     """Key of a record in __transaction_state, after its int16 prefix (KIP-98). The topic is compacted: the newest
     record of an id counts."""
 
+    spec: ClassVar[MessageSpec] = message(
+        "0", kind="coordinator-key", family="transaction", api_key=0, source="transaction/TransactionLogKey.json",
+    )
+
     transactional_id: str = ""
     """Transactional id; its Java hash chooses the partition, and so the coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="TransactionLogKey",
-        kind="coordinator-key",
-        family="transaction",
-        valid_versions=range(1),
-        api_key=0,
-        source="transaction/TransactionLogKey.json",
-        about=(
-            "Key of a record in __transaction_state, after its int16 prefix (KIP-98). The topic is compacted: the "
-            "newest record of an id counts."
-        ),
-        fields=(
-            Field(
-                "TransactionalId",
-                "transactional_id",
-                "string",
-                range(1),
-                default="",
-                about="Transactional id; its Java hash chooses the partition, and so the coordinator.",
-            ),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("TransactionLogKey",),
-    layouts=(
-        # 0: TransactionLogKey, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=2,
-            ops=(Op(STRING, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_transaction_log_key_v0(b: Buffer, p: int) -> tuple[TransactionLogKey, int]:
-    transactional_id, p = read_string(b, p)
+def _read_transaction_log_key(b: Buffer, p: int, version: int) -> tuple[TransactionLogKey, int]:
+    transactional_id, p = classic.read_string(b, p)
     return TransactionLogKey(transactional_id), p
 
 
-def _encode_transaction_log_key_v0(o: TransactionLogKey, out: Append) -> None:
-    write_string(o.transactional_id, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_transaction_log_key(o: TransactionLogKey, out: Append, version: int) -> None:
+    classic.write_string(o.transactional_id, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
-TransactionLogKey.codec = Codec(
-    TransactionLogKey,
-    TABLE,
-    classes=(TransactionLogKey,),
-    decoders=(_decode_transaction_log_key_v0,),
-    encoders=(_encode_transaction_log_key_v0,),
-)
+TransactionLogKey.codec = Codec(TransactionLogKey, (), _read_transaction_log_key, _write_transaction_log_key)

@@ -9,73 +9,46 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT32, Layout, Op, Table
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class UnregisterControllerRecord(Message, frozen=True):
-    """UnregisterControllerRecord, version 0, flexible."""
+    """UnregisterControllerRecord: version 0, flexible 0+."""
 
-    controller_id: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="UnregisterControllerRecord",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="metadata",
         family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=29,
         source="metadata/UnregisterControllerRecord.json",
-        fields=(
-            Field("ControllerId", "controller_id", "int32", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("UnregisterControllerRecord",),
-    layouts=(
-        # 0: UnregisterControllerRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=5,
-            ops=(Op(INT32, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
+    controller_id: Int32 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_unregister_controller_record_v0(b: Buffer, p: int) -> tuple[UnregisterControllerRecord, int]:
+unpack_i, pack_i = run("i")
+
+
+def _read_unregister_controller_record(b: Buffer, p: int, version: int) -> tuple[UnregisterControllerRecord, int]:
     controller_id = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return UnregisterControllerRecord(controller_id, **tagged), p
-    return UnregisterControllerRecord(controller_id), p + 5
+    p += 4
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return UnregisterControllerRecord(controller_id, unknown), p
 
 
-def _encode_unregister_controller_record_v0(o: UnregisterControllerRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.controller_id))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.controller_id))
+def _write_unregister_controller_record(o: UnregisterControllerRecord, out: Append, version: int) -> None:
+    out(pack_i(o.controller_id))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 UnregisterControllerRecord.codec = Codec(
-    UnregisterControllerRecord,
-    TABLE,
-    classes=(UnregisterControllerRecord,),
-    decoders=(_decode_unregister_controller_record_v0,),
-    encoders=(_encode_unregister_controller_record_v0,),
+    UnregisterControllerRecord, (), _read_unregister_controller_record, _write_unregister_controller_record,
 )

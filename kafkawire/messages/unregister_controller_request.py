@@ -9,74 +9,47 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT32, Layout, Op, Table
+from kafkawire.wire.fields import Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class UnregisterControllerRequest(Message, frozen=True):
-    """UnregisterControllerRequest, version 0, flexible."""
+    """UnregisterControllerRequest: version 0, flexible 0+."""
 
-    controller_id: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="UnregisterControllerRequest",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="request",
         family="rpc",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=94,
         listeners=("broker", "controller"),
         source="rpc/UnregisterControllerRequest.json",
-        fields=(
-            Field("ControllerId", "controller_id", "int32", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("UnregisterControllerRequest",),
-    layouts=(
-        # 0: UnregisterControllerRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=5,
-            ops=(Op(INT32, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_i, pack_i = unpacker("i"), packer("i")
-pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
+    controller_id: Int32 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_unregister_controller_request_v0(b: Buffer, p: int) -> tuple[UnregisterControllerRequest, int]:
+unpack_i, pack_i = run("i")
+
+
+def _read_unregister_controller_request(b: Buffer, p: int, version: int) -> tuple[UnregisterControllerRequest, int]:
     controller_id = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return UnregisterControllerRequest(controller_id, **tagged), p
-    return UnregisterControllerRequest(controller_id), p + 5
+    p += 4
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return UnregisterControllerRequest(controller_id, unknown), p
 
 
-def _encode_unregister_controller_request_v0(o: UnregisterControllerRequest, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.controller_id))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.controller_id))
+def _write_unregister_controller_request(o: UnregisterControllerRequest, out: Append, version: int) -> None:
+    out(pack_i(o.controller_id))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 UnregisterControllerRequest.codec = Codec(
-    UnregisterControllerRequest,
-    TABLE,
-    classes=(UnregisterControllerRequest,),
-    decoders=(_decode_unregister_controller_request_v0,),
-    encoders=(_encode_unregister_controller_request_v0,),
+    UnregisterControllerRequest, (), _read_unregister_controller_request, _write_unregister_controller_request,
 )

@@ -9,99 +9,46 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT16, Layout, Op, Table
+from kafkawire.wire.fields import Int16, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class UpdateMetadataResponse(Message, frozen=True):
-    """UpdateMetadataResponse, versions 0-8, flexible from version 6."""
+    """UpdateMetadataResponse: versions 0-8, flexible 6+."""
 
-    error_code: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="UpdateMetadataResponse",
-        kind="response",
-        family="rpc",
-        valid_versions=range(9),
-        flexible_versions=range(6, 9),
-        api_key=6,
-        source="rpc/UpdateMetadataResponse.json",
-        fields=(
-            Field("ErrorCode", "error_code", "int16", range(9), default=0),
-        ),
+    spec: ClassVar[MessageSpec] = message(
+        "0-8", flexible="6+", kind="response", family="rpc", api_key=6, source="rpc/UpdateMetadataResponse.json",
     )
 
-
-TABLE = Table(
-    structs=("UpdateMetadataResponse",),
-    layouts=(
-        # 0: UpdateMetadataResponse, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=2,
-            ops=(Op(INT16, 0),),
-        ),
-        # 1: UpdateMetadataResponse, from version 6
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=3,
-            ops=(Op(INT16, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0, 0, 0, 0, 0, 0, 1, 1, 1),
-)
-
-unpack_h, pack_h = unpacker("h"), packer("h")
-pack_hx = packer("hx")  # with the count of tagged fields behind it: 0
+    error_code: Int16 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_update_metadata_response_v0(b: Buffer, p: int) -> tuple[UpdateMetadataResponse, int]:
+unpack_h, pack_h = run("h")
+
+
+def _read_update_metadata_response(b: Buffer, p: int, version: int) -> tuple[UpdateMetadataResponse, int]:
+    unknown: tuple[TaggedField, ...] = ()
     error_code = unpack_h(b, p)[0]
-    return UpdateMetadataResponse(error_code), p + 2
+    p += 2
+    if version >= 6:
+        unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return UpdateMetadataResponse(error_code, unknown), p
 
 
-def _encode_update_metadata_response_v0(o: UpdateMetadataResponse, out: Append) -> None:
+def _write_update_metadata_response(o: UpdateMetadataResponse, out: Append, version: int) -> None:
     out(pack_h(o.error_code))
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
-
-
-def _decode_update_metadata_response_v6(b: Buffer, p: int) -> tuple[UpdateMetadataResponse, int]:
-    error_code = unpack_h(b, p)[0]
-    if b[p + 2]:
-        tagged, p = read_tags({}, b, p + 2)
-        return UpdateMetadataResponse(error_code, **tagged), p
-    return UpdateMetadataResponse(error_code), p + 3
-
-
-def _encode_update_metadata_response_v6(o: UpdateMetadataResponse, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_h(o.error_code))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_hx(o.error_code))
+    if version >= 6:
+        out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
+    elif o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 UpdateMetadataResponse.codec = Codec(
-    UpdateMetadataResponse,
-    TABLE,
-    classes=(UpdateMetadataResponse,),
-    decoders=(
-        _decode_update_metadata_response_v0, _decode_update_metadata_response_v0, _decode_update_metadata_response_v0,
-        _decode_update_metadata_response_v0, _decode_update_metadata_response_v0, _decode_update_metadata_response_v0,
-        _decode_update_metadata_response_v6, _decode_update_metadata_response_v6, _decode_update_metadata_response_v6,
-    ),
-    encoders=(
-        _encode_update_metadata_response_v0, _encode_update_metadata_response_v0, _encode_update_metadata_response_v0,
-        _encode_update_metadata_response_v0, _encode_update_metadata_response_v0, _encode_update_metadata_response_v0,
-        _encode_update_metadata_response_v6, _encode_update_metadata_response_v6, _encode_update_metadata_response_v6,
-    ),
+    UpdateMetadataResponse, (), _read_update_metadata_response, _write_update_metadata_response,
 )

@@ -9,97 +9,63 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import BYTES, COMPACT, INT8, INT32, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import Int8, Int32, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_bytes, read_compact_string, read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_compact_bytes, write_compact_string, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class UserScramCredentialRecord(Message, frozen=True):
-    """UserScramCredentialRecord, version 0, flexible."""
+    """UserScramCredentialRecord: version 0, flexible 0+."""
+
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
+        kind="metadata",
+        family="metadata",
+        api_key=11,
+        source="metadata/UserScramCredentialRecord.json",
+    )
 
     name: str = ""
-    mechanism: int = 0
+    mechanism: Int8 = 0
     salt: bytes = b""
     stored_key: bytes = b""
     server_key: bytes = b""
-    iterations: int = 0
+    iterations: Int32 = 0
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="UserScramCredentialRecord",
-        kind="metadata",
-        family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        api_key=11,
-        source="metadata/UserScramCredentialRecord.json",
-        fields=(
-            Field("Name", "name", "string", range(1), default=""),
-            Field("Mechanism", "mechanism", "int8", range(1), default=0),
-            Field("Salt", "salt", "bytes", range(1), default=b""),
-            Field("StoredKey", "stored_key", "bytes", range(1), default=b""),
-            Field("ServerKey", "server_key", "bytes", range(1), default=b""),
-            Field("Iterations", "iterations", "int32", range(1), default=0),
-        ),
-    )
+
+unpack_b, pack_b = run("b")
+unpack_i, pack_i = run("i")
 
 
-TABLE = Table(
-    structs=("UserScramCredentialRecord",),
-    layouts=(
-        # 0: UserScramCredentialRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=10,
-            ops=(
-                Op(STRING | COMPACT, 0), Op(INT8, 1), Op(BYTES | COMPACT, 2), Op(BYTES | COMPACT, 3),
-                Op(BYTES | COMPACT, 4), Op(INT32, 5),
-            ),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_b, pack_b = unpacker("b"), packer("b")
-unpack_i, pack_i = unpacker("i"), packer("i")
-pack_ix = packer("ix")  # with the count of tagged fields behind it: 0
-
-
-def _decode_user_scram_credential_record_v0(b: Buffer, p: int) -> tuple[UserScramCredentialRecord, int]:
-    name, p = read_compact_string(b, p)
+def _read_user_scram_credential_record(b: Buffer, p: int, version: int) -> tuple[UserScramCredentialRecord, int]:
+    name, p = flexible.read_string(b, p)
     mechanism = unpack_b(b, p)[0]
-    salt, p = read_compact_bytes(b, p + 1)
-    stored_key, p = read_compact_bytes(b, p)
-    server_key, p = read_compact_bytes(b, p)
+    salt, p = flexible.read_bytes(b, p + 1)
+    stored_key, p = flexible.read_bytes(b, p)
+    server_key, p = flexible.read_bytes(b, p)
     iterations = unpack_i(b, p)[0]
-    if b[p + 4]:
-        tagged, p = read_tags({}, b, p + 4)
-        return UserScramCredentialRecord(name, mechanism, salt, stored_key, server_key, iterations, **tagged), p
-    return UserScramCredentialRecord(name, mechanism, salt, stored_key, server_key, iterations), p + 5
+    p += 4
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return UserScramCredentialRecord(name, mechanism, salt, stored_key, server_key, iterations, unknown), p
 
 
-def _encode_user_scram_credential_record_v0(o: UserScramCredentialRecord, out: Append) -> None:
-    write_compact_string(o.name, out)
+def _write_user_scram_credential_record(o: UserScramCredentialRecord, out: Append, version: int) -> None:
+    flexible.write_string(o.name, out)
     out(pack_b(o.mechanism))
-    write_compact_bytes(o.salt, out)
-    write_compact_bytes(o.stored_key, out)
-    write_compact_bytes(o.server_key, out)
-    if o.unknown_tagged_fields != ():
-        out(pack_i(o.iterations))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_ix(o.iterations))
+    flexible.write_bytes(o.salt, out)
+    flexible.write_bytes(o.stored_key, out)
+    flexible.write_bytes(o.server_key, out)
+    out(pack_i(o.iterations))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 UserScramCredentialRecord.codec = Codec(
-    UserScramCredentialRecord,
-    TABLE,
-    classes=(UserScramCredentialRecord,),
-    decoders=(_decode_user_scram_credential_record_v0,),
-    encoders=(_encode_user_scram_credential_record_v0,),
+    UserScramCredentialRecord, (), _read_user_scram_credential_record, _write_user_scram_credential_record,
 )

@@ -9,73 +9,46 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import INT8, Layout, Op, Table
+from kafkawire.wire.fields import Int8, message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_tags, unpacker
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_tags
+from kafkawire.wire.read import run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ZkMigrationStateRecord(Message, frozen=True):
-    """ZkMigrationStateRecord, version 0, flexible."""
+    """ZkMigrationStateRecord: version 0, flexible 0+."""
 
-    zk_migration_state: int = 0
-    unknown_tagged_fields: tuple[TaggedField, ...] = ()
-
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ZkMigrationStateRecord",
+    spec: ClassVar[MessageSpec] = message(
+        "0",
+        flexible="0+",
         kind="metadata",
         family="metadata",
-        valid_versions=range(1),
-        flexible_versions=range(1),
         api_key=21,
         source="metadata/ZkMigrationStateRecord.json",
-        fields=(
-            Field("ZkMigrationState", "zk_migration_state", "int8", range(1), default=0),
-        ),
     )
 
-
-TABLE = Table(
-    structs=("ZkMigrationStateRecord",),
-    layouts=(
-        # 0: ZkMigrationStateRecord, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=2,
-            ops=(Op(INT8, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-unpack_b, pack_b = unpacker("b"), packer("b")
-pack_bx = packer("bx")  # with the count of tagged fields behind it: 0
+    zk_migration_state: Int8 = 0
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
-def _decode_zk_migration_state_record_v0(b: Buffer, p: int) -> tuple[ZkMigrationStateRecord, int]:
+unpack_b, pack_b = run("b")
+
+
+def _read_zk_migration_state_record(b: Buffer, p: int, version: int) -> tuple[ZkMigrationStateRecord, int]:
     zk_migration_state = unpack_b(b, p)[0]
-    if b[p + 1]:
-        tagged, p = read_tags({}, b, p + 1)
-        return ZkMigrationStateRecord(zk_migration_state, **tagged), p
-    return ZkMigrationStateRecord(zk_migration_state), p + 2
+    p += 1
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ZkMigrationStateRecord(zk_migration_state, unknown), p
 
 
-def _encode_zk_migration_state_record_v0(o: ZkMigrationStateRecord, out: Append) -> None:
-    if o.unknown_tagged_fields != ():
-        out(pack_b(o.zk_migration_state))
-        write_tags((), {}, o, out)
-    else:
-        out(pack_bx(o.zk_migration_state))
+def _write_zk_migration_state_record(o: ZkMigrationStateRecord, out: Append, version: int) -> None:
+    out(pack_b(o.zk_migration_state))
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ZkMigrationStateRecord.codec = Codec(
-    ZkMigrationStateRecord,
-    TABLE,
-    classes=(ZkMigrationStateRecord,),
-    decoders=(_decode_zk_migration_state_record_v0,),
-    encoders=(_encode_zk_migration_state_record_v0,),
+    ZkMigrationStateRecord, (), _read_zk_migration_state_record, _write_zk_migration_state_record,
 )

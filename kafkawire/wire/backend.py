@@ -34,17 +34,19 @@ def load(wanted: str | None) -> ModuleType | None:
 
 
 def _engine() -> ModuleType:
-    """The engine that is installed. ImportError where it was built before the stub beside the package was changed: in a
-    checkout, for a wheel has no stub."""
+    """The engine that is installed. ImportError where it was built before its stub or the limits were changed; the stub
+    is there in a checkout only."""
     import kafkawire._native as module
 
-    try:
-        with open(os.path.join(os.path.dirname(__file__), "..", "_native.pyi"), "rb") as file:
-            stub = file.read()
-    except OSError:
-        return module
-    if getattr(module, "INTERFACE", None) != stub:
-        raise ImportError("it was built from other sources than these; `pip install -e .` builds it again")
+    folder = os.path.dirname(__file__)
+    for built_from, path in (("INTERFACE", "../_native.pyi"), ("LIMITS", "limits.py")):
+        try:
+            with open(os.path.join(folder, path), "rb") as file:
+                source = file.read()
+        except OSError:
+            continue
+        if getattr(module, built_from, None) != source:
+            raise ImportError("it was built from other sources than these; `pip install -e .` builds it again")
     return module
 
 

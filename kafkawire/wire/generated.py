@@ -1,4 +1,4 @@
-"""The pure-Python engine: runs the functions that were generated from the layouts of one message."""
+"""The pure-Python engine: runs the functions that were generated for one message."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from kafkawire.wire.values import Buffer, octets
 if TYPE_CHECKING:
     from kafkawire.wire.values import Input
 
-Decode = Callable[[Buffer, int], tuple[Any, int]]
-Encode = Callable[[Any, write.Append], None]
+#: Buffer, position and version -> the message and the position behind it.
+Decode = Callable[[Buffer, int, int], tuple[Any, int]]
+#: Writes a message in a version.
+Encode = Callable[[Any, write.Append, int], None]
 
 
 def owned(
@@ -55,7 +57,7 @@ class Generated:
             return found[0] if found and found[1] == len(data) else None
         # As `decode_from` and `_run` do it, without the calls: most messages are read here, and most are small.
         try:
-            value, end = decoder(data, 0)
+            value, end = decoder(data, 0, version)
         except read.FAILURES:
             return None
         return value if end == len(data) else None
@@ -71,7 +73,7 @@ class Generated:
 
     def _run(self, decoder: Decode, version: int, strict: bool, buffer: Buffer, offset: int) -> tuple[Any, int] | None:
         try:
-            value, end = decoder(buffer, offset)
+            value, end = decoder(buffer, offset, version)
         except read.FAILURES:
             return None
         if end <= len(buffer) and (not strict or self._is_canonical(value, version, buffer, offset, end)):
@@ -83,7 +85,7 @@ class Generated:
         # One buffer and no list of chunks: this counts towards what a decode may allocate.
         written = bytearray()
         try:
-            self.encoders[version](value, written.extend)
+            self.encoders[version](value, written.extend, version)
         except write.FAILURES:
             return False
         return written == buffer[offset:end]
@@ -94,7 +96,7 @@ class Generated:
             return None
         chunks: list[Buffer] = []
         try:
-            encoder(value, chunks.append)
+            encoder(value, chunks.append, version)
             return b"".join(chunks)
         except write.FAILURES:
             return None

@@ -13,8 +13,6 @@ from uuid import UUID
 
 from kafkawire.errors import DecodeError, EncodeError
 from kafkawire.wire.layout import (
-    ALLOCATION_BASE,
-    ALLOCATION_FACTOR,
     ARRAY,
     BOOL,
     BYTES,
@@ -37,8 +35,9 @@ from kafkawire.wire.layout import (
     struct_cost,
 )
 from kafkawire.wire.layout import UUID as UUID_KIND
+from kafkawire.wire.limits import ALLOCATION_BASE, ALLOCATION_FACTOR, MAX_STRING, MAX_TAGS
 from kafkawire.wire.read import make_uuid
-from kafkawire.wire.values import BOOLS, MAX_STRING, MAX_TAGS, Buffer, TaggedField, is_octets
+from kafkawire.wire.values import BOOLS, Buffer, TaggedField, is_octets
 from kafkawire.wire.write import uvarint
 
 

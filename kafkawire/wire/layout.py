@@ -1,8 +1,8 @@
 """Layouts ("op tables"): one version of one struct as data.
 
-The compiler lowers every version decision into these tables; the pure-Python codecs are rendered from them, the
-interpreter executes them, and whatever else must walk a message (JSON, columns, an engine in another language)
-walks them too. A layout knows neither field names nor versions: a *slot* is the index of a field in its class.
+Lowering (`kafkawire.wire.lowering`) tells all versions of a message apart in tables of layouts. The interpreter and the
+native engine execute them, and whatever else must walk a message (JSON, columns, Wireshark) walks them. A layout knows
+neither field names nor versions: a *slot* is the index of a field in its class.
 
 An op's `code` is a kind (0-12) with flags: `COMPACT` (unsigned varint lengths, or, on a struct, the presence byte that
 a nullable struct has inside a tagged field), `NULLABLE`, `ARRAY`. `arg` is the index of a struct's layout in its table.
@@ -36,14 +36,6 @@ INTEGER_RANGES = {
 
 #: Bytes of the kinds whose size does not depend on the value.
 FIXED_SIZES = {BOOL: 1, INT8: 1, INT16: 2, INT32: 4, INT64: 8, UINT16: 2, UINT32: 4, FLOAT64: 8, UUID: 16}
-
-#: Deepest nesting of structs that a message may have (the compiler refuses more; no Kafka message passes 7).
-MAX_DEPTH = 32
-
-
-#: Bytes that a decode may allocate: this many times its input, plus a constant.
-ALLOCATION_FACTOR = 64
-ALLOCATION_BASE = 64 * 1024
 
 #: Bytes in memory of a value of a fixed-size kind (an int that is not one of the small ones Python keeps).
 _VALUE_COSTS = {BOOL: 0, FLOAT64: 24, UUID: 112}

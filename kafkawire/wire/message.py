@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import msgspec
 
 from kafkawire.errors import DecodeError, UnsupportedVersionError
+from kafkawire.wire import fields
 from kafkawire.wire.backend import native
 from kafkawire.wire.generated import Decode, Encode, Generated, owned
 from kafkawire.wire.interpreter import Decoder, Encoder, allocation_limit
-from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, Layout, Table
+from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, STRUCT, Layout, Table
+from kafkawire.wire.lowering import is_guarded, lower
 from kafkawire.wire.spec import MessageSpec, StructSpec
 from kafkawire.wire.values import Buffer, TaggedField, octets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Self
 
     from kafkawire.wire.values import Input
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Base class of the structs of messages. The last field of each is `unknown_tagged_fields`."""
 
-    spec: ClassVar[StructSpec]
+    spec: ClassVar[StructSpec] = fields.struct()
+    codec: ClassVar[Codec]
 
     if TYPE_CHECKING:
 
@@ -45,7 +47,6 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """
 
     spec: ClassVar[MessageSpec]
-    codec: ClassVar[Codec]
 
     @classmethod
     def decode(cls, data: Input, version: int, *, offset: int = 0, strict: bool = False, copy: bool = True) -> Self:
@@ -130,33 +131,66 @@ class Engine(Protocol):
 
 
 class Codec:
-    """The layouts of one message, the functions generated from them, and the engine that runs.
+    """How one message is read and written.
 
-    `decoders` and `encoders` are those of the versions, in order; None stands for a version that only the interpreter
-    may decode, because small input could make it allocate much.
+    What is not stated is derived when it is first asked for:
+
+    Attributes:
+        message, structs: the classes; each struct stands before those that use it, `classes` has the message last.
+        table: the layouts of all versions.
+        decoders, encoders: the generated functions of the versions; a decoder is None in a version that only the
+            interpreter may decode, because small input could make it allocate much.
+        holds_bytes: whether values of the message hold bytes, which may be views of the input.
+        engine: what runs.
     """
 
-    def __init__(
-        self,
-        message: type[Message],
-        table: Table,
-        classes: tuple[type[Struct], ...],
-        decoders: Sequence[Decode | None],
-        encoders: Sequence[Encode],
-    ) -> None:
+    table: Table
+    decoders: dict[int, Decode | None]
+    encoders: dict[int, Encode]
+    holds_bytes: bool
+    engine: Engine
+
+    def __init__(self, message: type[Message], structs: tuple[type[Struct], ...], read: Decode, write: Encode) -> None:
         self.message = message
-        self.table = table
-        self.classes = classes
-        self.decoders = dict(enumerate(decoders, table.first_version))
-        self.encoders = dict(enumerate(encoders, table.first_version))
-        self.holds_bytes = any(
-            op.code & KIND_MASK in (BYTES, RECORDS) for layout in table.layouts for op in layout.all_ops()
-        )
-        self.engine: Engine = (
-            Generated(self.decoders, self.encoders, self.holds_bytes)
-            if native is None
-            else native.Codec(table, classes)
-        )
+        self.classes: tuple[type[Struct], ...] = (*structs, message)
+        self._read = read
+        self._write = write
+        #: The names of the module that defines the classes.
+        self.scope: dict[str, Any] = read.__globals__
+        for cls in self.classes:
+            cls.codec = self
+
+    def __getattr__(self, name: str) -> Any:
+        derive = _DERIVED.get(name)
+        if derive is None:
+            raise AttributeError(name)
+        value = derive(self)
+        setattr(self, name, value)  # found before this method from now on
+        return value
+
+    def _table(self) -> Table:
+        return lower(self.message.spec, [cls.spec for cls in self.classes[:-1]])
+
+    def _decoders(self) -> dict[int, Decode | None]:
+        slots = [len(cls.__struct_fields__) for cls in self.classes]
+        guarded = {root: is_guarded(self.table, self.table.layouts[root], slots) for root in set(self.table.roots)}
+        return {
+            version: None if guarded[root] else self._read
+            for version, root in enumerate(self.table.roots, self.table.first_version)
+        }
+
+    def _encoders(self) -> dict[int, Encode]:
+        return dict.fromkeys(self.message.spec.valid_versions, self._write)
+
+    def _holds_bytes(self) -> bool:
+        ops = (op for layout in self.table.layouts for op in layout.all_ops())
+        return any(op.code & KIND_MASK in (BYTES, RECORDS) for op in ops)
+
+    def _engine(self) -> Engine:
+        if native is not None:
+            engine: Engine = native.Codec(self.table, self.classes)
+            return engine
+        return Generated(self.decoders, self.encoders, self.holds_bytes)
 
     def replay(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any:
         """What the engine refused, read by the interpreter to the end of the data."""
@@ -189,7 +223,7 @@ class Codec:
         return self.interpret_encode(value, version)
 
     def _check(self, version: int) -> None:
-        if version not in self.decoders:
+        if version not in self.message.spec.valid_versions:
             raise UnsupportedVersionError(self.message.spec.name, version, self.message.spec.valid_versions)
 
     def interpret(
@@ -218,3 +252,22 @@ class Codec:
     def layout(self, version: int) -> Layout:
         """The layout of the whole message in that version."""
         return self.table.layouts[self.table.roots[version - self.table.first_version]]
+
+    def layout_of(self, cls: type[Struct], version: int) -> Layout:
+        """The layout of one of the classes in that version, which uses it."""
+        number = self.classes.index(cls)
+        todo = [self.layout(version)]
+        for layout in todo:
+            if layout.struct == number:
+                return layout
+            todo += (self.table.layouts[op.arg] for op in layout.all_ops() if op.code & KIND_MASK == STRUCT)
+        raise LookupError(f"version {version} of {self.message.spec.name} has no {cls.__name__}")
+
+
+_DERIVED = {
+    "table": Codec._table,
+    "decoders": Codec._decoders,
+    "encoders": Codec._encoders,
+    "holds_bytes": Codec._holds_bytes,
+    "engine": Codec._engine,
+}

@@ -1,7 +1,7 @@
-"""Readers: bytes -> values. The words that generated decoders are written in.
+"""Readers: bytes -> values. The functions that generated decoders call.
 
 Every reader takes the buffer (`bytes`, or a `memoryview` of bytes) and a position, and returns the value and the
-position behind it; `Items` read a given number of structs in a row. Readers are fast and say nothing about what is
+position behind it; those of structs take the version, too. Readers are fast and say nothing about what is
 wrong: on bytes they cannot read they raise one of `FAILURES`, or return a position behind the buffer's end; the caller
 then replays the bytes in the interpreter, which knows how to explain. What they accept is what Kafka's
 `ByteBufferAccessor` and generated `read()` accept.
@@ -10,16 +10,22 @@ then replays the bytes in the interpreter, which knows how to explain. What they
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from kafkawire.wire.values import MAX_STRING, MAX_TAGS, ZERO_UUID, Buffer, TaggedField
+from kafkawire.wire.limits import MAX_STRING
+from kafkawire.wire.values import ZERO_UUID, Buffer
 
 T = TypeVar("T")
 Reader = Callable[[Buffer, int], tuple[T, int]]
-Items = Callable[[Buffer, int, int], tuple[tuple[T, ...], int]]
+#: The elements of an array, and the position behind them.
+Elements = tuple[tuple[T, ...], int]
+#: Reads structs of a version.
+StructReader = Callable[[Buffer, int, int], tuple[T, int]]
+#: Reads a given number of structs of a version in a row: buffer, position, number, version.
+Items = Callable[[Buffer, int, int, int], Elements[T]]
 
 #: What a reader may raise on malformed bytes.
 FAILURES = (ValueError, IndexError, struct.error)
@@ -43,6 +49,12 @@ _SAFE = ZERO_UUID.is_safe
 def unpacker(layout: str) -> Callable[[Buffer, int], tuple[Any, ...]]:
     """A reader of a run of fixed-size fields: struct codes without byte order, `unpacker("ih")(b, p)`."""
     return struct.Struct(">" + layout).unpack_from
+
+
+def run(layout: str) -> tuple[Callable[[Buffer, int], tuple[Any, ...]], Callable[..., bytes]]:
+    """What reads and what writes a run of fixed-size fields: `unpack(b, p)` and `pack(*values)` of struct codes."""
+    codes = struct.Struct(">" + layout)
+    return codes.unpack_from, codes.pack
 
 
 def read_bool(b: Buffer, p: int) -> tuple[bool, int]:
@@ -210,35 +222,36 @@ def read_compact_nullable_bytes(b: Buffer, p: int) -> tuple[Any, int]:
 
 
 # Arrays --------------------------------------------------------------------------------------------------------------
-# `size` is the smallest number of bytes an element takes (at least 1): more elements than the bytes left could hold are
-# refused before anything is allocated.
+# More elements than there are bytes left are refused before anything is read.
 
 
-def read_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+def read_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> Elements[T]:
     n = _int32(b, p)[0]
     p += 4
-    if n < 0 or n * size > len(b) - p:
+    if not 0 <= n <= len(b) - p:
         raise ValueError
-    return items(b, p, n)
+    return items(b, p, n, version)
 
 
-def read_nullable_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
-    return (None, p + 4) if _int32(b, p)[0] < 0 else read_array(items, size, b, p)
+def read_nullable_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> tuple[tuple[T, ...] | None, int]:
+    return (None, p + 4) if _int32(b, p)[0] < 0 else read_array(items, b, p, version)
 
 
-def read_compact_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...], int]:
+def read_compact_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> Elements[T]:
     n = b[p]
     if 0 < n < 128:
         n -= 1
         p += 1
     else:
         n, p = read_length(b, p)
-    if n < 0 or n * size > len(b) - p:
+    if not 0 <= n <= len(b) - p:
         raise ValueError
-    return items(b, p, n)
+    return items(b, p, n, version)
 
 
-def read_compact_nullable_array(items: Items[T], size: int, b: Buffer, p: int) -> tuple[tuple[T, ...] | None, int]:
+def read_compact_nullable_array(
+    items: Items[T], b: Buffer, p: int, version: int = 0
+) -> tuple[tuple[T, ...] | None, int]:
     n = b[p]
     if n < 128:
         n -= 1
@@ -247,26 +260,26 @@ def read_compact_nullable_array(items: Items[T], size: int, b: Buffer, p: int) -
         n, p = read_length(b, p)
     if n < 0:
         return None, p
-    if n * size > len(b) - p:
+    if n > len(b) - p:
         raise ValueError
-    return items(b, p, n)
+    return items(b, p, n, version)
 
 
-def _arrays(item: Reader[T], size: int, compact_item: Reader[T], compact_size: int) -> tuple[Reader[Any], ...]:
+def _arrays(item: Reader[T], compact_item: Reader[T]) -> tuple[Reader[Any], ...]:
     """Readers of an array of what `item` reads: plain, nullable, compact, compact and nullable."""
     items, compact_items = each(item), each(compact_item)
     return (
-        partial(read_array, items, size),
-        partial(read_nullable_array, items, size),
-        partial(read_compact_array, compact_items, compact_size),
-        partial(read_compact_nullable_array, compact_items, compact_size),
+        partial(read_array, items),
+        partial(read_nullable_array, items),
+        partial(read_compact_array, compact_items),
+        partial(read_compact_nullable_array, compact_items),
     )
 
 
 def each(item: Reader[T]) -> Items[T]:
     """Reads elements one by one."""
 
-    def items(b: Buffer, p: int, n: int) -> tuple[tuple[T, ...], int]:
+    def items(b: Buffer, p: int, n: int, version: int) -> Elements[T]:
         values = []
         for _ in range(n):
             value, p = item(b, p)
@@ -277,12 +290,12 @@ def each(item: Reader[T]) -> Items[T]:
 
 
 read_strings, read_nullable_strings, read_compact_strings, read_compact_nullable_strings = _arrays(
-    read_string, 2, read_compact_string, 1
+    read_string, read_compact_string
 )
 read_blobs, read_nullable_blobs, read_compact_blobs, read_compact_nullable_blobs = _arrays(
-    read_bytes, 4, read_compact_bytes, 1
+    read_bytes, read_compact_bytes
 )
-read_uuids, read_nullable_uuids, read_compact_uuids, read_compact_nullable_uuids = _arrays(read_uuid, 16, read_uuid, 16)
+read_uuids, read_nullable_uuids, read_compact_uuids, read_compact_nullable_uuids = _arrays(read_uuid, read_uuid)
 
 
 class _Numbers(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
@@ -352,60 +365,26 @@ read_float64s, read_nullable_float64s, read_compact_float64s, read_compact_nulla
 # Structs -------------------------------------------------------------------------------------------------------------
 
 
-def read_one(items: Items[T]) -> Reader[T]:
+def read_one(items: Items[T]) -> StructReader[T]:
     """The reader of a single struct that is otherwise read in arrays."""
 
-    def item(b: Buffer, p: int) -> tuple[T, int]:
-        values, p = items(b, p, 1)
+    def item(b: Buffer, p: int, version: int) -> tuple[T, int]:
+        values, p = items(b, p, 1, version)
         return values[0], p
 
     return item
 
 
-def read_nullable_struct(item: Reader[T], b: Buffer, p: int) -> tuple[T | None, int]:
-    return (None, p + 1) if b[p] > 127 else item(b, p + 1)
+def read_struct(item: StructReader[T], b: Buffer, p: int, version: int) -> tuple[T, int]:
+    """A struct that may be null in other versions."""
+    return item(b, p, version)
 
 
-def read_tagged_nullable_struct(item: Reader[T], b: Buffer, p: int) -> tuple[T | None, int]:
+def read_nullable_struct(item: StructReader[T], b: Buffer, p: int, version: int) -> tuple[T | None, int]:
+    return (None, p + 1) if b[p] > 127 else item(b, p + 1, version)
+
+
+def read_tagged_nullable_struct(item: StructReader[T], b: Buffer, p: int, version: int) -> tuple[T | None, int]:
     """A nullable struct as a tagged field has it: an unsigned varint, 0 for null."""
     n, p = read_uvarint(b, p)
-    return (None, p) if n <= 0 else item(b, p)
-
-
-#: The tagged fields of one layout: tag -> (attribute, reader), or None for a tag that the schema knows in other
-#: versions only.
-ReadTags = Mapping[int, "tuple[str, Reader[Any]] | None"]
-
-
-def read_tags(tags: ReadTags, b: Buffer, p: int) -> tuple[dict[str, Any], int]:
-    """The tagged fields at `p`: values by attribute, the unknown ones under `unknown_tagged_fields`.
-
-    As Kafka does it, the size of a known field is skipped unread, order is free, and of a field given twice the later
-    value counts.
-    """
-    count, p = read_uvarint(b, p)
-    if not 0 <= count <= len(b) - p or count > MAX_TAGS:
-        raise ValueError
-    values: dict[str, Any] = {}
-    unknown: list[TaggedField] = []
-    for _ in range(count):
-        tag, size = b[p], b[p + 1]
-        p += 2
-        if tag > 127 or size > 127:
-            tag, p = read_uvarint(b, p - 2)
-            size, p = read_uvarint(b, p)
-        if tag in tags:
-            known = tags[tag]
-            if known is None:
-                raise ValueError
-            attribute, read = known
-            values[attribute], p = read(b, p)
-        else:
-            e = p + size
-            if size < 0 or e > len(b):
-                raise ValueError
-            unknown.append(TaggedField(tag, bytes(b[p:e])))
-            p = e
-    if unknown:
-        values["unknown_tagged_fields"] = tuple(unknown)
-    return values, p
+    return (None, p) if n <= 0 else item(b, p, version)

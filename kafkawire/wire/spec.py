@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 
+from kafkawire.wire.abouts import about
 from kafkawire.wire.layout import KIND_NAMES, STRUCT
 
 NEVER = range(0)
+_KINDS = {name: kind for kind, name in enumerate(KIND_NAMES) if kind != STRUCT}
 
 
 def json_name(name: str) -> str:
@@ -19,7 +21,7 @@ def json_name(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-class Field(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+class Field(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """One field of a struct.
 
     Attributes:
@@ -30,7 +32,9 @@ class Field(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
         ignorable: whether a version without the field may drop a non-default value on encoding.
         map_key: the field is (part of) the key of the collection that Kafka's Java makes of the array.
         entity_type: what a string or integer names: topicName, transactionalId, groupId, producerId, brokerId.
-        about: a sentence on its meaning; `aliases`: older names, which JSON input may use.
+        aliases: older names, which JSON input may use.
+        flexible_versions: where its length is an unsigned varint, if those are not the message's.
+        owner: the class that states the field.
     """
 
     name: str
@@ -45,8 +49,14 @@ class Field(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     ignorable: bool = False
     map_key: bool = False
     entity_type: str | None = None
-    about: str = ""
     aliases: tuple[str, ...] = ()
+    flexible_versions: range | None = None
+    owner: Any = None
+
+    @property
+    def about(self) -> str:
+        """A sentence on the field's meaning, or nothing: the docstring of the attribute."""
+        return about(self.owner, self.attribute)
 
     @property
     def json_name(self) -> str:
@@ -65,15 +75,20 @@ class Field(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     @property
     def kind(self) -> int:
         """The kind (see `wire.layout`) of the value, or of the elements of an array."""
-        return STRUCT if self.struct is not None else KIND_NAMES.index(self.type.removeprefix("[]"))
+        return _KINDS.get(self.type.removeprefix("[]"), STRUCT)
 
 
-class StructSpec(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """A struct: its schema name and its fields in the schema's order (the order of the class's slots)."""
+class StructSpec(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """A struct: its schema name, its fields in the schema's order (the order of the class's slots), and its class."""
 
     name: str
     fields: tuple[Field, ...]
-    about: str = ""
+    owner: Any = None
+
+    @property
+    def about(self) -> str:
+        """A sentence on the struct's meaning, or nothing: the docstring of the class."""
+        return about(self.owner)
 
     def field(self, name: str) -> Field:
         """The field of that schema name, JSON name, attribute or alias; KeyError where there is none."""
@@ -87,7 +102,7 @@ class StructSpec(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True)
         raise KeyError(name)
 
 
-class MessageSpec(StructSpec, frozen=True, gc=False, repr_omit_defaults=True, kw_only=True):
+class MessageSpec(StructSpec, frozen=True, repr_omit_defaults=True, kw_only=True):
     """A message.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What readers, writers and the interpreter share: the few value types and the limits of the format."""
+"""What readers, writers and the interpreter share: the few value types."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 Buffer = bytes | bytearray | memoryview
 
 ZERO_UUID = UUID(int=0)
-
-#: Longest string in bytes, whatever its length is written in (Kafka: "had invalid length").
-MAX_STRING = 32767
-
-#: Most tagged fields that one struct may have (Kafka 4.4.0).
-MAX_TAGS = 10_000
-
 
 #: What a bool field may hold: True and False, and what is equal to them. Truth alone would write "false" as true.
 BOOLS = {False: False, True: True}
@@ -56,3 +49,7 @@ class TaggedField(msgspec.Struct, frozen=True, gc=False):
 
     tag: int
     data: bytes
+
+
+#: The unknown tagged fields of nearly all values. There is one empty tuple, so that identity tells.
+NO_FIELDS: tuple[TaggedField, ...] = ()

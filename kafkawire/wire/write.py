@@ -1,4 +1,4 @@
-"""Writers: values -> bytes. The words that generated encoders are written in.
+"""Writers: values -> bytes. The functions that generated encoders call.
 
 Every writer takes a value and `out`, the `append` of the list of chunks that will be joined. Writers are fast and say
 nothing about what is wrong: on a value they cannot write they raise one of `FAILURES`; the caller then asks the
@@ -8,23 +8,25 @@ interpreter, which knows how to explain. Values are typed `Any`: a field may be 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from kafkawire.wire.values import BOOLS, MAX_STRING, MAX_TAGS, Buffer, is_octets
+from kafkawire.wire.limits import MAX_STRING
+from kafkawire.wire.values import BOOLS, Buffer, is_octets
 
 T = TypeVar("T")
 Append = Callable[[Buffer], object]
 Writer = Callable[[T, Append], None]
-#: Writes the elements of an array, without their count.
-Items = Callable[[tuple[T, ...], Append], None]
+#: Writes a struct in a version.
+StructWriter = Callable[[T, Append, int], None]
+#: Writes the elements of an array in a version, without their count.
+Items = Callable[[tuple[T, ...], Append, int], None]
 
 #: What a writer may raise on a value that the layout cannot carry.
 FAILURES = (ValueError, TypeError, AttributeError, KeyError, OverflowError, struct.error)
 
-NO_TAGS = b"\x00"
 PRESENT = b"\x01"
 NULL_STRUCT = b"\xff"
 NULL_TAGGED_STRUCT = b"\x00"
@@ -74,8 +76,12 @@ def _scalar(code: str) -> Writer[Any]:
     return write
 
 
+#: The byte of a bool, and of what is equal to one.
+BOOL_BYTES = {False: b"\x00", True: b"\x01"}
+
+
 def write_bool(value: Any, out: Append) -> None:
-    out(PRESENT if BOOLS[value] else b"\x00")
+    out(BOOL_BYTES[value])
 
 
 write_int8 = _scalar("b")
@@ -139,14 +145,14 @@ def write_compact_nullable_string(value: Any, out: Append) -> None:
         write_compact_string(value, out)
 
 
-def _check_bytes(value: Any) -> None:
+def check_bytes(value: Any) -> None:
     # Anything else that has a length would be joined or refused far from here.
     if value.__class__ is not bytes and not is_octets(value):
         raise TypeError
 
 
 def write_bytes(value: Any, out: Append) -> None:
-    _check_bytes(value)
+    check_bytes(value)
     out(_int32(len(value)))
     out(value)
 
@@ -159,7 +165,7 @@ def write_nullable_bytes(value: Any, out: Append) -> None:
 
 
 def write_compact_bytes(value: Any, out: Append) -> None:
-    _check_bytes(value)
+    check_bytes(value)
     out(uvarint(len(value) + 1))
     out(value)
 
@@ -174,38 +180,38 @@ def write_compact_nullable_bytes(value: Any, out: Append) -> None:
 # Arrays --------------------------------------------------------------------------------------------------------------
 
 
-def _check_array(values: Any) -> None:
+def check_array(values: Any) -> None:
     # A str is a sequence of str, bytes one of ints, a set one in no order.
     if not isinstance(values, (tuple, list)):
         raise TypeError
 
 
-def write_array(items: Items[T], values: Any, out: Append) -> None:
+def write_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
     if values.__class__ is not tuple:
-        _check_array(values)
+        check_array(values)
     out(_int32(len(values)))
-    items(values, out)
+    items(values, out, version)
 
 
-def write_nullable_array(items: Items[T], values: Any, out: Append) -> None:
+def write_nullable_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
     if values is None:
         out(_NULL_4)
     else:
-        write_array(items, values, out)
+        write_array(items, values, out, version)
 
 
-def write_compact_array(items: Items[T], values: Any, out: Append) -> None:
+def write_compact_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
     if values.__class__ is not tuple:
-        _check_array(values)
+        check_array(values)
     out(uvarint(len(values) + 1))
-    items(values, out)
+    items(values, out, version)
 
 
-def write_compact_nullable_array(items: Items[T], values: Any, out: Append) -> None:
+def write_compact_nullable_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
     if values is None:
         out(_COMPACT_NULL)
     else:
-        write_compact_array(items, values, out)
+        write_compact_array(items, values, out, version)
 
 
 def _arrays(item: Writer[Any], compact_item: Writer[Any]) -> tuple[Writer[Any], ...]:
@@ -222,7 +228,7 @@ def _arrays(item: Writer[Any], compact_item: Writer[Any]) -> tuple[Writer[Any], 
 def each(item: Writer[T]) -> Items[T]:
     """Writes elements one by one."""
 
-    def items(values: tuple[T, ...], out: Append) -> None:
+    def items(values: tuple[T, ...], out: Append, version: int) -> None:
         for value in values:
             item(value, out)
 
@@ -257,7 +263,7 @@ def _number_arrays(code: str) -> tuple[Writer[Any], Writer[Any], Writer[Any], Wr
 
     def plain(values: Any, out: Append) -> None:
         if values.__class__ is not tuple:
-            _check_array(values)
+            check_array(values)
         if code == "?":
             values = [BOOLS[value] for value in values]
         n = len(values)
@@ -271,7 +277,7 @@ def _number_arrays(code: str) -> tuple[Writer[Any], Writer[Any], Writer[Any], Wr
 
     def compact(values: Any, out: Append) -> None:
         if values.__class__ is not tuple:
-            _check_array(values)
+            check_array(values)
         if code == "?":
             values = [BOOLS[value] for value in values]
         n = len(values)
@@ -303,74 +309,32 @@ write_float64s, write_nullable_float64s, write_compact_float64s, write_compact_n
 # Structs -------------------------------------------------------------------------------------------------------------
 
 
-def write_one(items: Items[T]) -> Writer[T]:
+def write_one(items: Items[T]) -> StructWriter[T]:
     """The writer of a single struct that is otherwise written in arrays."""
 
-    def item(value: T, out: Append) -> None:
-        items((value,), out)
+    def item(value: T, out: Append, version: int) -> None:
+        items((value,), out, version)
 
     return item
 
 
-def write_struct(item: Writer[T], value: Any, out: Append) -> None:
+def write_struct(item: StructWriter[T], value: Any, out: Append, version: int) -> None:
     """A struct that may be null in other versions."""
-    item(value, out)
+    item(value, out, version)
 
 
-def write_nullable_struct(item: Writer[T], value: Any, out: Append) -> None:
+def write_nullable_struct(item: StructWriter[T], value: Any, out: Append, version: int) -> None:
     if value is None:
         out(NULL_STRUCT)
     else:
         out(PRESENT)
-        item(value, out)
+        item(value, out, version)
 
 
-def write_tagged_nullable_struct(item: Writer[T], value: Any, out: Append) -> None:
+def write_tagged_nullable_struct(item: StructWriter[T], value: Any, out: Append, version: int) -> None:
     """A nullable struct as a tagged field has it: an unsigned varint, 0 for null."""
     if value is None:
         out(NULL_TAGGED_STRUCT)
     else:
         out(PRESENT)
-        item(value, out)
-
-
-#: The tagged fields of one layout in ascending order: (tag, attribute, default, writer).
-WriteTags = tuple[tuple[int, str, Any, Writer[Any]], ...]
-
-
-def write_tags(tags: WriteTags, known: Container[int], value: Any, out: Append) -> None:
-    """The tagged fields in ascending order: those that are not at their default, then the unknown ones (the tags that a
-    schema knows count from 0 without gaps).
-
-    `known` are the tags that no unknown field may have: those of the version, and those that the schema has in others.
-    """
-    fields: list[tuple[int, Buffer]] = []
-    for tag, attribute, default, write in tags:
-        field = getattr(value, attribute)
-        if field is not default and field != default:
-            written = bytearray()
-            write(field, written.extend)
-            fields.append((tag, written))
-    unknown = value.unknown_tagged_fields
-    if unknown != ():
-        _check_unknown(unknown, known)
-        for field in unknown:
-            _check_bytes(field.data)
-        fields.extend((field.tag, field.data) for field in unknown)
-    if len(fields) > MAX_TAGS:
-        raise ValueError
-    out(uvarint(len(fields)))
-    for tag, data in fields:
-        out(uvarint(tag))
-        out(uvarint(len(data)))
-        out(data)
-
-
-def _check_unknown(unknown: Sequence[Any], known: Container[int]) -> None:
-    """Unknown tags must ascend, be none that the schema knows, and stay below 2^31 - 1 (RawTaggedFieldWriter)."""
-    _check_array(unknown)
-    last = -1
-    for field in unknown:
-        if not last < field.tag < 0x7FFFFFFF or field.tag in known:
-            raise ValueError(field.tag)
-        last = field.tag
+        item(value, out, version)

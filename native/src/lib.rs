@@ -11,6 +11,7 @@ mod cursor;
 mod json;
 mod lanes;
 mod layout;
+mod limits;
 mod records;
 mod rows;
 mod walk;
@@ -26,6 +27,7 @@ const INTERFACE: &[u8] = include_bytes!("../../kafkawire/_native.pyi");
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("INTERFACE", PyBytes::new(module.py(), INTERFACE))?;
+    module.add("LIMITS", PyBytes::new(module.py(), limits::SOURCE))?;
     module.add_class::<codec::Codec>()?;
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<json::MessageText>()?;

@@ -6,17 +6,7 @@
 
 use crate::cursor::{Cursor, Refused};
 use crate::layout::{Kind, Layout, Op};
-
-/// Longest string in bytes (`kafkawire.wire.values.MAX_STRING`).
-pub const MAX_STRING: usize = 32767;
-/// Most tagged fields in one struct (`kafkawire.wire.values.MAX_TAGS`).
-pub const MAX_TAGS: usize = 10_000;
-/// Deepest nesting of structs (`kafkawire.wire.layout.MAX_DEPTH`).
-pub const MAX_DEPTH: usize = 32;
-
-/// Bytes that a message may take in memory: `ALLOCATION_BASE` and `ALLOCATION_FACTOR` of `kafkawire.wire.layout`.
-const ALLOCATION_BASE: i64 = 64 * 1024;
-const ALLOCATION_FACTOR: i64 = 64;
+use crate::limits::{ALLOCATION_BASE, ALLOCATION_FACTOR, MAX_STRING, MAX_TAGS};
 
 /// What is made of the values of a message, which come in the order of its bytes.
 pub trait Sink<'a>: Sized {

@@ -11,7 +11,7 @@ from kafkawire.frames import MAX_FRAME_BYTES
 from kafkawire.logdir import located
 from kafkawire.records import MAX_BATCH_BYTES
 from kafkawire.wire.interpreter import allocation_limit
-from kafkawire.wire.layout import MAX_DEPTH
+from kafkawire.wire.limits import MAX_DEPTH
 from tests.docs.guide import ROOT
 
 PAGE = (ROOT / "SECURITY.md").read_text("utf-8")

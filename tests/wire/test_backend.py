@@ -56,12 +56,18 @@ def of_another_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     other(monkeypatch, INTERFACE=b"class Codec: ...\n")
 
 
+def of_other_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = Path(kafkawire.__file__).with_name("_native.pyi").read_bytes()
+    other(monkeypatch, INTERFACE=stub, LIMITS=b"MAX_STRING = 5\n")
+
+
 #: An engine that cannot be had, and why not.
 ENGINES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (absent, "is not installed"),
     (broken, "cannot be loaded: undefined symbol: PyNothing"),
     (without_interface, OTHER_SOURCES),
     (of_another_interface, OTHER_SOURCES),
+    (of_other_limits, OTHER_SOURCES),
 ]
 
 

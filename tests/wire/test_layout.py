@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from kafkawire.wire import layout
 from kafkawire.wire.layout import ARRAY, BOOL, FLOAT64, INT8, STRING, UUID, Layout, Op, Tag, struct_cost
-from kafkawire.wire.values import MAX_STRING, MAX_TAGS
 
 
 def test_kinds_have_the_ranges_and_sizes_of_their_names() -> None:
@@ -22,7 +19,7 @@ def test_kinds_have_the_ranges_and_sizes_of_their_names() -> None:
         assert layout.INTEGER_RANGES[kinds[name]] == (low, high)
         assert layout.FIXED_SIZES[kinds[name]] == (high - low + 1).bit_length() // 8
     assert [layout.FIXED_SIZES[kind] for kind in (BOOL, FLOAT64, UUID)] == [1, 8, 16]
-    assert (len(layout.INTEGER_RANGES), len(layout.FIXED_SIZES), layout.MAX_DEPTH) == (6, 9, 32)
+    assert (len(layout.INTEGER_RANGES), len(layout.FIXED_SIZES)) == (6, 9)
 
 
 def test_what_an_op_without_a_struct_is() -> None:
@@ -30,20 +27,6 @@ def test_what_an_op_without_a_struct_is() -> None:
     assert Tag(7, STRING, 3) == (7, STRING, 3, 0)
     plain = Layout(0, False, 1, (Op(BOOL, 0),))
     assert (plain.tags, plain.absent, plain.foreign_tags, plain.all_ops()) == ((), (), (), [Op(BOOL, 0)])
-
-
-def test_native_engine_has_the_limits_of_the_others() -> None:
-    text = (Path(__file__).parents[2] / "native" / "src" / "walk.rs").read_text("utf-8")
-    assert f"pub const MAX_DEPTH: usize = {layout.MAX_DEPTH};" in text
-    assert f"pub const MAX_STRING: usize = {MAX_STRING};" in text
-    assert f"pub const MAX_TAGS: usize = {MAX_TAGS:_};" in text
-    assert f"const ALLOCATION_FACTOR: i64 = {layout.ALLOCATION_FACTOR};" in text
-    assert f"const ALLOCATION_BASE: i64 = {layout.ALLOCATION_BASE // 1024} * 1024;" in text
-    assert layout.ALLOCATION_BASE % 1024 == 0
-
-
-def test_what_a_decode_may_allocate() -> None:
-    assert (layout.ALLOCATION_FACTOR, layout.ALLOCATION_BASE) == (64, 65536)
 
 
 def test_what_a_struct_costs() -> None:

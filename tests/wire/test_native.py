@@ -38,8 +38,9 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
 from kafkawire.messages.fetch_response import FetchableTopicResponse, NodeEndpoint, PartitionData
+from kafkawire.wire.limits import MAX_STRING
 from kafkawire.wire.message import Message, Struct
-from kafkawire.wire.values import MAX_STRING, TaggedField
+from kafkawire.wire.values import TaggedField
 
 pytestmark = [pytest.mark.skipif(not NATIVE, reason="the native engine is not installed"), pytest.mark.slow]
 

@@ -13,10 +13,9 @@ import pytest
 from strategies import same
 
 from kafkawire.errors import DecodeError, EncodeError
-from kafkawire.wire import read, write
+from kafkawire.wire import classic, flexible, read, write
 from kafkawire.wire.interpreter import Decoder, Encoder
 from kafkawire.wire.layout import ARRAY, COMPACT, FIXED_SIZES, KIND_MASK, KIND_NAMES, NULLABLE, Table
-from kafkawire.wire.values import MAX_TAGS, TaggedField
 
 NOTHING = Table((), (), 0, ())
 
@@ -196,118 +195,49 @@ def test_a_value_that_the_interpreter_refuses_is_not_written(name: str, value: A
 # Structs and tagged fields ------------------------------------------------------------------------------------------
 
 
+def read_byte(b: Any, p: int, version: int) -> tuple[int, int]:
+    assert version == 3
+    return read.read_int8(b, p)
+
+
+def write_byte(value: Any, out: Any, version: int) -> None:
+    assert version == 3
+    write.write_int8(value, out)
+
+
 def test_structs_that_may_be_null() -> None:
     marks = {b"\xff": None, b"\x80": None, b"\x00": 7, b"\x01": 7, b"\x7f": 7}
     for mark, value in marks.items():
         end = 1 if value is None else 2
-        assert read.read_nullable_struct(read.read_int8, mark + b"\7", 0) == (value, end)
+        assert read.read_nullable_struct(read_byte, mark + b"\7", 0, 3) == (value, end)
     for mark, value in {"00": None, "8000": None, "ffffffff0f": None, "01": 7, "8100": 7, "05": 7}.items():
         data = bytes.fromhex(mark)
         end = len(data) + (value is not None)
-        assert read.read_tagged_nullable_struct(read.read_int8, data + b"\7", 0) == (value, end)
+        assert read.read_tagged_nullable_struct(read_byte, data + b"\7", 0, 3) == (value, end)
     for write_struct, null in ((write.write_nullable_struct, b"\xff"), (write.write_tagged_nullable_struct, b"\0")):
         for value, data in ((None, null), (7, b"\1\7")):
             chunks: list[Any] = []
-            write_struct(write.write_int8, value, chunks.append)
+            write_struct(write_byte, value, chunks.append, 3)
             assert b"".join(chunks) == data
-
-
-READERS: read.ReadTags = {0: ("number", read.read_int16), 2: ("text", read.read_compact_string), 3: None}
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("00", {}),
-        ("01 00 02 0102", {"number": 258}),
-        ("02 00 02 0102 02 03 03 6162", {"number": 258, "text": "ab"}),
-        # The size of a known field is not looked at, nor is the order; of two the later counts.
-        ("03 02 00 02 61 00 7f 0001 00 02 0002", {"text": "a", "number": 2}),
-        ("02 01 01 ff 04 00", {"unknown_tagged_fields": (TaggedField(1, b"\xff"), TaggedField(4, b""))}),
-        ("01 7f 01 aa", {"unknown_tagged_fields": (TaggedField(127, b"\xaa"),)}),
-        ("01 8001 01 aa", {"unknown_tagged_fields": (TaggedField(128, b"\xaa"),)}),
-        ("01 01 8100 aa", {"unknown_tagged_fields": (TaggedField(1, b"\xaa"),)}),
-        ("01 8000 02 0102", {"number": 258}),
-        ("01 01 8001" + "bb" * 128, {"unknown_tagged_fields": (TaggedField(1, b"\xbb" * 128),)}),
-        ("8100 01 00", {"unknown_tagged_fields": (TaggedField(1, b""),)}),
-    ],
-)
-def test_tagged_fields(text: str, values: dict[str, Any]) -> None:
-    data = bytes.fromhex(text)
-    assert read.read_tags(READERS, b"?" + data + b"?", 1) == (values, 1 + len(data))
-    for cut in range(len(data)):
-        try:
-            _, end = read.read_tags(READERS, data[:cut], 0)
-        except read.FAILURES:
-            continue
-        assert end > cut  # behind the buffer's end: the caller notices
-
-
-@pytest.mark.parametrize("text", ["01 03 00", "01 01 ffffffff0f aa", "ffffffff0f 00", "03 01 00", "01 01 02 aa"])
-def test_tagged_fields_that_are_refused(text: str) -> None:
-    with pytest.raises(read.FAILURES):
-        read.read_tags(READERS, bytes.fromhex(text), 0)
-
-
-def tagged(unknown: Any = (), number: int = -1, text: str = "") -> Any:
-    return type("Tagged", (), {"number": number, "text": text, "unknown_tagged_fields": unknown})()
-
-
-TAGS: write.WriteTags = ((0, "number", -1, write.write_int16), (2, "text", "", write.write_compact_string))
-KNOWN = {0, 2, 3}
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (tagged(), "00"),
-        (tagged(number=258), "01 00 02 0102"),
-        (tagged(text="ab"), "01 02 03 03 6162"),
-        (tagged(number=0, text="x" * 127), "02 00 02 0000 02 8101 8001" + "78" * 127),
-        (tagged((TaggedField(1, b""), TaggedField(300, b"\xff"))), "02 01 00 ac02 01 ff"),
-        (tagged([TaggedField(4, memoryview(b"ab"))], 1), "02 00 02 0001 04 02 6162"),
-        (tagged((TaggedField((1 << 31) - 2, b""),)), "01 feffffff07 00"),
-    ],
-)
-def test_tagged_fields_are_written(value: Any, text: str) -> None:
-    chunks: list[Any] = []
-    write.write_tags(TAGS, KNOWN, value, chunks.append)
-    assert b"".join(chunks) == bytes.fromhex(text)
-
-
-@pytest.mark.parametrize(
-    "unknown",
-    [
-        None, "ab", {1}, (5,), (TaggedField(0, b""),), (TaggedField(3, b""),), (TaggedField(-1, b""),),
-        (TaggedField((1 << 31) - 1, b""),), (TaggedField(5, b""), TaggedField(5, b"")),
-        (TaggedField(7, b""), TaggedField(5, b"")), (TaggedField(5, "x"),), (TaggedField(5, None),),  # type: ignore[arg-type]
-        (TaggedField(5, memoryview(b"abcd")[::2]),),  # type: ignore[arg-type]
-    ],
-)  # fmt: skip
-def test_unknown_tags_that_are_not_written(unknown: Any) -> None:
-    with pytest.raises(write.FAILURES):
-        write.write_tags(TAGS, KNOWN, tagged(unknown), [].append)
-
-
-def test_no_more_tagged_fields_than_a_reader_takes() -> None:
-    for count, known in ((MAX_TAGS, -1), (MAX_TAGS - 1, 5)):
-        unknown = tuple(TaggedField(number, b"") for number in range(4, count + 4))
-        chunks: list[Any] = []
-        write.write_tags(TAGS, KNOWN, tagged(unknown, known), chunks.append)
-        values, end = read.read_tags(READERS, b"".join(chunks), 0)
-        assert (values["unknown_tagged_fields"], end) == (unknown, len(b"".join(chunks)))
-    more = (*unknown, TaggedField(1 << 20, b""))
-    with pytest.raises(write.FAILURES):
-        write.write_tags(TAGS, KNOWN, tagged(more, 5), [].append)
-    with pytest.raises(read.FAILURES):
-        read.read_tags({}, write.uvarint(MAX_TAGS + 1) + b"\1\0" * (MAX_TAGS + 1), 0)
 
 
 def test_every_word_of_values_is_tested() -> None:
     def words(module: Any, verb: str) -> set[str]:
         return {name.removeprefix(verb) for name in vars(module) if name.startswith(verb)}
 
-    of_structs = {"one", "nullable_struct", "tagged_nullable_struct", "tags"}
+    of_structs = {"one", "struct", "nullable_struct", "tagged_nullable_struct"}
     of_arrays = {"array", "nullable_array", "compact_array", "compact_nullable_array"}
     assert words(read, "read_") == {*CODES, *of_structs, *of_arrays, "uvarint", "length"}
-    assert words(write, "write_") == {*CODES, *of_structs, *of_arrays, "struct"}
+    assert words(write, "write_") == {*CODES, *of_structs, *of_arrays}
+
+
+def test_classic_and_flexible_versions_have_functions_of_the_same_names() -> None:
+    def functions(module: Any) -> dict[str, Any]:
+        return {name: value for name, value in vars(module).items() if name.startswith(("read_", "write_"))}
+
+    assert functions(classic).keys() == functions(flexible).keys()
+    for name, function in functions(flexible).items():
+        verb, form = name.split("_", 1)
+        source = read if verb == "read" else write
+        assert function is getattr(source, f"{verb}_compact_{form}")
+        assert functions(classic)[name] is getattr(source, name)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 import struct
+import uuid
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 import pytest
 
+from kafkawire.messages import MetadataResponse
+from kafkawire.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
 from kafkawire.wire import read, strides
-from kafkawire.wire.read import FAILURES, Items, each, read_tags
+from kafkawire.wire.layout import ARRAY, COMPACT, INT8, INT16, INT32, INT64, STRING, UUID, Layout, Op
+from kafkawire.wire.read import FAILURES
+from kafkawire.wire.tags import read_unknown_tags
 
 
 class Plain(NamedTuple):
@@ -28,22 +33,31 @@ class Shaped(NamedTuple):
     tagged: Any = ()
 
 
+PLAIN = {flexible: Layout(0, flexible, 6 + flexible, (Op(INT32, 0), Op(INT16, 1))) for flexible in (False, True)}
+SHAPED = Layout(0, True, 9, (Op(INT32, 0), Op(INT32 | ARRAY | COMPACT, 1), Op(INT16, 2), Op(INT8 | ARRAY | COMPACT, 3)))
+Shaped.__struct_defaults__ = (0, (), 0, (), ())  # type: ignore[attr-defined]
+
+
 class Counted:
     """Reads one by one, and counts how many."""
 
     def __init__(self, item: Any) -> None:
-        self.items = each(item)
+        self.item = item
         self.count = 0
 
     def __call__(self, b: Any, p: int, n: int) -> Any:
         self.count += n
-        return self.items(b, p, n)
+        values = []
+        for _ in range(n):
+            value, p = self.item(b, p)
+            values.append(value)
+        return tuple(values), p
 
 
 def plain(flexible: bool, b: Any, p: int) -> tuple[Plain, int]:
     a, c = struct.unpack_from(">ih", b, p)
-    tagged, p = read_tags({}, b, p + 6) if flexible else ({}, p + 6)
-    return Plain(a, c, tagged.get("unknown_tagged_fields", ())), p
+    tagged, p = read_unknown_tags(b, p + 6) if flexible else ((), p + 6)
+    return Plain(a, c, tagged), p
 
 
 def shaped(b: Any, p: int) -> tuple[Shaped, int]:
@@ -51,8 +65,8 @@ def shaped(b: Any, p: int) -> tuple[Shaped, int]:
     left, p = read.read_compact_int32s(b, p + 4)
     (c,) = struct.unpack_from(">h", b, p)
     right, p = read.read_compact_int8s(b, p + 2)
-    tagged, p = read_tags({}, b, p)
-    return Shaped(a, left, c, right, tagged.get("unknown_tagged_fields", ())), p
+    tagged, p = read_unknown_tags(b, p)
+    return Shaped(a, left, c, right, tagged), p
 
 
 def plain_bytes(number: int, tag: bytes) -> bytes:
@@ -73,15 +87,14 @@ def read_length_of(count: int) -> bytes:
 TAG = b"\1\5\2ab"  # one unknown tagged field
 
 
-def rows(flexible: bool) -> tuple[Items[Plain], Counted]:
+def rows(flexible: bool) -> tuple[Any, Counted]:
     alone = Counted(partial(plain, flexible))
-    return strides.rows(Plain, alone, "ih", flexible), alone
+    return strides.rows(Plain, alone, PLAIN[flexible]), alone
 
 
-def shapes() -> tuple[Items[Shaped], Counted]:
+def shapes() -> tuple[Any, Counted]:
     alone = Counted(shaped)
-    build = lambda found, e1, e2: [Shaped(r[0], r[1:e1], r[e1], r[e1 + 1 : e2]) for r in found]  # noqa: E731
-    return strides.shaped(build, alone, "i [i h [b", True), alone
+    return strides.shaped(Shaped, alone, SHAPED), alone
 
 
 @pytest.mark.parametrize("flexible", [False, True])
@@ -139,7 +152,7 @@ def test_neighbours_of_one_shape_are_read_at_once(what: str) -> None:
     elements, alone_count = RUNS[what]
     data = b"".join(shaped_bytes(i, *element) for i, element in enumerate(elements))
     items, alone = shapes()
-    expected = each(shaped)(data, 0, len(elements))
+    expected = Counted(shaped)(data, 0, len(elements))
     for buffer, at in ((data, 0), (memoryview(b"???" + data + b"\0\0"), 3)):
         alone.count = 0
         assert items(buffer, at, len(elements)) == (expected[0], at + len(data))
@@ -152,17 +165,18 @@ def test_neighbours_of_one_shape_are_read_at_once(what: str) -> None:
         assert end > len(data) - cut  # behind the buffer's end: the caller notices
 
 
-def test_while_all_are_alike_twice_as_many_are_looked_at() -> None:
+def test_while_all_are_alike_twice_as_many_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
+    made = strides._Shape.elements
 
-    def build(found: Any, e1: int, e2: int) -> list[Shaped]:
-        values = [Shaped(r[0], r[1:e1], r[e1], r[e1 + 1 : e2]) for r in found]
-        sizes.append(len(values))
-        return values
+    def elements_of(shape: Any, cls: Any, chunk: bytes) -> Any:
+        sizes.append(len(chunk) // shape.size)
+        return made(shape, cls, chunk)
 
+    monkeypatch.setattr(strides._Shape, "elements", elements_of)
     elements = [(2, 1, TAG if i == 1500 else b"\0") for i in range(1600)]
     data = b"".join(shaped_bytes(i, *element) for i, element in enumerate(elements))
-    strides.shaped(build, Counted(shaped), "i [i h [b", True)(data, 0, len(elements))
+    strides.shaped(Shaped, Counted(shaped), SHAPED)(data, 0, len(elements))
     # 64 + 128 + 256 + 512 elements, then 540 up to the one with a tag; 16 one by one, and so on from 64.
     assert sizes == [64, 128, 256, 512, 540, 64, 20]
 
@@ -175,12 +189,75 @@ def test_any_runs() -> None:
         tags = [TAG if numbers.randrange(40) == 0 else b"\0" for _ in elements]
         data = b"".join(shaped_bytes(i, *pair, tag) for i, (pair, tag) in enumerate(zip(elements, tags, strict=True)))
         items, _ = shapes()
-        assert items(data, 0, len(elements)) == each(shaped)(data, 0, len(elements))
+        assert items(data, 0, len(elements)) == Counted(shaped)(data, 0, len(elements))
 
 
 def test_shapes_are_kept_up_to_a_number() -> None:
-    kept = strides._Shapes("[b [b", False)
+    numbers = INT8 | ARRAY | COMPACT
+    kept = strides._Shapes(Shaped, Layout(0, False, 2, (Op(numbers, 0), Op(numbers, 1))))
     for left in range(60):
         for right in range(60):
             assert kept[left, right].size == 2 + left + right
     assert len(kept) == 256
+
+
+class Gaps(NamedTuple):
+    """The second and the last slot are absent in the version that is read; a uuid is no number."""
+
+    key: Any
+    absent: Any
+    numbers: Any
+    value: Any
+    tail: Any = "unset"
+    tagged: Any = ()
+
+
+Gaps.__struct_defaults__ = (0, "default", (), 0, "unset", ())  # type: ignore[attr-defined]
+
+
+def test_absent_slots_get_their_defaults_and_uuids_are_made() -> None:
+    layout = Layout(0, True, 26, (Op(UUID, 0), Op(INT16 | ARRAY | COMPACT, 2), Op(INT64, 3)))
+    data = b"".join(bytes(15) + bytes([i]) + b"\3" + struct.pack(">hhq", i, -i, i) + b"\0" for i in range(9))
+    found, end = strides.shaped(Gaps, Counted(None), layout)(data, 0, 9)
+    assert end == len(data)
+    assert found == tuple(Gaps(uuid.UUID(int=i), "default", (i, -i), i) for i in range(9))
+
+
+def test_one_slot_alone() -> None:
+    layout = Layout(0, True, 2, (Op(INT8 | ARRAY | COMPACT, 0),))
+    single = type("Single", (tuple,), {"__new__": lambda cls, numbers: tuple.__new__(cls, (numbers,))})
+    single.__struct_defaults__ = ((), ())  # type: ignore[attr-defined]
+    found, end = strides.shaped(single, Counted(None), layout)(b"\3\1\2\0" * 5, 0, 5)
+    assert (found, end) == ((((1, 2),),) * 5, 20)
+
+
+@pytest.mark.parametrize(
+    ("layout", "strided"),
+    [
+        (PLAIN[False], True),
+        (SHAPED, True),
+        (Layout(0, False, 4, (Op(INT32 | ARRAY, 0),)), False),
+        (Layout(0, True, 1, (Op(UUID | ARRAY | COMPACT, 0),)), False),
+        (Layout(0, True, 1, (Op(STRING | COMPACT, 0),)), False),
+        (Layout(0, True, 1, ()), False),
+    ],
+)
+def test_which_layouts_are_strided(layout: Layout, strided: bool) -> None:
+    assert strides.is_strided(layout) == strided
+
+
+def test_arrays_of_every_length_are_read_at_once_in_all_versions_of_a_message() -> None:
+    topics = tuple(
+        MetadataResponseTopic(
+            name=f"t{count}",
+            partitions=tuple(
+                MetadataResponsePartition(0, i, 1, 2 if version >= 7 else -1, (1, 2), (), (i,) if version >= 5 else ())
+                for i in range(count)
+            ),
+        )
+        for version in (12,)
+        for count in (0, 1, 3, 4, 5, 63, 64, 65, 200)
+    )
+    for version in (9, 12, 13):
+        message = MetadataResponse(topics=topics)
+        assert MetadataResponse.decode(message.encode(version), version) == message

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, STRING, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_strings
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, write_strings
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class DescribeTransactionStateRequest(Message, frozen=True):
@@ -24,65 +24,29 @@ class DescribeTransactionStateRequest(Message, frozen=True):
     text gives neither api key nor version, taken as version 0. The released API closest to it is
     DescribeTransactions."""
 
+    spec: ClassVar[MessageSpec] = message(
+        "0", kind="request", family="kip-360", source="DescribeTransactionStateRequest.json",
+    )
+
     transactional_ids: tuple[str, ...] = ()
     """The ids to describe."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="DescribeTransactionStateRequest",
-        kind="request",
-        family="kip-360",
-        valid_versions=range(1),
-        source="DescribeTransactionStateRequest.json",
-        about=(
-            "KIP-360, older revision: a broker asks the coordinator whether a producer has been fenced. Never "
-            "shipped; the text gives neither api key nor version, taken as version 0. The released API closest to it "
-            "is DescribeTransactions."
-        ),
-        fields=(
-            Field(
-                "TransactionalIds",
-                "transactional_ids",
-                "[]string",
-                range(1),
-                default=(),
-                about="The ids to describe.",
-            ),
-        ),
-    )
 
-
-TABLE = Table(
-    structs=("DescribeTransactionStateRequest",),
-    layouts=(
-        # 0: DescribeTransactionStateRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=4,
-            ops=(Op(STRING | ARRAY, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_describe_transaction_state_request_v0(b: Buffer, p: int) -> tuple[DescribeTransactionStateRequest, int]:
-    transactional_ids, p = read_strings(b, p)
+def _read_describe_transaction_state_request(b: Buffer, p: int, version: int) -> tuple[
+    DescribeTransactionStateRequest, int,
+]:
+    transactional_ids, p = classic.read_strings(b, p)
     return DescribeTransactionStateRequest(transactional_ids), p
 
 
-def _encode_describe_transaction_state_request_v0(o: DescribeTransactionStateRequest, out: Append) -> None:
-    write_strings(o.transactional_ids, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_describe_transaction_state_request(o: DescribeTransactionStateRequest, out: Append, version: int) -> None:
+    classic.write_strings(o.transactional_ids, out)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 DescribeTransactionStateRequest.codec = Codec(
-    DescribeTransactionStateRequest,
-    TABLE,
-    classes=(DescribeTransactionStateRequest,),
-    decoders=(_decode_describe_transaction_state_request_v0,),
-    encoders=(_encode_describe_transaction_state_request_v0,),
+    DescribeTransactionStateRequest, (), _read_describe_transaction_state_request,
+    _write_describe_transaction_state_request,
 )

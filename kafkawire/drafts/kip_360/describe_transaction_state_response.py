@@ -11,40 +11,33 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, INT16, INT32, INT64, STRING, STRUCT, Layout, Op, Table
+from kafkawire.wire import classic
+from kafkawire.wire.fields import Int16, Int32, Int64, message
 from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import read_array, read_int32s, read_string, unpacker
-from kafkawire.wire.spec import Field, MessageSpec, StructSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import Append, packer, write_array, write_int32s, write_string
+from kafkawire.wire.read import Elements, run
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class TopicPartitions(Struct, frozen=True):
-    """A struct of DescribeTransactionStateResponse."""
+    """In DescribeTransactionStateResponse: version 0."""
 
     topic_name: str = ""
     """Topic name."""
-    partition_ids: tuple[int, ...] = ()
+    partition_ids: tuple[Int32, ...] = ()
     """Partition numbers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TopicPartitions",
-        fields=(
-            Field("TopicName", "topic_name", "string", range(1), default="", about="Topic name."),
-            Field("PartitionIds", "partition_ids", "[]int32", range(1), default=(), about="Partition numbers."),
-        ),
-    )
-
 
 class TransactionState(Struct, frozen=True):
-    """A struct of DescribeTransactionStateResponse."""
+    """In DescribeTransactionStateResponse: version 0."""
 
-    error: int = 0
+    error: Int16 = 0
     """Error code; which ones was lost from the text."""
-    producer_id: int = 0
+    producer_id: Int64 = 0
     """Latest producer id; -1 where the error says that there is none."""
-    epoch: int = 0
+    epoch: Int16 = 0
     """Latest epoch; -1 where the error says that there is none."""
     state: str = ""
     """Name of the coordinator's state."""
@@ -52,168 +45,78 @@ class TransactionState(Struct, frozen=True):
     """Partitions of the transaction."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[StructSpec] = StructSpec(
-        name="TransactionState",
-        fields=(
-            Field(
-                "Error",
-                "error",
-                "int16",
-                range(1),
-                default=0,
-                about="Error code; which ones was lost from the text.",
-            ),
-            Field(
-                "ProducerId",
-                "producer_id",
-                "int64",
-                range(1),
-                default=0,
-                about="Latest producer id; -1 where the error says that there is none.",
-            ),
-            Field(
-                "Epoch",
-                "epoch",
-                "int16",
-                range(1),
-                default=0,
-                about="Latest epoch; -1 where the error says that there is none.",
-            ),
-            Field("State", "state", "string", range(1), default="", about="Name of the coordinator's state."),
-            Field(
-                "Partitions",
-                "partitions",
-                "[]TopicPartitions",
-                range(1),
-                default=(),
-                struct=TopicPartitions,
-                about="Partitions of the transaction.",
-            ),
-        ),
-    )
-
 
 class DescribeTransactionStateResponse(Message, frozen=True):
     """KIP-360, older revision: the states, in the order of the request, for the ids do not come back. Never shipped;
     the text gives neither api key, version nor throttle time, and its list of errors is lost. Taken as
     version 0."""
 
+    spec: ClassVar[MessageSpec] = message(
+        "0", kind="response", family="kip-360", source="DescribeTransactionStateResponse.json",
+    )
+
     states: tuple[TransactionState, ...] = ()
     """One entry for each id of the request, in its order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="DescribeTransactionStateResponse",
-        kind="response",
-        family="kip-360",
-        valid_versions=range(1),
-        source="DescribeTransactionStateResponse.json",
-        about=(
-            "KIP-360, older revision: the states, in the order of the request, for the ids do not come back. Never "
-            "shipped; the text gives neither api key, version nor throttle time, and its list of errors is lost. "
-            "Taken as version 0."
-        ),
-        fields=(
-            Field(
-                "States",
-                "states",
-                "[]TransactionState",
-                range(1),
-                default=(),
-                struct=TransactionState,
-                about="One entry for each id of the request, in its order.",
-            ),
-        ),
-    )
+
+unpack_hqh, pack_hqh = run("hqh")
 
 
-TABLE = Table(
-    structs=("TopicPartitions", "TransactionState", "DescribeTransactionStateResponse"),
-    layouts=(
-        # 0: TopicPartitions, from version 0
-        Layout(
-            struct=0,
-            flexible=False,
-            min_size=6,
-            ops=(Op(STRING, 0), Op(INT32 | ARRAY, 1)),
-        ),
-        # 1: TransactionState, from version 0
-        Layout(
-            struct=1,
-            flexible=False,
-            min_size=18,
-            ops=(Op(INT16, 0), Op(INT64, 1), Op(INT16, 2), Op(STRING, 3), Op(STRUCT | ARRAY, 4, 0)),
-        ),
-        # 2: DescribeTransactionStateResponse, from version 0
-        Layout(
-            struct=2,
-            flexible=False,
-            min_size=4,
-            ops=(Op(STRUCT | ARRAY, 0, 1),),
-        ),
-    ),
-    first_version=0,
-    roots=(2,),
-)
-
-unpack_hqh, pack_hqh = unpacker("hqh"), packer("hqh")
-
-
-def _decode_items_topic_partitions_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TopicPartitions, ...], int]:
+def _read_topic_partitions_array(b: Buffer, p: int, n: int, version: int) -> Elements[TopicPartitions]:
     values = []
     for _ in range(n):
-        topic_name, p = read_string(b, p)
-        partition_ids, p = read_int32s(b, p)
+        topic_name, p = classic.read_string(b, p)
+        partition_ids, p = classic.read_int32s(b, p)
         values.append(TopicPartitions(topic_name, partition_ids))
     return tuple(values), p
 
 
-def _encode_items_topic_partitions_v0(values: tuple[TopicPartitions, ...], out: Append) -> None:
+def _write_topic_partitions_array(values: tuple[TopicPartitions, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TopicPartitions:
             raise TypeError
-        write_string(o.topic_name, out)
-        write_int32s(o.partition_ids, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+        classic.write_string(o.topic_name, out)
+        classic.write_int32s(o.partition_ids, out)
+        if o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-def _decode_items_transaction_state_v0(b: Buffer, p: int, n: int) -> tuple[tuple[TransactionState, ...], int]:
+def _read_transaction_state_array(b: Buffer, p: int, n: int, version: int) -> Elements[TransactionState]:
     values = []
     for _ in range(n):
         error, producer_id, epoch = unpack_hqh(b, p)
-        state, p = read_string(b, p + 12)
-        partitions, p = read_array(_decode_items_topic_partitions_v0, 6, b, p)
+        state, p = classic.read_string(b, p + 12)
+        partitions, p = classic.read_array(_read_topic_partitions_array, b, p, version)
         values.append(TransactionState(error, producer_id, epoch, state, partitions))
     return tuple(values), p
 
 
-def _encode_items_transaction_state_v0(values: tuple[TransactionState, ...], out: Append) -> None:
+def _write_transaction_state_array(values: tuple[TransactionState, ...], out: Append, version: int) -> None:
     for o in values:
         if o.__class__ is not TransactionState:
             raise TypeError
         out(pack_hqh(o.error, o.producer_id, o.epoch))
-        write_string(o.state, out)
-        write_array(_encode_items_topic_partitions_v0, o.partitions, out)
-        if o.unknown_tagged_fields != ():
-            raise ValueError("unknown_tagged_fields")
+        classic.write_string(o.state, out)
+        classic.write_array(_write_topic_partitions_array, o.partitions, out, version)
+        if o.unknown_tagged_fields is not NO_FIELDS:
+            raise ValueError
 
 
-def _decode_describe_transaction_state_response_v0(b: Buffer, p: int) -> tuple[DescribeTransactionStateResponse, int]:
-    states, p = read_array(_decode_items_transaction_state_v0, 18, b, p)
+def _read_describe_transaction_state_response(b: Buffer, p: int, version: int) -> tuple[
+    DescribeTransactionStateResponse, int,
+]:
+    states, p = classic.read_array(_read_transaction_state_array, b, p, version)
     return DescribeTransactionStateResponse(states), p
 
 
-def _encode_describe_transaction_state_response_v0(o: DescribeTransactionStateResponse, out: Append) -> None:
-    write_array(_encode_items_transaction_state_v0, o.states, out)
-    if o.unknown_tagged_fields != ():
-        raise ValueError("unknown_tagged_fields")
+def _write_describe_transaction_state_response(o: DescribeTransactionStateResponse, out: Append, version: int) -> None:
+    classic.write_array(_write_transaction_state_array, o.states, out, version)
+    if o.unknown_tagged_fields is not NO_FIELDS:
+        raise ValueError
 
 
 DescribeTransactionStateResponse.codec = Codec(
-    DescribeTransactionStateResponse,
-    TABLE,
-    classes=(TopicPartitions, TransactionState, DescribeTransactionStateResponse),
-    decoders=(_decode_describe_transaction_state_response_v0,),
-    encoders=(_encode_describe_transaction_state_response_v0,),
+    DescribeTransactionStateResponse, (TopicPartitions, TransactionState), _read_describe_transaction_state_response,
+    _write_describe_transaction_state_response,
 )

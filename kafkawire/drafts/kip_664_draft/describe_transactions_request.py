@@ -10,82 +10,39 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_strings, read_tags
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_compact_strings, write_tags
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class DescribeTransactionsRequest(Message, frozen=True):
     """KIP-664, draft: asks a coordinator for the state of some transactional ids. The same bytes as the released
     version 0. The text gives no api key (NN)."""
 
+    spec: ClassVar[MessageSpec] = message(
+        "0", flexible="0+", kind="request", family="kip-664-draft", source="DescribeTransactionsRequest.json",
+    )
+
     transactional_ids: tuple[str, ...] = ()
     """The ids to describe; not nullable, there is no way to ask for all."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="DescribeTransactionsRequest",
-        kind="request",
-        family="kip-664-draft",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        source="DescribeTransactionsRequest.json",
-        about=(
-            "KIP-664, draft: asks a coordinator for the state of some transactional ids. The same bytes as the "
-            "released version 0. The text gives no api key (NN)."
-        ),
-        fields=(
-            Field(
-                "TransactionalIds",
-                "transactional_ids",
-                "[]string",
-                range(1),
-                default=(),
-                about="The ids to describe; not nullable, there is no way to ask for all.",
-            ),
-        ),
-    )
+
+def _read_describe_transactions_request(b: Buffer, p: int, version: int) -> tuple[DescribeTransactionsRequest, int]:
+    transactional_ids, p = flexible.read_strings(b, p)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return DescribeTransactionsRequest(transactional_ids, unknown), p
 
 
-TABLE = Table(
-    structs=("DescribeTransactionsRequest",),
-    layouts=(
-        # 0: DescribeTransactionsRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=2,
-            ops=(Op(STRING | COMPACT | ARRAY, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_describe_transactions_request_v0(b: Buffer, p: int) -> tuple[DescribeTransactionsRequest, int]:
-    transactional_ids, p = read_compact_strings(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return DescribeTransactionsRequest(transactional_ids, **tagged), p
-    return DescribeTransactionsRequest(transactional_ids), p + 1
-
-
-def _encode_describe_transactions_request_v0(o: DescribeTransactionsRequest, out: Append) -> None:
-    write_compact_strings(o.transactional_ids, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_describe_transactions_request(o: DescribeTransactionsRequest, out: Append, version: int) -> None:
+    flexible.write_strings(o.transactional_ids, out)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 DescribeTransactionsRequest.codec = Codec(
-    DescribeTransactionsRequest,
-    TABLE,
-    classes=(DescribeTransactionsRequest,),
-    decoders=(_decode_describe_transactions_request_v0,),
-    encoders=(_encode_describe_transactions_request_v0,),
+    DescribeTransactionsRequest, (), _read_describe_transactions_request, _write_describe_transactions_request,
 )

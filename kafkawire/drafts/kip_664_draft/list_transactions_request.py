@@ -10,75 +10,39 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafkawire.wire.layout import ARRAY, COMPACT, STRING, Layout, Op, Table
+from kafkawire.wire import flexible
+from kafkawire.wire.fields import message
 from kafkawire.wire.message import Codec, Message
-from kafkawire.wire.read import read_compact_strings, read_tags
-from kafkawire.wire.spec import Field, MessageSpec
-from kafkawire.wire.values import Buffer, TaggedField
-from kafkawire.wire.write import NO_TAGS, Append, write_compact_strings, write_tags
+from kafkawire.wire.spec import MessageSpec
+from kafkawire.wire.tags import NO_TAGS, read_unknown_tags, unknown_tags
+from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
+from kafkawire.wire.write import Append
 
 
 class ListTransactionsRequest(Message, frozen=True):
     """KIP-664, draft: asks a coordinator for its transactions. Never shipped. The text's api key, 16, is that of
     ListGroups and a copying error, so none is given here; released: 66."""
 
+    spec: ClassVar[MessageSpec] = message(
+        "0", flexible="0+", kind="request", family="kip-664-draft", source="ListTransactionsRequest.json",
+    )
+
     states_filter: tuple[str, ...] = ()
     """States to list, by name."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
-    spec: ClassVar[MessageSpec] = MessageSpec(
-        name="ListTransactionsRequest",
-        kind="request",
-        family="kip-664-draft",
-        valid_versions=range(1),
-        flexible_versions=range(1),
-        source="ListTransactionsRequest.json",
-        about=(
-            "KIP-664, draft: asks a coordinator for its transactions. Never shipped. The text's api key, 16, is that "
-            "of ListGroups and a copying error, so none is given here; released: 66."
-        ),
-        fields=(
-            Field("StatesFilter", "states_filter", "[]string", range(1), default=(), about="States to list, by name."),
-        ),
-    )
+
+def _read_list_transactions_request(b: Buffer, p: int, version: int) -> tuple[ListTransactionsRequest, int]:
+    states_filter, p = flexible.read_strings(b, p)
+    unknown, p = read_unknown_tags(b, p) if b[p] else ((), p + 1)
+    return ListTransactionsRequest(states_filter, unknown), p
 
 
-TABLE = Table(
-    structs=("ListTransactionsRequest",),
-    layouts=(
-        # 0: ListTransactionsRequest, from version 0
-        Layout(
-            struct=0,
-            flexible=True,
-            min_size=2,
-            ops=(Op(STRING | COMPACT | ARRAY, 0),),
-        ),
-    ),
-    first_version=0,
-    roots=(0,),
-)
-
-
-def _decode_list_transactions_request_v0(b: Buffer, p: int) -> tuple[ListTransactionsRequest, int]:
-    states_filter, p = read_compact_strings(b, p)
-    if b[p]:
-        tagged, p = read_tags({}, b, p)
-        return ListTransactionsRequest(states_filter, **tagged), p
-    return ListTransactionsRequest(states_filter), p + 1
-
-
-def _encode_list_transactions_request_v0(o: ListTransactionsRequest, out: Append) -> None:
-    write_compact_strings(o.states_filter, out)
-    if o.unknown_tagged_fields != ():
-        write_tags((), {}, o, out)
-    else:
-        out(NO_TAGS)
+def _write_list_transactions_request(o: ListTransactionsRequest, out: Append, version: int) -> None:
+    flexible.write_strings(o.states_filter, out)
+    out(NO_TAGS if o.unknown_tagged_fields is NO_FIELDS else unknown_tags(o.unknown_tagged_fields))
 
 
 ListTransactionsRequest.codec = Codec(
-    ListTransactionsRequest,
-    TABLE,
-    classes=(ListTransactionsRequest,),
-    decoders=(_decode_list_transactions_request_v0,),
-    encoders=(_encode_list_transactions_request_v0,),
+    ListTransactionsRequest, (), _read_list_transactions_request, _write_list_transactions_request,
 )

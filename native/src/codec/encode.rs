@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemory
 use super::objects::{self, Class, Fields, Made, Object, Output, Small, Stop};
 use super::Program;
 use crate::layout::{Kind, Layout, Op};
-use crate::walk::{MAX_STRING, MAX_TAGS};
+use crate::limits::{MAX_STRING, MAX_TAGS};
 
 pub type Written = Result<(), Stop>;
 

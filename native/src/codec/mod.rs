@@ -14,7 +14,8 @@ use pyo3::types::{PyMemoryView, PyTuple, PyType};
 
 use crate::cursor::Cursor;
 use crate::layout::{layouts_of, Kind, Layout, Op};
-use crate::walk::{Walk, MAX_DEPTH};
+use crate::limits::MAX_DEPTH;
+use crate::walk::Walk;
 use decode::Objects;
 use encode::Encoder;
 use objects::{Class, Input, Small, Stop};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::plan::{Columns, Plan, Space, Step, Walk};
 use crate::cursor::{Cursor, Read, Refused};
-use crate::walk::{MAX_STRING, MAX_TAGS};
+use crate::limits::{MAX_STRING, MAX_TAGS};
 
 /// Walks over all values: `data[starts[i]..ends[i]]`; those with a negative start are refused unread. Returns the
 /// columns, and which values were refused.

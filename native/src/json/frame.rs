@@ -1,7 +1,7 @@
 //! The headers of requests and responses (RequestHeader v1 and v2, ResponseHeader v0 and v1).
 
 use crate::cursor::{Cursor, Read, Refused};
-use crate::walk::MAX_TAGS;
+use crate::limits::MAX_TAGS;
 
 pub struct Request<'a> {
     pub correlation_id: i32,

@@ -11,7 +11,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{layouts_of, Kind, Layout};
-use crate::walk::{Walk, MAX_DEPTH};
+use crate::limits::MAX_DEPTH;
+use crate::walk::Walk;
 use sink::{Counts, JsonText};
 
 /// A field of a class.

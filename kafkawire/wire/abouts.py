@@ -1,0 +1,76 @@
+"""What schemas say on the meaning of structs and fields: the docstrings of generated classes and of their attributes.
+
+They are written there only, for readers. A program that asks gets them from the module's source, which is parsed when
+the first one is asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from functools import cache
+from typing import Any
+
+
+def about(owner: Any, attribute: str | None = None) -> str:
+    """The docstring of a class, or of one of its attributes, on one line.
+
+    Nothing where the schema says nothing, and where a class has no source to look at.
+
+    Args:
+        owner: the class of a struct or message, or None.
+        attribute: the attribute of a field; without it the class itself is meant.
+    """
+    if owner is None:
+        return ""
+    return _docstrings(owner.__module__).get((owner.__name__, attribute), "")
+
+
+@cache
+def _docstrings(module: str) -> dict[tuple[str, str | None], str]:
+    """(class, attribute or None) -> docstring."""
+    loader: Any = getattr(sys.modules.get(module), "__loader__", None)
+    try:
+        source = loader.get_source(module)
+    except (AttributeError, ImportError, OSError):
+        return {}
+    found: dict[tuple[str, str | None], str] = {}
+    for node in ast.parse(source or "").body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        attribute: str | None = None
+        for statement in node.body:
+            match statement:
+                case ast.Expr(ast.Constant(str(text))):
+                    text = " ".join(text.split())
+                    if attribute is not None or not is_title(text):
+                        found[node.name, attribute] = text
+                case ast.AnnAssign(ast.Name(name)):
+                    attribute = name
+    return found
+
+
+# Titles: the docstrings of classes on whose meaning the schema says nothing ------------------------------------------
+
+
+def message_title(name: str, versions: str, flexible: str) -> str:
+    """`FetchRequest: versions 4-18, flexible 12+.`"""
+    return f"{name}: {_versions(versions)}, {'not flexible' if flexible == 'none' else f'flexible {flexible}'}."
+
+
+def struct_title(message: str, versions: str) -> str:
+    """`In FetchRequest: versions 15-18.`"""
+    return f"In {message}: {_versions(versions)}."
+
+
+def _versions(text: str) -> str:
+    return f"version{'s' * ('-' in text)} {text}"
+
+
+_TITLE = re.compile(r"(In )?\w+: versions? [0-9-]+(, (not flexible|flexible [0-9]+(\+|-[0-9]+)?))?\.")
+
+
+def is_title(text: str) -> bool:
+    """Whether a docstring is one of the two above."""
+    return _TITLE.fullmatch(text) is not None

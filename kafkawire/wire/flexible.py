@@ -1,0 +1,63 @@
+"""How flexible versions are written: lengths are unsigned varints. `classic` defines the same names."""
+
+from __future__ import annotations
+
+from kafkawire.wire import read, write
+
+read_string = read.read_compact_string
+read_nullable_string = read.read_compact_nullable_string
+read_bytes = read.read_compact_bytes
+read_nullable_bytes = read.read_compact_nullable_bytes
+read_array = read.read_compact_array
+read_nullable_array = read.read_compact_nullable_array
+read_bools = read.read_compact_bools
+read_nullable_bools = read.read_compact_nullable_bools
+read_int8s = read.read_compact_int8s
+read_nullable_int8s = read.read_compact_nullable_int8s
+read_int16s = read.read_compact_int16s
+read_nullable_int16s = read.read_compact_nullable_int16s
+read_int32s = read.read_compact_int32s
+read_nullable_int32s = read.read_compact_nullable_int32s
+read_int64s = read.read_compact_int64s
+read_nullable_int64s = read.read_compact_nullable_int64s
+read_uint16s = read.read_compact_uint16s
+read_nullable_uint16s = read.read_compact_nullable_uint16s
+read_uint32s = read.read_compact_uint32s
+read_nullable_uint32s = read.read_compact_nullable_uint32s
+read_float64s = read.read_compact_float64s
+read_nullable_float64s = read.read_compact_nullable_float64s
+read_uuids = read.read_compact_uuids
+read_nullable_uuids = read.read_compact_nullable_uuids
+read_strings = read.read_compact_strings
+read_nullable_strings = read.read_compact_nullable_strings
+read_blobs = read.read_compact_blobs
+read_nullable_blobs = read.read_compact_nullable_blobs
+
+write_string = write.write_compact_string
+write_nullable_string = write.write_compact_nullable_string
+write_bytes = write.write_compact_bytes
+write_nullable_bytes = write.write_compact_nullable_bytes
+write_array = write.write_compact_array
+write_nullable_array = write.write_compact_nullable_array
+write_bools = write.write_compact_bools
+write_nullable_bools = write.write_compact_nullable_bools
+write_int8s = write.write_compact_int8s
+write_nullable_int8s = write.write_compact_nullable_int8s
+write_int16s = write.write_compact_int16s
+write_nullable_int16s = write.write_compact_nullable_int16s
+write_int32s = write.write_compact_int32s
+write_nullable_int32s = write.write_compact_nullable_int32s
+write_int64s = write.write_compact_int64s
+write_nullable_int64s = write.write_compact_nullable_int64s
+write_uint16s = write.write_compact_uint16s
+write_nullable_uint16s = write.write_compact_nullable_uint16s
+write_uint32s = write.write_compact_uint32s
+write_nullable_uint32s = write.write_compact_nullable_uint32s
+write_float64s = write.write_compact_float64s
+write_nullable_float64s = write.write_compact_nullable_float64s
+write_uuids = write.write_compact_uuids
+write_nullable_uuids = write.write_compact_nullable_uuids
+write_strings = write.write_compact_strings
+write_nullable_strings = write.write_compact_nullable_strings
+write_blobs = write.write_compact_blobs
+write_nullable_blobs = write.write_compact_nullable_blobs
