@@ -1,10 +1,10 @@
-"""Captures: from packets to messages.
+"""Packet captures: from packets to requests with their responses.
 
     for exchange in capture.read("trace.pcap"):       # rows.Exchange: a request and its response
         exchange.api, exchange.latency_ms, exchange.errors
 
-The pieces can be used alone: `read_packets` (files), `parse` (a packet to a TCP segment), `Fragments` (to IP
-datagrams), `Stream` (segments to bytes in order), `frames.FrameReader` (bytes to frames).
+Each stage can be used alone: `read_packets` (files to packets), `parse` (a packet to a TCP segment), `Fragments`
+(reassembly of IP datagrams), `Stream` (segments to bytes in order), `frames.FrameReader` (bytes to frames).
 """
 
 from kafkawire.capture.damage import UnreadPart

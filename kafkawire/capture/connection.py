@@ -1,7 +1,7 @@
-"""`TcpConnection`: what two endpoints say to each other: segments in, frames to the matcher (sans-IO).
+"""`TcpConnection`: one TCP connection, from the segments of both directions to frames for the matcher (sans-IO).
 
-A connection is Kafka's when a request is found in one of its directions: at the very beginning where the capture has
-it, otherwise anywhere. That direction is the client's.
+A connection carries Kafka's protocol if a request is found in one of its directions: at the beginning if that was
+captured, anywhere otherwise. That direction is the client's.
 """
 
 from __future__ import annotations
@@ -22,28 +22,32 @@ from kafkawire.errors import DecodeError
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
 
-#: How many outstanding requests are looked for the response of, when it is not known where one begins.
-_MOST_IDS = 64
-_MOST_UNSAID = 16
-#: How often frames are looked for in the rest of a direction.
-_MOST_HIDDEN = 16
+#: Outstanding requests whose responses are searched for while a direction's frame boundaries are unknown.
+_MOST_SEARCHED_IDS = 64
+_MOST_EARLY_PROBLEMS = 16
+#: Searches for frames in the bytes that a direction has left at its end.
+_MOST_SEARCHES = 16
 
 
 class TcpConnection:
     """One TCP connection.
 
     Attributes:
-        number: from 1, in the order in which connections appear.
+        number: from 1, in the order of first packets.
         verdict: `undecided`, `kafka`, `tls` or `other`.
-        bytes: data in its packets, what came again too; `cut`: of those, what the capture left out.
-        joined: where the capture does not have the beginning, bytes before the first frame of each direction.
-        endpoints: address and port of each side.
-        reset_ns: since when it is certain that one side has broken it off, if that is: the other side's last data may
-            still come.
-        heard: whether its frames are read; all else is done without, so that it is known where it begins and ends.
+        bytes: payload of its packets, retransmissions included; `cut`: those of them that the capture left out.
+        joined: bytes before the first frame of each direction, if the connection's beginning was not captured.
+        endpoints: address and port of the two ends. Directions have the index of the end that sends.
+        reset_ns: since when a reset is certain; None: it is not. Data of the other direction may still follow.
+        owned: whether its frames are decoded. Of other connections only the beginning and the end are determined.
 
     Args:
-        continued: a connection between the same ends was let go before: the capture has what this one begins with.
+        file: name of the capture file.
+        segment: the first one.
+        sequencer: puts exchanges in order.
+        decoder: decodes frames.
+        continued: an earlier connection between the same endpoints was closed or dropped, so that the bytes before the
+            first frame are in the capture.
     """
 
     def __init__(
@@ -52,104 +56,111 @@ class TcpConnection:
         file: str,
         segment: TcpSegment,
         sequencer: Sequencer,
-        reading: FrameDecoder,
+        decoder: FrameDecoder,
         *,
-        heard: bool = True,
+        owned: bool = True,
         continued: bool = False,
     ) -> None:
         self.number = number
-        self.heard = heard
+        self.owned = owned
         self.verdict = UNDECIDED
         self.bytes = self.cut = self.joined = 0
         self.reset_ns: int | None = None
-        self._lanes: Any = None  # the native `Lanes` that have it, until `resume`
+        self._lanes: Any = None  # the native `Lanes` that track it, until `resume`
         self._file = file
         self.endpoints = (segment.source, segment.destination)
-        self._sides = (FrameStream(), FrameStream())
+        self._directions = (FrameStream(), FrameStream())
         self._sequencer = sequencer
-        self._reading = reading
+        self._decoder = decoder
         self._continued = continued
-        self._opener: int | None = None  # the side that sent the SYN
-        self._client = 0  # the side that sends requests, once the verdict is KAFKA
+        self._opener: int | None = None  # the end that sent the SYN
+        self._client = 0  # the end that sends requests, once the verdict is KAFKA
         self._matcher: Matcher | DiscardingMatcher | None = None
         self._holds: list[tuple[int, Ticket] | None] = [None, None]
         self._now = (0, 0)  # packet and time
         self._ending = False
-        self._reset: tuple[int, TcpSegment] | None = None  # the last RST, and the side that sent it
-        self._gone: set[int] = set()  # sides that have closed a connection that is not looked into
-        self._unsaid: list[tuple[int, str, int, int]] = []  # troubles of a connection that may not be Kafka's
+        self._reset: tuple[int, TcpSegment] | None = None  # the end that sent the last RST, and its segment
+        self._closed: set[int] = set()  # ends that have closed a connection that is not decoded
+        self._early_problems: list[tuple[int, str, int, int]] = []  # problems found before the verdict
 
     def reopened_by(self, segment: TcpSegment) -> bool:
-        """Whether a segment begins another connection between the same endpoints: a SYN that is no repetition."""
-        side = self._sides[self._sender(segment)]
+        """Whether a segment begins a new connection between the same endpoints: a SYN that is no retransmission."""
+        direction = self._directions[self._sender(segment)]
         return (
-            segment.flags & (SYN | ACK) == SYN and side.stream.started and not side.stream.begins_at(segment.sequence)
+            segment.flags & (SYN | ACK) == SYN
+            and direction.stream.started
+            and not direction.stream.begins_at(segment.sequence)
         )
 
     @property
     def repeated(self) -> int:
-        """Bytes that came again."""
-        return sum(side.stream.repeated for side in self._sides)
+        """Number of retransmitted bytes."""
+        return sum(direction.stream.repeated for direction in self._directions)
 
     @property
     def ended(self) -> bool:
-        """Whether both ends have said all that they had to say."""
-        return len(self._gone) == 2 or all(side.stream.complete for side in self._sides)
+        """Whether both directions are complete."""
+        return len(self._closed) == 2 or all(direction.stream.complete for direction in self._directions)
 
     @property
     def reset_in_doubt(self) -> bool:
-        """Whether one side may have broken it off, if data before that RST is not in the capture."""
+        """Whether a RST was captured that may be valid: data before it is missing in the capture."""
         return self._reset is not None and self.reset_ns is None
 
     def process(self, segment: TcpSegment, packet: int, time_ns: int) -> None:
-        """One segment of either direction."""
+        """Takes one segment of either direction.
+
+        Args:
+            packet: number of its packet, from 1.
+            time_ns: time of its packet, epoch nanoseconds.
+        """
         self.bytes += len(segment.payload) + segment.missing
         self.cut += segment.missing
         self._now = (packet, time_ns)
         sender = self._sender(segment)
         if self.verdict in (TLS, OTHER):
             if segment.flags & (FIN | RST):
-                self._gone |= {sender, 1 - sender if segment.flags & RST else sender}
+                self._closed |= {sender, 1 - sender if segment.flags & RST else sender}
             return
-        stream = self._sides[sender].stream
+        stream = self._directions[sender].stream
         sequence = segment.sequence if not segment.flags & EXPORTED else stream.following
         if segment.flags & SYN:
             if not stream.started:
                 stream.open(sequence)
-                self._sides[sender].from_start = True
+                self._directions[sender].from_start = True
                 self._opener = 1 - sender if segment.flags & ACK else sender
-            sequence = (sequence + 1) & 0xFFFFFFFF  # data may come along (TCP Fast Open)
+            sequence = (sequence + 1) & 0xFFFFFFFF  # a SYN may carry data (TCP Fast Open)
         if segment.flags & ACK and not segment.flags & RST:
-            self._sides[1 - sender].stream.acknowledge(segment.acknowledgment)
+            self._directions[1 - sender].stream.acknowledge(segment.acknowledgment)
         if segment.flags & FIN:
             stream.close(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
         for event in stream.segment(sequence, segment.payload, packet, time_ns):
-            self._take(sender, event)
+            self._handle(sender, event)
         if segment.missing:
             stream.reach(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
-        for index, side in enumerate(self._sides):
-            for event in side.stream.tick():
-                self._take(index, event)
+        for index, direction in enumerate(self._directions):
+            for event in direction.stream.tick():
+                self._handle(index, event)
         if segment.flags & RST:
             self._reset = (sender, segment)
         if self._reset is not None:
-            self._look_at_reset(*self._reset)
+            self._check_reset(*self._reset)
         self._hold_back()
 
-    def _look_at_reset(self, sender: int, reset: TcpSegment) -> None:
-        """Whether the receiver has believed a RST, and nothing came behind it: now, since captures swap packets.
+    def _check_reset(self, sender: int, reset: TcpSegment) -> None:
+        """Decides anew whether the receiver accepts a RST. Later segments count, since captures swap packets.
 
-        It is believed where the receiver waits for just its sequence number (RFC 5961, 3.2), and as the answer to a SYN
-        where it acknowledges that (RFC 9293, 3.10.7.3).
+        A receiver accepts a RST with exactly the next sequence number (RFC 5961, 3.2), and in response to a SYN one
+        that acknowledges the SYN (RFC 9293, 3.10.7.3).
         """
-        stream = self._sides[sender].stream
+        stream = self._directions[sender].stream
         behind = reset.sequence + len(reset.payload) + reset.missing
         if stream.started:
             certain = stream.awaits(behind)
             undecided = 0 < stream.ahead(behind) <= MAX_HELD_BYTES
         else:
-            asked = self._sides[1 - sender].stream
-            certain = bool(reset.flags & ACK) and asked.begins_at(reset.acknowledgment - 1)
+            peer = self._directions[1 - sender].stream
+            certain = bool(reset.flags & ACK) and peer.begins_at(reset.acknowledgment - 1)
             undecided = False
         if not certain:
             self.reset_ns = None
@@ -159,260 +170,277 @@ class TcpConnection:
             self._reset = None
 
     def hand_over(self, lanes: Any) -> None:
-        """The native `Lanes` go on with it where they can, until `resume` or `opened`."""
+        """Lets the native `Lanes` track it, if they can, until they call `resume` or `opened`."""
         if self._lanes is not None or self._reset is not None or self.endpoints[0] == self.endpoints[1]:
             return
-        if self.verdict == KAFKA and all(side.in_order for side in self._sides):
-            lanes.adopt(self, self.endpoints, tuple(side.hand_over() for side in self._sides), self._now)
+        if self.verdict == KAFKA and all(direction.in_order for direction in self._directions):
+            lanes.adopt(self, self.endpoints, tuple(direction.hand_over() for direction in self._directions), self._now)
             self._lanes = lanes
-        elif self.verdict == UNDECIDED and self._opener is not None and all(side.stream.silent for side in self._sides):
-            begun = self._sides[self._opener].stream.begun()
+        elif (
+            self.verdict == UNDECIDED
+            and self._opener is not None
+            and all(direction.stream.silent for direction in self._directions)
+        ):
+            begun = self._directions[self._opener].stream.begun()
             if begun is not None:
-                answered = self._sides[1 - self._opener].stream.begun()
+                answered = self._directions[1 - self._opener].stream.begun()
                 lanes.adopt_opening(self, self.endpoints, self._opener, (begun, answered), self._now)
                 self._lanes = lanes
 
-    def bring_back(self) -> None:
-        """Whoever has it, has it no longer."""
+    def take_back(self) -> None:
+        """Ends tracking by the native `Lanes`."""
         if self._lanes is not None:
             self._lanes.release(self.endpoints)
 
     def receive(self, index: int, frames: Iterable[tuple[bytes, int, int]], first: int | None) -> None:
-        """While it is away: frames of one side, and the packet with the first byte that is in no frame yet."""
+        """Takes frames of one direction from the native `Lanes`.
+
+        Args:
+            index: of the direction.
+            frames: bytes, packet and time of each.
+            first: packet of the first byte that is in no frame yet; None where there is none.
+        """
         assert self._matcher is not None
         take = self._matcher.request if index == self._client else self._matcher.response
         for frame in frames:
             take(Frame(*frame))
         self._hold(index, first)
 
-    def resume(self, sides: tuple[ResumedState, ...], now: tuple[int, int], count: int) -> None:
-        """It is no longer away; `count` bytes of data were in its packets."""
+    def resume(self, directions: tuple[ResumedState, ...], now: tuple[int, int], count: int) -> None:
+        """Continues after the native `Lanes`, which have seen `count` bytes of payload."""
         self._lanes = None
         self.bytes += count
         self._now = now
-        for side, state in zip(self._sides, sides, strict=True):
-            side.resume(state)
+        for direction, state in zip(self._directions, directions, strict=True):
+            direction.resume(state)
 
-    def opened(self, sides: tuple[Begun, Begun | None], now: tuple[int, int]) -> None:
-        """It is no longer away, and has said nothing; the first side is the one that sent the SYN."""
+    def opened(self, directions: tuple[Begun, Begun | None], now: tuple[int, int]) -> None:
+        """Continues a connection without data after the native `Lanes`; the first of `directions` sent the SYN."""
         assert self._opener is not None
         self._lanes = None
         self._now = now
-        for index, begun in zip((self._opener, 1 - self._opener), sides, strict=True):
+        for index, begun in zip((self._opener, 1 - self._opener), directions, strict=True):
             if begun is not None:
-                self._sides[index].stream.begin(*begun)
-                self._sides[index].from_start = True
+                self._directions[index].stream.begin(*begun)
+                self._directions[index].from_start = True
 
     def finish(self) -> None:
-        """Nothing more comes: what is incomplete is reported."""
-        self.bring_back()
+        """Ends the connection and reports what is incomplete."""
+        self.take_back()
         self._ending = True
-        for index, side in enumerate(self._sides):
-            for event in side.stream.finish():
-                self._take(index, event)
-            side.look_again()
+        for index, direction in enumerate(self._directions):
+            for event in direction.stream.finish():
+                self._handle(index, event)
+            direction.look_again()
             self._advance(index, self._found(index))
         if self._matcher is not None:
             for index in (0, 1):
-                self._rest(index)
+                self._finish_direction(index)
             self._matcher.finish()
         self._release()
 
     @property
     def held(self) -> int:
-        """About the bytes of memory that it takes: what waits for others before it, or for an answer. What is in lanes
-        is not counted."""
-        sides = sum(side.stream.held + side.held for side in self._sides)
-        return sides + (0 if self._matcher is None else self._matcher.held)
+        """Estimate of its memory, in bytes: segments ahead of the order, incomplete frames, open exchanges.
+
+        Memory of the native `Lanes` is not included.
+        """
+        directions = sum(direction.stream.held + direction.held for direction in self._directions)
+        return directions + (0 if self._matcher is None else self._matcher.held)
 
     @property
-    def silent_since(self) -> int:
+    def last_packet(self) -> int:
         """Number of its last packet."""
         return self._now[0]
 
-    def shed(self) -> None:
-        """Let go what is held; what is lost by that is told."""
-        self.bring_back()
-        for index, side in enumerate(self._sides):
-            for event in side.stream.flush():
-                self._take(index, event)
-        for index, side in enumerate(self._sides):
-            if side.unframed:
-                first = side.first_unframed or self._now
-                side.lose()
-                side.drop()
-                self._trouble(index, "too much is held in memory: what follows is given up", *first)
+    def free_memory(self) -> None:
+        """Frees the memory that it holds, and reports the bytes that are lost thereby."""
+        self.take_back()
+        for index, direction in enumerate(self._directions):
+            for event in direction.stream.flush():
+                self._handle(index, event)
+        for index, direction in enumerate(self._directions):
+            if direction.unframed:
+                first = direction.first_unframed or self._now
+                direction.lose()
+                direction.drop()
+                self._report(index, "too much is held in memory: what follows is given up", *first)
         if self._matcher is not None:
-            self._matcher.shed()
+            self._matcher.free_memory()
         self._hold_back()
 
-    def _rest(self, index: int) -> None:
-        """The bytes that are left at the end: a frame that lacks some, or whose size was wrong and hides others."""
-        side = self._sides[index]
-        if side.stream.early and self._is_joined:
-            self.joined += side.stream.early
-        elif side.stream.early:
-            self._trouble(index, f"{_bytes(side.stream.early)} from before the first ones captured", *self._now)
-        for _ in range(_MOST_HIDDEN):
-            if not (side.synchronized and side.unframed):
+    def _finish_direction(self, index: int) -> None:
+        """Reports the bytes left at the end: an incomplete frame, or one of a wrong size with others in it."""
+        direction = self._directions[index]
+        if direction.stream.early and self._is_joined:
+            self.joined += direction.stream.early
+        elif direction.stream.early:
+            self._report(index, f"{_bytes(direction.stream.early)} from before the first ones captured", *self._now)
+        for _ in range(_MOST_SEARCHES):
+            if not (direction.synchronized and direction.unframed):
                 break
-            cut, first = side.unframed, side.first_unframed or self._now
-            if side.missing:
-                self._trouble(index, f"{_bytes(side.missing)} are missing in the capture", *first)
-            side.lose()
+            cut, first = direction.unframed, direction.first_unframed or self._now
+            if direction.missing:
+                self._report(index, f"{_bytes(direction.missing)} are missing in the capture", *first)
+            direction.lose()
             frames = self._found(index)
             if frames is None:
-                self._trouble(index, f"{_bytes(cut)} of a frame that is not whole", *first)
+                self._report(index, f"{_bytes(cut)} of a frame that is not whole", *first)
                 return
             self._advance(index, frames)
-        if left := side.unframed + side.skipped:
+        if left := direction.unframed + direction.skipped:
             self._unframed(index, left)
 
     @property
     def _is_joined(self) -> bool:
-        """Whether the capture does not have the connection's beginning."""
+        """Whether the connection began before the capture."""
         return self._opener is None and not self._continued
 
     def _unframed(self, index: int, count: int) -> None:
-        """Bytes in no known frame. Before the first frame of a connection whose beginning was not captured they are
-        the end of a frame that the capture cannot have; all others are lost."""
-        side = self._sides[index]
-        if self._is_joined and not side.lost:
+        """Counts bytes that are in no known frame.
+
+        Before the first frame of a connection that began before the capture they are the end of a frame whose
+        beginning was not captured. All others are reported as lost.
+        """
+        direction = self._directions[index]
+        if self._is_joined and not direction.lost:
             self.joined += count
         else:
-            self._trouble(index, f"{_bytes(count)} that belong to no known frame", *(side.first_unframed or self._now))
+            self._report(
+                index, f"{_bytes(count)} that belong to no known frame", *(direction.first_unframed or self._now)
+            )
 
     def _sender(self, segment: TcpSegment) -> int:
         return 0 if segment.source == self.endpoints[0] else 1
 
-    def _take(self, index: int, event: Event) -> None:
+    def _handle(self, index: int, event: Event) -> None:
         if self.verdict in (TLS, OTHER):
             return
-        side = self._sides[index]
+        direction = self._directions[index]
         if isinstance(event, Chunk):
-            self._advance(index, side.take(event))
+            self._advance(index, direction.take(event))
             return
         if isinstance(event, Conflict):
-            what = f"{_bytes(event.bytes)} came again as others; the first copy counts"
-            self._trouble(index, what, event.packet, event.time_ns)
+            problem = f"{_bytes(event.bytes)} came again as others; the first copy counts"
+            self._report(index, problem, event.packet, event.time_ns)
             return
         if self._bridges(index, event.missing):
-            self._advance(index, side.bridge(event.missing))
+            self._advance(index, direction.bridge(event.missing))
             return
-        missing = event.missing + side.missing
-        side.lose()
-        side.drop()
-        self._trouble(index, f"{_bytes(missing)} are missing in the capture", event.packet, event.time_ns)
+        missing = event.missing + direction.missing
+        direction.lose()
+        direction.drop()
+        self._report(index, f"{_bytes(missing)} are missing in the capture", event.packet, event.time_ns)
 
     def _bridges(self, index: int, missing: int) -> bool:
-        """Whether a hole lies within a frame whose beginning tells what it is: it costs that frame only."""
-        side = self._sides[index]
-        if self._matcher is None or not side.bridges(missing):
+        """Whether a hole lies within one frame that its header identifies. Only that frame is lost then."""
+        direction = self._directions[index]
+        if self._matcher is None or not direction.bridges(missing):
             return False
-        if side.missing:
+        if direction.missing:
             return True
-        head = side.head
+        head = direction.head
         if index == self._client:
             return recognition.request(head) is recognition.Recognition.YES
         return len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in self._matcher.outstanding
 
     def _advance(self, index: int, frames: Iterator[Frame] | None) -> None:
-        """Hand on the frames of one direction, and those that are found when it is known where the next one begins."""
+        """Passes the frames of one direction to the matcher, also those after a frame boundary that is found again."""
         while frames is not None:
             try:
                 for frame in frames:
                     assert self._matcher is not None
                     (self._matcher.request if index == self._client else self._matcher.response)(frame)
             except DecodeError as error:
-                side = self._sides[index]
-                what = f"bytes that are no frame ({error.expected} expected, {error.found} found)"
-                self._trouble(index, what, *(side.first_unframed or self._now))
-                side.lose()
-                side.drop(len(side.loose) - 1)  # not there again
+                direction = self._directions[index]
+                problem = f"bytes that are no frame ({error.expected} expected, {error.found} found)"
+                self._report(index, problem, *(direction.first_unframed or self._now))
+                direction.lose()
+                direction.drop(len(direction.loose) - 1)  # not at the same offset again
             frames = self._found(index)
         other = 1 - index
-        if self.verdict == KAFKA and index == self._client and not self._sides[other].synchronized:
+        if self.verdict == KAFKA and index == self._client and not self._directions[other].synchronized:
             self._advance(other, self._found(other))
 
     def _found(self, index: int) -> Iterator[Frame] | None:
-        """The frames from the next one on whose beginning is found in one direction; None where none is."""
-        side = self._sides[index]
-        if side.synchronized or self.verdict in (TLS, OTHER):
+        """Searches one direction for a frame; returns the frames from there, None where none is found."""
+        direction = self._directions[index]
+        if direction.synchronized or self.verdict in (TLS, OTHER):
             return None
         if self.verdict == UNDECIDED:
             offset = self._decide(index)
-        elif side.from_start:
+        elif direction.from_start:
             offset = 0
         else:
-            offset = side.find(self._find_request if index == self._client else self._find_response)
+            offset = direction.find(self._find_request if index == self._client else self._find_response)
         if offset is None:
             return None
-        if offset + side.skipped:
-            self._unframed(index, offset + side.skipped)
-        return side.begin(offset)
+        if offset + direction.skipped:
+            self._unframed(index, offset + direction.skipped)
+        return direction.begin(offset)
 
     def _find_request(self, data: bytes, starts: set[int]) -> SearchResult:
         return recognition.find_request(data, starts, final=self._ending)
 
     def _find_response(self, data: bytes, starts: set[int]) -> SearchResult:
         assert self._matcher is not None
-        asked = dict(islice(self._matcher.outstanding.items(), _MOST_IDS))
-        return recognition.find_response(data, starts, asked, final=self._ending)
+        outstanding = dict(islice(self._matcher.outstanding.items(), _MOST_SEARCHED_IDS))
+        return recognition.find_response(data, starts, outstanding, final=self._ending)
 
     def _decide(self, index: int) -> int | None:
-        """Whether this is Kafka and this direction the client's: where its first request begins."""
-        side = self._sides[index]
+        """Decides whether this direction is that of a Kafka client; returns the offset of its first request."""
+        direction = self._directions[index]
         offset = None
-        if self._opener in (None, index) and side.loose:
-            if side.from_start:
-                looks = recognition.request(side.loose)
-                if looks is Recognition.NO:
-                    self._dismiss(TLS if recognition.is_tls(side.loose) else OTHER)
+        if self._opener in (None, index) and direction.loose:
+            if direction.from_start:
+                begins = recognition.request(direction.loose)
+                if begins is Recognition.NO:
+                    self._dismiss(TLS if recognition.is_tls(direction.loose) else OTHER)
                     return None
-                offset = 0 if looks is Recognition.YES else None
+                offset = 0 if begins is Recognition.YES else None
             else:
-                offset = side.find(self._find_request)
+                offset = direction.find(self._find_request)
         if offset is not None:
             self.verdict = KAFKA
             self._client = index
-            if not self.heard:
+            if not self.owned:
                 self._matcher = DiscardingMatcher()
                 return offset
-            row = self._reading.options.row(
+            row = self._decoder.options.row(
                 file=self._file,
                 connection=self.number,
                 client=endpoint(self.endpoints[index]),
                 broker=endpoint(self.endpoints[1 - index]),
             )
-            self._matcher = Matcher(row, self._sequencer, self._reading)
-            for trouble in self._unsaid:
-                self._trouble(*trouble)
-        elif any(len(side.loose) + side.skipped > MAX_LOOSE_BYTES for side in self._sides):
+            self._matcher = Matcher(row, self._sequencer, self._decoder)
+            for problem in self._early_problems:
+                self._report(*problem)
+        elif any(len(direction.loose) + direction.skipped > MAX_LOOSE_BYTES for direction in self._directions):
             self._dismiss(OTHER)
         return offset
 
     def _dismiss(self, verdict: str) -> None:
         self.verdict = verdict
-        self._sides = (FrameStream(), FrameStream())
+        self._directions = (FrameStream(), FrameStream())
         self._release()
 
-    def _trouble(self, index: int, what: str, packet: int, time_ns: int) -> None:
+    def _report(self, index: int, what: str, packet: int, time_ns: int) -> None:
         if self._matcher is None:
-            self._unsaid = [*self._unsaid, (index, what, packet, time_ns)][-_MOST_UNSAID:]
+            self._early_problems = [*self._early_problems, (index, what, packet, time_ns)][-_MOST_EARLY_PROBLEMS:]
             return
         who = "client" if index == self._client else "broker"
-        self._matcher.trouble(f"from the {who}: {what}", packet, time_ns)
+        self._matcher.report(f"from the {who}: {what}", packet, time_ns)
 
     def _hold_back(self) -> None:
-        """Later exchanges wait while bytes of earlier packets may still become frames."""
-        for index, side in enumerate(self._sides):
-            first = side.first_unframed
-            waiting = [packet for packet in (first and first[0], side.stream.held_since) if packet is not None]
+        """Makes later exchanges wait while bytes of earlier packets may still become frames."""
+        for index, direction in enumerate(self._directions):
+            first = direction.first_unframed
+            waiting = [packet for packet in (first and first[0], direction.stream.held_since) if packet is not None]
             self._hold(index, min(waiting, default=None))
 
     def _hold(self, index: int, packet: int | None) -> None:
         hold = self._holds[index]
-        if self.heard and packet != (hold and hold[0]):
+        if self.owned and packet != (hold and hold[0]):
             if hold:
                 self._sequencer.close(hold[1])
             self._holds[index] = None if packet is None else (packet, self._sequencer.ticket(packet))

@@ -1,7 +1,7 @@
-"""Files with damage: where reading goes on behind it.
+"""Damaged files: where reading continues after the damage.
 
-A header that cannot be right is noticed at once (by its own values, and by what follows it); then the next place is
-looked for at which several headers in a row are right. What lies between is told, byte for byte.
+A header is checked by its own values and by the headers that follow it. After a damaged one, the search is for the next
+offset at which several consecutive headers are plausible. The bytes between are reported as an `UnreadPart`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class UnreadPart(msgspec.Struct):
     """A part of a file that could not be read.
 
     Attributes:
-        position: of its first byte in the (decompressed) file; `bytes`: how many.
-        error: why.
-        resumed: reading went on behind it.
+        position: offset of its first byte in the decompressed file; `bytes`: its length.
+        error: the reason.
+        resumed: whether reading continued after it.
     """
 
     position: int
@@ -31,22 +31,26 @@ class UnreadPart(msgspec.Struct):
 
 
 class HeaderFinder(Protocol):
-    """What the headers of a file format look like."""
+    """Recognizes the headers of a file format."""
 
     def may_begin(self, window: bytes) -> Iterator[int]:
-        """Offsets at which one may begin."""
+        """Offsets in `window` at which a header may begin."""
 
     def begins(self, file: Lookahead, offset: int) -> bool:
-        """Whether one begins there, and others follow it, or the end of the file."""
+        """Whether a header begins at `offset` ahead, followed by other headers or the end of the file."""
 
 
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 4 << 10, 64 << 10
-#: Bytes of a header that `may_begin` looks at, at most.
+#: Most bytes of a header that `may_begin` examines.
 _HEADER = 16
 
 
 def skip(file: Lookahead, headers: HeaderFinder) -> tuple[int, bool]:
-    """Drops bytes, one at least, up to where a header begins, or to the end; how many, and whether one was found."""
+    """Skips at least one byte, up to the next header or the end of the file.
+
+    Returns:
+        The number of bytes skipped, and whether a header was found.
+    """
     start, offset, size = file.position, 1, _SMALLEST_WINDOW
     while True:
         window = file.at(0, size)

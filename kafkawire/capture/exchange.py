@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class CapturedExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """An exchange, or what could be found of one.
+    """A request with its response, or one of them alone.
 
     Attributes:
-        row: as it is printed.
-        request, response: the messages, where they were decoded and are kept.
-        request_frame, response_frame: all bytes of the frames without their size, where they are kept.
+        row: the row that is printed.
+        request, response: the messages, if they were decoded and `keep` is set.
+        request_frame, response_frame: the whole frames without their size prefixes, if `keep` is set.
     """
 
     row: Exchange
@@ -34,10 +34,10 @@ class CapturedExchange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
-    """What rows show; see `capture.read`. `keep`: messages and frames are kept until the exchange comes out.
+    """What rows contain; `capture.read` documents each option.
 
-    `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `live`: exchanges come out as
-    they happen, if need be in another order.
+    `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
+    messages and frames. `live`: an exchange that takes long does not hold back later ones.
     """
 
     body: bool = False
@@ -49,6 +49,6 @@ class ReadOptions(msgspec.Struct, frozen=True):
     live: bool = False
 
     def row(self, **fields: Any) -> Exchange:
-        """A row without bodies: they are null where they were asked for, and not there where they were not."""
+        """A row without bodies: they are None if bodies were asked for, else unset."""
         missing = None if self.body else UNSET
         return Exchange(**fields, request=missing, response=missing)

@@ -1,4 +1,4 @@
-"""Capture files as streams of bytes: compressed ones decompressed, growing ones waited for."""
+"""Capture files as byte streams: compressed files are decompressed, growing files are followed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _POLL_S = 0.2
 
 
 class Readable(Protocol):
-    """What captures are read from: anything that gives bytes, fewer than asked for only at its end."""
+    """A source of captures: it returns fewer bytes than requested only at its end."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class EndOfReadableData(CaptureError):
-    """Nothing more comes out of a compressed file."""
+    """A file ended earlier than its size, or cannot be decompressed further."""
 
 
 class SizedFile:
@@ -53,12 +53,12 @@ class SizedFile:
         return data
 
 
-#: Bytes that are asked for at once where nothing is waited for.
+#: Bytes that one call of `read1` requests.
 _PIECE = 1 << 20
 
 
 class FollowedFile:
-    """A file that something else still writes: its end is waited at, not reported, for as long as `goes_on`."""
+    """A file that another process still writes: at its end, `read` waits for more while `goes_on()` is True."""
 
     def __init__(self, file: Readable, goes_on: Callable[[], bool]) -> None:
         self._file = file
@@ -77,13 +77,13 @@ class FollowedFile:
 
 
 class Lookahead:
-    """A file that can be looked at without being read; nothing is ever asked of it that is not needed.
+    """A file whose next bytes can be examined without consuming them. No byte is requested before it is needed.
 
-    What was looked at is appended behind what is held, and becomes what is held when that has been read: each byte is
-    moved once, however often and in however small steps it is looked at.
+    Bytes examined are appended to a second buffer, which replaces the first one once that is consumed. So each byte is
+    moved once, however often it is examined.
 
     Attributes:
-        position: of the next byte, from where this began.
+        position: of the next byte, counted from the file's position at the start.
     """
 
     def __init__(self, file: Readable) -> None:
@@ -91,11 +91,11 @@ class Lookahead:
         self._file = file
         self._read1: Callable[[int], bytes] | None = getattr(file, "read1", None)
         self._held = b""
-        self._used = 0  # of what is held
-        self._behind = bytearray()  # what was looked at behind it
+        self._used = 0  # consumed bytes of `_held`
+        self._behind = bytearray()  # bytes after `_held` that were examined
 
     def at(self, offset: int, size: int) -> bytes:
-        """Bytes that lie ahead; fewer at the end of the file."""
+        """The `size` bytes from `offset` ahead; fewer at the end of the file."""
         lacking = self._used + offset + size - len(self._held) - len(self._behind)
         if lacking > 0:
             self._behind += self._file.read(lacking)
@@ -108,16 +108,16 @@ class Lookahead:
         return found
 
     def ready(self) -> tuple[bytes, int]:
-        """Bytes that are there without being waited for, and the place in them from which on they lie ahead.
+        """Bytes that are available without waiting, and the index of the first one that is not consumed.
 
-        There are none where the file does not tell what is there (it has no `read1`), and at its end.
+        None are available at the end of the file, and in a file without `read1`.
         """
         if self._used == len(self._held) and self._read1 is not None:
             self._held, self._used = self._read1(_PIECE), 0
         return self._held, self._used
 
     def pass_over(self, place: int) -> None:
-        """What was ready has been read up to that place in it."""
+        """Consumes the bytes of `ready` up to the index `place`."""
         self._pass(place - self._used)
 
     def read(self, size: int, /) -> bytes:
@@ -135,7 +135,7 @@ class Lookahead:
 
 
 class _Decompressed:
-    """A decompressor's output. What it cannot decompress raises `EndOfReadableData` with its place in the output."""
+    """A decompressor's output. Data that it cannot decompress raises `EndOfReadableData` with the output's position."""
 
     def __init__(self, codec: str, file: Readable) -> None:
         self._codec = codec
@@ -145,11 +145,11 @@ class _Decompressed:
     def read(self, size: int, /) -> bytes:
         try:
             data = self._file.read(size)
-        except EndOfReadableData as error:  # the file ended
+        except EndOfReadableData as error:  # the compressed file ended
             raise EndOfReadableData(expected=error.expected, found=error.found, offset=self._position) from None
         except (EOFError, zlib.error, ValueError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # of the file itself
+                raise  # an error of the file, not of the decompressor
             raise EndOfReadableData(
                 expected=f"a file that {self._codec} can decompress",
                 found=f"{error} (after {self._position} decompressed bytes)",
@@ -160,7 +160,7 @@ class _Decompressed:
 
 
 def is_compressed(first: bytes) -> bool:
-    """Whether a file whose first four bytes these are is decompressed when it is read."""
+    """Whether a file with these first four bytes is compressed with gzip or zstd."""
     return first[:2] == _GZIP or first == _ZSTD
 
 
@@ -168,11 +168,11 @@ def decompressed(file: Lookahead) -> Readable | None:
     """The content of a gzip or zstd file; None for any other file.
 
     Raises:
-        MissingExtraError: zstd, and nothing here can decompress it.
+        MissingExtraError: the file is compressed with zstd, and no installed library decompresses that.
     """
     first = file.at(0, 4)
     if first[:2] == _GZIP:
-        begun: Any = file  # a whole file object in the eyes of a type checker; only read from
+        begun: Any = file  # typed as a full file object; only `read` is used
         return _Decompressed("gzip", gzip.GzipFile(fileobj=begun, mode="rb"))
     return _Decompressed("zstd", _zstd(file)) if first == _ZSTD else None
 
@@ -193,7 +193,7 @@ def _zstd(file: Readable) -> Readable:
 
 
 class _Closable:
-    """A file as pyarrow wants it: with `closed`."""
+    """A file with the `closed` and `close` that pyarrow requires."""
 
     closed = False
 
@@ -205,7 +205,7 @@ class _Closable:
 
 
 class _ArrowStream:
-    """A stream of pyarrow, which may give fewer bytes than asked for before its end."""
+    """A pyarrow stream, whose `read` may return fewer bytes than requested before its end."""
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream

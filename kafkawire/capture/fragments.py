@@ -1,23 +1,23 @@
-"""`Fragments`: IP datagrams put together from their fragments (RFC 791, RFC 8200), in bounded memory."""
+"""`Fragments`: reassembly of IP datagrams (RFC 791, RFC 8200), in bounded memory."""
 
 from __future__ import annotations
 
 import msgspec
 
-#: Datagrams that are put together at the same time; beyond it the one that began first is given up.
+#: Incomplete datagrams at the same time; beyond that the oldest one is dropped.
 MOST_DATAGRAMS = 256
-#: Most bytes that an IP datagram can have, and parts that one is believed to come in.
+#: Most bytes of an IP datagram, and most fragments that one may have.
 _MOST_BYTES = 65_535
 _MOST_PARTS = 512
 
 
 class Fragment(msgspec.Struct, frozen=True, gc=False):
-    """A part of a datagram.
+    """A fragment of an IP datagram.
 
     Attributes:
-        source, destination: addresses, 4 or 16 bytes. `protocol`: what the whole holds (6 is TCP).
-        identification: what the fragments of one datagram have in common.
-        offset: of the part in the whole, in bytes; `more`: it is not the last.
+        source, destination: addresses, 4 or 16 bytes. `protocol`: IP protocol of the datagram (6 is TCP).
+        identification: the number that the fragments of one datagram share.
+        offset: of the fragment in the datagram, in bytes; `more`: it is not the last.
     """
 
     source: bytes
@@ -33,16 +33,16 @@ _Key = tuple[bytes, bytes, int, int]
 
 
 class _Datagram:
-    """What has arrived of one datagram: parts by offset."""
+    """An incomplete datagram: its fragments by offset."""
 
     __slots__ = ("parts", "size")
 
     def __init__(self) -> None:
         self.parts: dict[int, bytes] = {}
-        self.size: int | None = None  # known once the last fragment is there
+        self.size: int | None = None  # known once the last fragment has arrived
 
     def whole(self) -> bytes | None:
-        """All of it; of bytes that came twice, the first copy counts."""
+        """The datagram; None while fragments are missing. Of overlapping fragments the first bytes count."""
         if self.size is None:
             return None
         whole = bytearray()
@@ -54,10 +54,10 @@ class _Datagram:
 
 
 class Fragments:
-    """Fragments in, datagrams out.
+    """Reassembles datagrams.
 
     Attributes:
-        lost: fragments of datagrams that were given up.
+        lost: fragments of datagrams that were dropped.
     """
 
     def __init__(self) -> None:
@@ -65,18 +65,18 @@ class Fragments:
         self._datagrams: dict[_Key, _Datagram] = {}
 
     def add(self, fragment: Fragment) -> bytes | None:
-        """What the datagram holds, behind its IP headers, once the last part that lacked is there."""
+        """Takes a fragment; returns the datagram without IP headers if this fragment completes it."""
         if fragment.offset + len(fragment.data) > _MOST_BYTES:
             self.lost += 1
             return None
         key = (fragment.source, fragment.destination, fragment.protocol, fragment.identification)
         datagram = self._datagrams.get(key)
         if datagram is not None and len(datagram.parts) >= _MOST_PARTS:
-            self._give_up(key)
+            self._drop(key)
             datagram = None
         if datagram is None:
             if len(self._datagrams) >= MOST_DATAGRAMS:
-                self._give_up(next(iter(self._datagrams)))
+                self._drop(next(iter(self._datagrams)))
             datagram = self._datagrams[key] = _Datagram()
         datagram.parts.setdefault(fragment.offset, fragment.data)
         if not fragment.more:
@@ -87,9 +87,9 @@ class Fragments:
         return whole
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Drops the incomplete datagrams."""
         for key in list(self._datagrams):
-            self._give_up(key)
+            self._drop(key)
 
-    def _give_up(self, key: _Key) -> None:
+    def _drop(self, key: _Key) -> None:
         self.lost += len(self._datagrams.pop(key).parts)

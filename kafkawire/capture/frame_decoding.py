@@ -1,8 +1,8 @@
-"""What frames say, as rows show it: the fields of a header, the body, the error codes.
+"""`FrameDecoder`: frames to the fields of rows: header fields, bodies as JSON, error codes.
 
-Where nobody needs the messages themselves, the native engine reads a frame in one call, and writes the body as JSON
-text (`wire.json_text`). What it refuses, and bodies that are not shown as they are (secrets, decoded records), are
-decoded.
+Where rows need no message objects, the native engine reads a frame in one call and writes the body as JSON text
+(`wire.json_text`). Frames that it refuses, and bodies that rows change (secrets, decoded records), are decoded to
+messages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _PRODUCE = 0
 
 
 class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request, with the fields of its row. `silent`: it is never answered. `message`: None where none was made."""
+    """A request, as fields of its row.
+
+    `silent`: the broker sends no response (Produce with `acks=0`). `message`: None if no object was made.
+    """
 
     api: str | None
     api_key: int | None
@@ -47,7 +50,7 @@ class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class DecodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """A response, with the fields of its row."""
+    """A response, as fields of its row. `message`: None if no object was made."""
 
     errors: dict[str, int]
     problem: str | None
@@ -56,71 +59,87 @@ class DecodedResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 class FrameDecoder:
-    """Reads frames for rows that show what `options` says; one for all connections of a capture."""
+    """Decodes the frames of all connections of a capture.
+
+    Args:
+        options: what rows contain.
+    """
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self._nothing = None if options.body else UNSET
-        self._texts = options.body
-        self._quick = native is not None and not options.keep and (options.text or not options.body)
+        self._no_body = None if options.body else UNSET
+        self._with_bodies = options.body
+        self._use_text_writers = native is not None and not options.keep and (options.text or not options.body)
         self._requests: dict[bytes, tuple[str, int, Any] | None] = {}
         self._responses: dict[int, Any] = {}
 
     def request(self, frame: bytes) -> DecodedRequest:
-        """A request's frame."""
-        if self._quick:
+        """Decodes the frame of a request."""
+        if self._use_text_writers:
             key = frame[:2]
             known = self._requests[key] if key in self._requests else self._request_writer(key)
             if known is not None:
                 api, api_key, writer = known
-                found = writer.request(frame, self._texts, self.options.payloads)
+                found = writer.request(frame, self._with_bodies, self.options.payloads)
                 if found is not None:
                     version, correlation_id, client_id, text, counts = found
                     silent = api_key == _PRODUCE and counts is None
-                    body = self._nothing if text is None else msgspec.Raw(text)
+                    body = self._no_body if text is None else msgspec.Raw(text)
                     return DecodedRequest(api, api_key, version, correlation_id, client_id, None, body, silent)
         return self._decoded_request(frame)
 
     def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
-        """The frame of the response to a request."""
-        if self._quick:
+        """Decodes the frame of a response.
+
+        Args:
+            frame: without its size prefix.
+            api_key, version: those of its request.
+        """
+        if self._use_text_writers:
             writer = self._responses[api_key] if api_key in self._responses else self._response_writer(api_key)
-            found = None if writer is None else writer.response(frame, version, self._texts, self.options.payloads)
+            found = (
+                None if writer is None else writer.response(frame, version, self._with_bodies, self.options.payloads)
+            )
             if found is not None:
                 text, counts = found
                 errors = {} if counts is None else {error_name(code): counts[code] for code in sorted(counts)}
-                return DecodedResponse(errors, None, self._nothing if text is None else msgspec.Raw(text))
+                return DecodedResponse(errors, None, self._no_body if text is None else msgspec.Raw(text))
         return self._decoded_response(frame, api_key, version)
 
     def cut_request(self, head: bytes, why: str) -> DecodedRequest:
-        """A request's frame of which the capture lacks something; `head`: what is there before that."""
+        """The header fields of a request that the capture has only in part.
+
+        Args:
+            head: the frame's bytes before the first hole.
+            why: the sentence about the missing bytes.
+        """
         found = decode_request(head, copy=False)
         acks = _acks_of_cut(head, found.version) if found.api_key == _PRODUCE else None
-        return _asked(found, why, self._nothing, acks)
+        return _with_header(found, why, self._no_body, acks)
 
     def cut_response(self, why: str) -> DecodedResponse:
-        """A response's frame of which the capture lacks something."""
-        return DecodedResponse({}, f"response: {why}", self._nothing)
+        """The fields of a response that the capture has only in part. `why`: the sentence about the missing bytes."""
+        return DecodedResponse({}, f"response: {why}", self._no_body)
 
     def _decoded_request(self, frame: bytes) -> DecodedRequest:
         found = decode_request(frame, copy=False)
         acks = found.body.acks if found.api_key == _PRODUCE and found.body is not None else None
         why = None if isinstance(found, Request) else found.reason
-        return _asked(found, why, self._shown(found.body, found.version), acks, found.body)
+        return _with_header(found, why, self._body(found.body, found.version), acks, found.body)
 
     def _decoded_response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
         found = decode_response(frame, api_key=api_key, version=version, copy=False)
         return DecodedResponse(
             errors={} if found.body is None else message_json.errors(found.body),
             problem=None if isinstance(found, Response) else f"response: {found.reason}",
-            body=self._shown(found.body, found.version),
+            body=self._body(found.body, found.version),
             message=found.body,
         )
 
-    def _shown(self, message: Message | None, version: int | None) -> Any:
-        """What a row shows of a body, where bodies are asked for and there is one."""
+    def _body(self, message: Message | None, version: int | None) -> Any:
+        """The body as JSON; None without a message, unset without `options.body`."""
         if not self.options.body or message is None or version is None:
-            return self._nothing
+            return self._no_body
         return message_json.body_json(
             message,
             version,
@@ -133,8 +152,8 @@ class FrameDecoder:
         api_key = int.from_bytes(key, "big", signed=True)
         cls = message_of(api_key, "request")
         found = None
-        if cls is not None and self._is_shown_whole(cls):
-            # Whether Produce is answered, its acks say.
+        if cls is not None and self._is_shown_unchanged(cls):
+            # The acks of a Produce request determine whether a response is sent.
             writer = text_writer(
                 cls,
                 counted=lambda field: api_key == _PRODUCE and field.name == "Acks",
@@ -147,7 +166,7 @@ class FrameDecoder:
     def _response_writer(self, api_key: int) -> Any | None:
         cls = message_of(api_key, "response")
         found = None
-        if cls is not None and self._is_shown_whole(cls):
+        if cls is not None and self._is_shown_unchanged(cls):
             found = text_writer(
                 cls,
                 counted=message_json.is_error_code,
@@ -156,18 +175,18 @@ class FrameDecoder:
         self._responses[api_key] = found
         return found
 
-    def _is_shown_whole(self, cls: type[Message]) -> bool:
-        """Whether rows show no body, or all that its bytes say."""
-        return not self._texts or (
-            (self.options.show_secrets or not message_json.may_hold_secrets(cls.spec.name))
-            and not (self.options.records and message_json.holds_records(cls))
+    def _is_shown_unchanged(self, cls: type[Message]) -> bool:
+        """Whether rows contain no body, or an unchanged one."""
+        return not self._with_bodies or (
+            (self.options.show_secrets or not message_json.may_contain_secrets(cls.spec.name))
+            and not (self.options.records and message_json.has_records_fields(cls))
         )
 
 
-def _asked(
+def _with_header(
     found: Request | UndecodedRequest, why: str | None, body: Any, acks: int | None, message: Message | None = None
 ) -> DecodedRequest:
-    """What a request's header says, beside its body and why that is not all there is."""
+    """A request's header fields with its body. `why`: why the body was not decoded wholly."""
     return DecodedRequest(
         api=None if found.api_key is None else api_name(found.api_key),
         api_key=found.api_key,
@@ -182,7 +201,7 @@ def _asked(
 
 
 def _acks_of_cut(head: bytes, version: int | None) -> int | None:
-    """Which acknowledgment a Produce asks for of which only the beginning is there; None where that does not say."""
+    """The acks of a Produce request of which only the beginning was captured; None if they lie behind that."""
     cls = message_of(_PRODUCE, "request")
     if cls is None or version is None or version not in cls.spec.valid_versions:
         return None

@@ -1,4 +1,4 @@
-"""`FrameStream`: one direction of a connection, from segments to frames, each with the packet in which it began."""
+"""`FrameStream`: the frames of one direction of a connection, each with the packet of its first byte."""
 
 from __future__ import annotations
 
@@ -13,29 +13,27 @@ from kafkawire.capture.tcp_stream import Chunk, Stream
 from kafkawire.errors import DecodeError
 from kafkawire.frames import FrameReader
 
-#: Bytes of a frame's size.
+#: Length in bytes of a frame's size prefix.
 SIZE = 4
-#: What a connection may carry before its first frame is found, if it is not to be taken for something else than Kafka.
+#: Bytes in which a first frame is looked for. A direction with more and no frame is not Kafka's.
 MAX_LOOSE_BYTES = 256 << 10
-
-
-#: What is handed over of a frame that is not whole yet: copying it back and forth must not cost more than the packets.
+#: Most bytes of an incomplete frame that are handed over, so that copies cost less than packets.
 _MOST_HANDED_OVER = 64 << 10
 
-#: See `Stream.state` and `Stream.resume`; then the beginning of a frame that is not whole yet, and of the packets that
-#: it came in the place in it and when that was.
+#: The fields of `Stream.state`, the bytes of an incomplete frame, and for each of its packets the offset in the frame
+#: with the packet's number and time.
 DirectionState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]]]
-#: The same of a side that comes back, and whether its sender has said all.
+#: The same for a direction that comes back, and whether its sender sent a FIN.
 ResumedState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]], bool]
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """A frame (without its size), and where its first byte was.
+    """A frame without its size prefix, with number and time of the packet of its first byte.
 
     Attributes:
-        data: all of it; of one with a hole, what stands before that.
+        data: the whole frame; of one with a hole, the bytes before the hole.
         missing: bytes that the capture lacks.
-        left_out: of a frame with a hole, bytes behind the first one.
+        left_out: captured bytes after the first hole. They are not kept.
     """
 
     data: bytes
@@ -50,7 +48,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Holed(msgspec.Struct):
-    """A frame with a hole, until its end: `left` bytes more. The rest as in `Frame`."""
+    """An incomplete frame with a hole. `left`: bytes to its end. The other fields are those of `Frame`."""
 
     data: bytes
     packet: int
@@ -61,14 +59,14 @@ class _Holed(msgspec.Struct):
 
 
 class FrameStream:
-    """Cuts the ordered bytes of one direction into frames, once it is known where one begins.
+    """Splits the ordered bytes of one direction into frames, once the beginning of one is known.
 
     Attributes:
-        stream: puts the segments in order.
-        from_start: nothing before the first byte is missing: a frame begins there.
-        lost: once it was known where frames begin, or bytes were missing, and it is not known any longer.
-        loose: bytes, from `position` of the stream on, that are in no frame since no beginning is known.
-        skipped: bytes that were given up since the last frame.
+        stream: the reassembled TCP stream.
+        from_start: the first byte of the connection was captured, so that a frame begins there.
+        lost: the frame boundaries are unknown after they were known, or after bytes were missing.
+        loose: bytes that belong to no frame, because no boundary is known. They are the last ones of the stream.
+        skipped: bytes that were dropped since the last frame.
     """
 
     def __init__(self) -> None:
@@ -77,43 +75,43 @@ class FrameStream:
         self.lost = False
         self.loose = bytearray()
         self.skipped = 0
-        self._wanted = 0  # loose bytes that it takes to find a frame in them
+        self._wanted = 0  # loose bytes that the next search needs
         self._reader: FrameReader | None = None
         self._reader_start = 0  # position of the reader's first byte
-        self._position = 0  # of the end of what was taken
+        self._position = 0  # of the end of the bytes taken
         self._holed: _Holed | None = None
         self._chunks: deque[tuple[int, int, int]] = deque()  # position, packet, time
 
     @property
     def synchronized(self) -> bool:
-        """Whether it is known where frames begin."""
+        """Whether the frame boundaries are known."""
         return self._reader is not None or self._holed is not None
 
     @property
     def unframed(self) -> int:
-        """Bytes that are not in a frame (yet)."""
+        """Number of bytes that are in no complete frame."""
         if self._holed is not None:
             return SIZE + len(self._holed.data) + self._holed.left_out
         return self._reader.pending if self._reader else len(self.loose)
 
     @property
     def held(self) -> int:
-        """Of those, the ones that are in memory."""
+        """Number of those bytes that are in memory."""
         return self.unframed - (0 if self._holed is None else self._holed.left_out)
 
     @property
     def missing(self) -> int:
-        """Bytes that the capture lacks of the current frame."""
+        """Number of bytes of the current frame that the capture lacks."""
         return 0 if self._holed is None else self._holed.missing
 
     @property
     def head(self) -> bytes:
-        """What is there of the current frame, from its size on, if it has no hole yet."""
+        """The bytes of the current frame, size prefix included; empty for a frame with a hole."""
         return b"" if self._reader is None else self._reader.peek()
 
     @property
     def first_unframed(self) -> tuple[int, int] | None:
-        """Packet and time of the first of those; None where there is none."""
+        """Packet and time of the first unframed byte; None where there is none."""
         if self._holed is not None:
             return self._holed.packet, self._holed.time_ns
         if not self.unframed:
@@ -121,10 +119,10 @@ class FrameStream:
         return self._packet_at(self._position - self.unframed)
 
     def take(self, chunk: Chunk) -> Iterator[Frame]:
-        """Bytes in order; the frames that they complete.
+        """Takes bytes in order; yields the frames that they complete.
 
         Raises:
-            DecodeError: a size that no frame has; the frames before it come first. Then call `lose`.
+            DecodeError: a size that no frame can have, after the frames before it. Call `lose` then.
         """
         if self._holed is not None:
             return self._behind_hole(self._holed, chunk)
@@ -136,7 +134,7 @@ class FrameStream:
         return iter(())
 
     def begin(self, offset: int) -> Iterator[Frame]:
-        """A frame begins at `offset` of the loose bytes: the frames from there on. Raises as `take` does."""
+        """Sets a frame's beginning at `offset` of the loose bytes; yields the frames from there. Raises like `take`."""
         self.skipped = 0
         self._reader = FrameReader()
         self._reader_start = self._position - len(self.loose) + offset
@@ -145,7 +143,7 @@ class FrameStream:
         return self._frames(self._reader, data)
 
     def bridges(self, missing: int) -> bool:
-        """Whether so many bytes, which are not there, are all of the current frame's."""
+        """Whether a hole of `missing` bytes lies within the current frame."""
         if self._holed is not None:
             return missing <= self._holed.left
         head = self.head
@@ -154,7 +152,7 @@ class FrameStream:
         return len(head) + missing <= SIZE + int.from_bytes(head[:SIZE], "big")
 
     def bridge(self, missing: int) -> Iterator[Frame]:
-        """Passes over a hole that it `bridges`; the frame, if it ends there."""
+        """Skips a hole that it `bridges`; yields the frame if it ends with the hole."""
         if self._holed is None:
             assert self._reader is not None
             packet, time_ns = self._packet_at(self._position - self.unframed)
@@ -167,7 +165,7 @@ class FrameStream:
         return self._ended(self._holed) if not self._holed.left else iter(())
 
     def _behind_hole(self, holed: _Holed, chunk: Chunk) -> Iterator[Frame]:
-        """Bytes of a frame whose beginning is known: what is missing of it says nothing of where they belong."""
+        """Counts bytes up to the end of a frame with a hole; yields that frame and those after it."""
         passed = min(holed.left, len(chunk.data))
         holed.left -= passed
         holed.left_out += passed
@@ -185,8 +183,8 @@ class FrameStream:
         return iter([Frame(holed.data, holed.packet, holed.time_ns, holed.missing, holed.left_out)])
 
     def lose(self) -> None:
-        """It is no longer known where frames begin: bytes of the current one are looked through for another, if it has
-        no hole."""
+        """Forgets the frame boundaries. The bytes of the current frame become loose; those of one with a hole are
+        skipped."""
         if self._holed is not None:
             self.skipped += self.unframed
             self._holed = None
@@ -199,14 +197,20 @@ class FrameStream:
         self.lost = True
 
     def drop(self, keep: int = 0) -> None:
-        """Give up loose bytes but the last `keep`."""
+        """Drops all loose bytes but the last `keep`."""
         count = max(0, len(self.loose) - keep)
         del self.loose[:count]
         self.skipped += count
         self._forget_before(self._position - len(self.loose))
 
     def find(self, look: Callable[[bytes, set[int]], SearchResult]) -> int | None:
-        """Offset of the next frame in the loose bytes, as `look` finds it; bytes that cannot begin one are given up."""
+        """The offset of the next frame in the loose bytes; None where there is none yet.
+
+        Bytes in which no frame can begin are dropped.
+
+        Args:
+            look: searches bytes, given also the offsets at which packets begin in them.
+        """
         if len(self.loose) < self._wanted:
             return None
         found = look(bytes(self.loose), self._starts())
@@ -217,11 +221,11 @@ class FrameStream:
 
     @property
     def in_order(self) -> bool:
-        """Whether all that is left to do is to cut what comes next into frames (and little of one is there yet)."""
+        """Whether boundaries are known, the stream is in order, and at most `_MOST_HANDED_OVER` bytes are unframed."""
         return self._reader is not None and self.stream.in_order and self.unframed <= _MOST_HANDED_OVER
 
     def hand_over(self) -> DirectionState:
-        """What the native `Lanes` needs to go on with a side that is in order; to be followed by `resume`."""
+        """The state with which the native `Lanes` continue a direction that is `in_order`. Call `resume` afterwards."""
         assert self._reader is not None
         pending = self._reader.release()
         start = self._position - len(pending)
@@ -230,7 +234,7 @@ class FrameStream:
         return (*self.stream.state(), pending, chunks if pending else [])
 
     def resume(self, state: ResumedState) -> None:
-        """Goes on with what the native `Lanes` has made of it."""
+        """Continues after the native `Lanes`."""
         advanced, acknowledged, last, recent, pending, chunks, closed = state
         self.stream.resume(advanced, acknowledged, last, recent, closed)
         self._position += advanced
@@ -242,7 +246,7 @@ class FrameStream:
         assert not unfinished
 
     def look_again(self) -> None:
-        """The next `find` looks, however few bytes came."""
+        """Lets the next `find` search even if few bytes have come."""
         self._wanted = 0
 
     def _starts(self) -> set[int]:

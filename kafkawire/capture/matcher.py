@@ -1,4 +1,4 @@
-"""`Matcher`: the requests and responses of one connection, put together to rows."""
+"""`Matcher`: matches the responses of one connection to its requests by correlation id, and makes their rows."""
 
 from __future__ import annotations
 
@@ -25,55 +25,60 @@ NO_REQUEST = "its request was not captured"
 TOKEN = "a SASL token, not shown"
 LET_GO = "let go before its response came: too much was held in memory"
 
-#: Most requests that wait for their responses, and responses for their requests, in one connection.
+#: Limits of one connection: requests without their responses, and responses without their requests.
 MOST_OUTSTANDING = 10_000
 MOST_EARLY = 100
 
 
 class PendingRequest(msgspec.Struct, frozen=True):
-    """A request that waits for its response. `api_key` None: a SASL token."""
+    """A request without its response yet. `exchange`: what is known of both. `api_key` None: a SASL token."""
 
     ticket: Ticket
-    half: CapturedExchange
+    exchange: CapturedExchange
     api_key: int | None
     version: int
 
     def is_answered_by(self, frame: bytes) -> bool:
-        """Whether a frame with its correlation id is its response."""
-        assert self.api_key is not None  # tokens are answered in their order
+        """Whether a frame with its correlation id decodes as its response."""
+        assert self.api_key is not None  # tokens have no correlation id
         return isinstance(decode_response(frame, api_key=self.api_key, version=self.version), Response)
 
 
 class Matcher:
-    """Turns frames into exchanges, and hands those to the sequencer.
+    """Turns frames into exchanges and passes those to the sequencer.
 
     Attributes:
-        outstanding: requests without a response yet, by correlation id, oldest first.
+        outstanding: requests without their responses yet, by correlation id, oldest first.
+
+    Args:
+        row: the fields that all rows of the connection have in common.
+        sequencer: puts exchanges in order.
+        decoder: decodes frames.
     """
 
-    def __init__(self, row: Exchange, sequencer: Sequencer, reading: FrameDecoder) -> None:
+    def __init__(self, row: Exchange, sequencer: Sequencer, decoder: FrameDecoder) -> None:
         self.outstanding: OrderedDict[int, PendingRequest] = OrderedDict()
-        self._row = row  # what all rows of the connection have in common
+        self._row = row
         self._sequencer = sequencer
-        self._options = reading.options
-        self._reading = reading
+        self._options = decoder.options
+        self._decoder = decoder
         self._early: dict[int, tuple[Ticket, Frame]] = {}
-        self._raw_tokens = False  # SaslHandshake v0: what follows are tokens without headers
+        self._raw_tokens = False  # after SaslHandshake v0: frames are tokens without headers
         self._tokens: deque[PendingRequest] = deque()
 
     def request(self, frame: Frame) -> None:
-        """A frame from the client."""
+        """Takes a frame from the client."""
         ticket = self._sequencer.ticket(frame.packet)
         if self._raw_tokens and not self._is_request(frame):
-            row = self._begun(frame, problem=TOKEN)
+            row = self._request_row(frame, problem=TOKEN)
             self._tokens.append(PendingRequest(ticket, CapturedExchange(row=row), None, 0))
             if len(self._tokens) > MOST_OUTSTANDING:
                 self._unanswered(self._tokens.popleft())
             return
         asked = (
-            self._reading.cut_request(frame.data, _cut(frame)) if frame.missing else self._reading.request(frame.data)
+            self._decoder.cut_request(frame.data, _cut(frame)) if frame.missing else self._decoder.request(frame.data)
         )
-        row = self._begun(
+        row = self._request_row(
             frame,
             api=asked.api,
             api_key=asked.api_key,
@@ -83,62 +88,68 @@ class Matcher:
             problem=asked.problem,
             request=asked.body,
         )
-        half = CapturedExchange(row=row)
+        exchange = CapturedExchange(row=row)
         if self._options.keep:
-            half = CapturedExchange(row=row, request=asked.message, request_frame=_whole(frame))
+            exchange = CapturedExchange(row=row, request=asked.message, request_frame=_whole(frame))
         self._raw_tokens = asked.api_key == _SASL_HANDSHAKE and asked.version == 0
         if asked.silent or asked.correlation_id is None or asked.version is None:
-            self._close(ticket, half)
+            self._close(ticket, exchange)
             return
-        self._wait(asked.correlation_id, PendingRequest(ticket, half, asked.api_key, asked.version))
+        self._wait(asked.correlation_id, PendingRequest(ticket, exchange, asked.api_key, asked.version))
 
-    def _begun(self, frame: Frame, **said: Any) -> Exchange:
-        """A row with what the packets say of a request, and what it says itself."""
+    def _request_row(self, frame: Frame, **fields: Any) -> Exchange:
+        """A row with the fields that packets give of a request, and `fields` of its content."""
         return replace(
             self._row,
             time=iso_time(frame.time_ns),
             time_ns=frame.time_ns,
             packet=frame.packet,
             request_bytes=frame.size,
-            **said,
+            **fields,
         )
 
     def response(self, frame: Frame) -> None:
-        """A frame from the broker."""
+        """Takes a frame from the broker."""
         if self._tokens:
             pending = self._tokens.popleft()
-            self._close(pending.ticket, CapturedExchange(row=self._answered(pending.half.row, frame)))
+            self._close(pending.ticket, CapturedExchange(row=self._response_row(pending.exchange.row, frame)))
             return
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True)
         waiting = self.outstanding.pop(correlation_id, None) if len(frame.data) >= 4 else None
         if waiting is not None:
-            self._complete(waiting, frame)
+            self._answer(waiting, frame)
             return
-        # Packets may be swapped in a capture: perhaps its request still comes.
+        # Captures may swap packets: its request may still come.
         self._unmatched(self._early.pop(correlation_id, None))
         self._early[correlation_id] = (self._sequencer.ticket(frame.packet), frame)
         if len(self._early) > MOST_EARLY:
             self._unmatched(self._early.pop(next(iter(self._early))))
 
-    def trouble(self, problem: str, packet: int, time_ns: int) -> None:
-        """Something that is no exchange and must not be passed over: a row with a problem only."""
+    def report(self, problem: str, packet: int, time_ns: int) -> None:
+        """Adds a row with a problem that belongs to no exchange.
+
+        Args:
+            problem: the sentence.
+            packet: number of the packet that shows it, from 1.
+            time_ns: time of that packet, epoch nanoseconds.
+        """
         ticket = self._sequencer.ticket(packet)
         row = replace(self._row, time=iso_time(time_ns), time_ns=time_ns, packet=packet, problem=problem)
         self._close(ticket, CapturedExchange(row=row))
 
     @property
     def held(self) -> int:
-        """About the bytes of memory that frames and exchanges take which wait for their other half."""
+        """Estimate of the memory that unmatched requests and responses take, in bytes."""
         waiting = (*self.outstanding.values(), *self._tokens)
         early = sum(len(frame.data) for _, frame in self._early.values())
-        return early + sum(self._weight(pending.half.row) for pending in waiting)
+        return early + sum(self._weight(pending.exchange.row) for pending in waiting)
 
-    def shed(self) -> None:
-        """Nothing is waited for any longer."""
+    def free_memory(self) -> None:
+        """Closes all open exchanges, to free their memory."""
         self._end(LET_GO)
 
     def finish(self) -> None:
-        """No more frames come."""
+        """Closes all open exchanges at the connection's end."""
         self._end(NO_RESPONSE)
 
     def _end(self, problem: str) -> None:
@@ -159,7 +170,7 @@ class Matcher:
         if early is not None:
             ticket, frame = early
             self._sequencer.close(ticket)
-            self._complete(pending, frame)
+            self._answer(pending, frame)
             return
         if correlation_id in self.outstanding:
             self._unanswered(self.outstanding.pop(correlation_id))
@@ -167,23 +178,23 @@ class Matcher:
             self._unanswered(self.outstanding.popitem(last=False)[1])
         self.outstanding[correlation_id] = pending
 
-    def _complete(self, pending: PendingRequest, frame: Frame) -> None:
-        asked = pending.half.row
-        assert pending.api_key is not None  # tokens are answered in their order
+    def _answer(self, pending: PendingRequest, frame: Frame) -> None:
+        asked = pending.exchange.row
+        assert pending.api_key is not None  # tokens have no correlation id
         if frame.missing:
-            found = self._reading.cut_response(_cut(frame))
+            found = self._decoder.cut_response(_cut(frame))
         else:
-            found = self._reading.response(frame.data, pending.api_key, pending.version)
+            found = self._decoder.response(frame.data, pending.api_key, pending.version)
         problem = asked.problem if found.problem is None else _joined(asked.problem, found.problem)
-        row = self._answered(asked, frame, errors=found.errors, response=found.body, problem=problem)
+        row = self._response_row(asked, frame, errors=found.errors, response=found.body, problem=problem)
         if self._options.keep:
-            half = replace(pending.half, row=row, response=found.message, response_frame=_whole(frame))
+            exchange = replace(pending.exchange, row=row, response=found.message, response_frame=_whole(frame))
         else:
-            half = CapturedExchange(row=row)
-        self._close(pending.ticket, half)
+            exchange = CapturedExchange(row=row)
+        self._close(pending.ticket, exchange)
 
-    def _answered(self, row: Exchange, frame: Frame, **said: Any) -> Exchange:
-        """A row with what the packets say of a response, and what it says itself."""
+    def _response_row(self, row: Exchange, frame: Frame, **fields: Any) -> Exchange:
+        """A row with the fields that packets give of a response, and `fields` of its content."""
         latency = None if row.time_ns is None else round((frame.time_ns - row.time_ns) / 1e6, 6)
         return replace(
             row,
@@ -191,32 +202,32 @@ class Matcher:
             response_packet=frame.packet,
             response_bytes=frame.size,
             latency_ms=latency,
-            **said,
+            **fields,
         )
 
     def _unanswered(self, pending: PendingRequest, problem: str = NO_RESPONSE) -> None:
-        row = pending.half.row
+        row = pending.exchange.row
         row = replace(row, problem=_joined(row.problem, problem))
-        self._close(pending.ticket, replace(pending.half, row=row))
+        self._close(pending.ticket, replace(pending.exchange, row=row))
 
     def _unmatched(self, early: tuple[Ticket, Frame] | None) -> None:
         if early is not None:
             ticket, frame = early
             correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
-            row = replace(self._answered(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
+            row = replace(self._response_row(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
             self._close(ticket, CapturedExchange(row=row, response_frame=_whole(frame) if self._options.keep else None))
 
-    def _close(self, ticket: Ticket, matched: CapturedExchange) -> None:
-        self._sequencer.close(ticket, matched, self._weight(matched.row))
+    def _close(self, ticket: Ticket, exchange: CapturedExchange) -> None:
+        self._sequencer.close(ticket, exchange, self._weight(exchange.row))
 
     def _weight(self, row: Exchange) -> int:
-        """About the bytes of memory that an exchange takes: messages and bodies a multiple of those on the wire."""
+        """Estimate of the memory that an exchange takes, in bytes: a multiple of its size on the wire."""
         sizes = (row.request_bytes or 0) + (row.response_bytes or 0) if self._options.body or self._options.keep else 0
         return 1000 + (8 if self._options.body else 3) * sizes
 
 
 class DiscardingMatcher:
-    """In a `Matcher`'s place where a connection is another's to read: nothing comes of its frames."""
+    """Replaces `Matcher` in connections that are not owned: it discards their frames."""
 
     def __init__(self) -> None:
         self.outstanding: OrderedDict[int, PendingRequest] = OrderedDict()
@@ -226,15 +237,15 @@ class DiscardingMatcher:
 
     def response(self, frame: Frame) -> None: ...
 
-    def trouble(self, problem: str, packet: int, time_ns: int) -> None: ...
+    def report(self, problem: str, packet: int, time_ns: int) -> None: ...
 
-    def shed(self) -> None: ...
+    def free_memory(self) -> None: ...
 
     def finish(self) -> None: ...
 
 
 def iso_time(time_ns: int) -> str | None:
-    """Epoch nanoseconds as ISO 8601 in UTC, to the microsecond; None where no calendar reaches."""
+    """Epoch nanoseconds as ISO 8601 in UTC, with microseconds; None outside the years that `datetime` supports."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
     second = _iso_second(seconds)
     return None if second is None else f"{second}.{rest // 1000:06d}Z"

@@ -1,6 +1,6 @@
-"""How much memory the connections of a capture take together, and what goes when it is too much.
+"""Limits of the memory that a capture's connections take together, and which of them free theirs.
 
-Looking costs one look at each connection, and is done once in `EVERY_BYTES` of data: what is held never exceeds
+A check visits each connection. It is made once in `EVERY_BYTES` of data, so that the memory held never exceeds
 `MOST_HELD` by more than that.
 """
 
@@ -10,38 +10,42 @@ from collections.abc import Iterable, Mapping
 from heapq import nsmallest
 from typing import Protocol, TypeVar
 
-#: Bytes that all connections may hold: data that waits for what comes before it, unfinished frames, exchanges that
-#: wait for their other half.
+#: Bytes that all connections may hold: data ahead of the order, incomplete frames, requests without their responses
+#: and responses without their requests.
 MOST_HELD = 128 << 20
 EVERY_BYTES = 16 << 20
-#: Connections that are open at the same time. Of each some kilobytes are known, however little it says.
+#: Connections that are open at the same time. Each takes some kilobytes, however little data it carries.
 MOST_OPEN = 20_000
 
 Key = TypeVar("Key")
 
 
 class MemoryHolder(Protocol):
-    """What a connection is here."""
+    """A connection, as far as its memory is concerned."""
 
     @property
     def held(self) -> int: ...
     @property
-    def silent_since(self) -> int: ...
-    def shed(self) -> None: ...
+    def last_packet(self) -> int: ...
+    def free_memory(self) -> None: ...
 
 
-def relieve(connections: Iterable[MemoryHolder], most: int) -> None:
-    """Has the connections that hold most let it go, until half of what is allowed is left."""
+def free_largest(connections: Iterable[MemoryHolder], most: int) -> None:
+    """Lets the connections that hold the most free it, until at most half of the limit is held.
+
+    Args:
+        most: the limit, in bytes. Below it nothing is freed.
+    """
     held = sorted(((connection.held, connection) for connection in connections), key=lambda one: one[0])
     total = sum(size for size, _ in held)
     if total <= most:
         return
     while total > most // 2:
         size, connection = held.pop()
-        connection.shed()
+        connection.free_memory()
         total -= size
 
 
-def longest_silent(connections: Mapping[Key, MemoryHolder], most: int) -> list[Key]:
-    """A tenth of `most` connections, those that have said nothing for longest."""
-    return nsmallest(most // 10 + 1, connections, key=lambda key: connections[key].silent_since)
+def longest_idle(connections: Mapping[Key, MemoryHolder], most: int) -> list[Key]:
+    """The keys of a tenth of `most` connections: those without a packet for the longest time."""
+    return nsmallest(most // 10 + 1, connections, key=lambda key: connections[key].last_packet)

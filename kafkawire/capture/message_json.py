@@ -1,6 +1,7 @@
-"""Messages as an exchange's row shows them: JSON bodies without secrets, and the error codes in a response.
+"""JSON bodies of messages without secrets, and the error codes in responses.
 
-What is secret is data: `SECRETS` names the fields, `CONFIGS` the configurations (which of them: `records.secrets`).
+`SECRETS` lists the secret fields, `CONFIGS` the fields with configurations. `records.secrets` decides which
+configurations are secret.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kafkawire.wire.message import Message, Struct
     from kafkawire.wire.spec import Field, StructSpec
 
-#: message -> JSON paths of fields that let their reader in, or that carry whole messages which may (Envelope)
+#: message -> JSON paths of fields with credentials, or with whole messages that may contain some (Envelope)
 SECRETS = {
     "AlterUserScramCredentialsRequest": ("upsertions.salt", "upsertions.saltedPassword"),
     "CreateDelegationTokenResponse": ("hmac",),
@@ -32,7 +33,7 @@ SECRETS = {
     "SaslAuthenticateRequest": ("authBytes",),
     "SaslAuthenticateResponse": ("authBytes",),
 }
-#: message -> JSON path of its configurations, objects with a `name` and a `value`
+#: message -> JSON paths of its configurations, objects with a `name` and a `value`
 CONFIGS = {
     "AlterConfigsRequest": ("resources.configs",),
     "CreateTopicsRequest": ("topics.configs",),
@@ -42,18 +43,22 @@ CONFIGS = {
 }
 
 
-def may_hold_secrets(name: str) -> bool:
-    """Whether messages of that name may hold what `body_json` would hide."""
+def may_contain_secrets(name: str) -> bool:
+    """Whether messages of that name may contain values that `body_json` redacts."""
     return name in SECRETS or name in CONFIGS
 
 
-def frame_may_hold_secrets(api: str | None, kind: str) -> bool:
-    """Whether a frame may: a `Request` or `Response` of an api. What a response without its request is, nobody can
-    tell."""
-    return api is None or may_hold_secrets(f"{api}{kind}")
+def frame_may_contain_secrets(api: str | None, kind: str) -> bool:
+    """Whether a frame may contain secrets.
+
+    Args:
+        api: name of the api; None for a response without its request, which may be any.
+        kind: `Request` or `Response`.
+    """
+    return api is None or may_contain_secrets(f"{api}{kind}")
 
 
-def holds_records(cls: type[Message]) -> bool:
+def has_records_fields(cls: type[Message]) -> bool:
     """Whether the message has fields of record batches."""
     return any(_records_paths(cls.spec))
 
@@ -61,11 +66,13 @@ def holds_records(cls: type[Message]) -> bool:
 def body_json(
     message: Message, version: int, *, show_secrets: bool = False, decode_records: bool = False, payloads: bool = True
 ) -> rows.Json:
-    """The message as `to_json`, with its secrets replaced by `[redacted]`.
+    """The message as `to_json` gives it, with its secrets replaced by `[redacted]`.
 
     Args:
+        version: the message's version.
+        show_secrets: leave secrets as they are.
         decode_records: record batches as lists of batch rows, each with its `records`, instead of base64.
-        payloads: without, record batches are shown as null.
+        payloads: False replaces record batches by null.
     """
     body = to_json(message, version, unknown_tags=True)
     name = message.spec.name
@@ -88,30 +95,30 @@ def body_json(
 
 
 def decoded_records(data: bytes) -> list[rows.Json]:
-    """Record batches as rows (of dump), each batch with its `records`; damage in its place."""
+    """Record batches as the rows of `kafkawire dump`, each batch with its `records`. Damage is a row in its place."""
     shown = []
     for item in records.read(data):
         if isinstance(item, records.Damage):
-            shown.append(_placeless(rows.Damage.of(item)))
+            shown.append(_without_file(rows.Damage.of(item)))
             continue
         listed = []
         control = None
         try:
             control = item.control
             for record in item.records:
-                listed.append(_placeless(rows.Record.of(record, item, control, payload=True)))
+                listed.append(_without_file(rows.Record.of(record, item, control, payload=True)))
         except RecordError as error:
-            listed.append(_placeless(rows.Damage(reason="bad_records", detail=str(error), position=item.position)))
-        shown.append(_placeless(rows.Batch.of(item, control)) | {"records": listed})
+            listed.append(_without_file(rows.Damage(reason="bad_records", detail=str(error), position=item.position)))
+        shown.append(_without_file(rows.Batch.of(item, control)) | {"records": listed})
     return shown
 
 
-def _placeless(row: rows.Row) -> rows.Json:
+def _without_file(row: rows.Row) -> rows.Json:
     return {name: value for name, value in rows.to_dict(row).items() if name not in ("file", "topic", "partition")}
 
 
 def errors(message: Message) -> dict[str, int]:
-    """Every error code in a response but NONE, by name, and how often it is there."""
+    """How often each error code but NONE occurs in a response, by name."""
     found: Counter[int] = Counter()
     _count_errors(message, found)
     return {error_name(code): found[code] for code in sorted(found)}
@@ -130,7 +137,7 @@ def _count_errors(struct: Struct, found: Counter[int]) -> None:
 
 
 def is_error_code(field: Field) -> bool:
-    """Whether the field is one of those that `errors` counts."""
+    """Whether `errors` counts the field."""
     return field.name.endswith("ErrorCode") and field.type == "int16"
 
 
@@ -138,7 +145,7 @@ _plans: dict[type[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
 
 def _plan(cls: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The attributes of a struct that are error codes, and those that hold structs with some in them."""
+    """The attributes of a struct that are error codes, and those of nested structs that contain some."""
     plan = _plans.get(cls)
     if plan is None:
         codes = tuple(f.attribute for f in cls.spec.fields if is_error_code(f))
@@ -148,7 +155,7 @@ def _plan(cls: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _objects(value: Any, path: list[str]) -> Iterator[dict[str, Any]]:
-    """The objects that a path leads to, through all elements of the lists on the way."""
+    """The objects at a path, through all elements of lists on the way."""
     if isinstance(value, list):
         for element in value:
             yield from _objects(element, path)

@@ -1,6 +1,6 @@
-"""What a message is about: the topics, transactional ids and producer ids that it names, found by the schema's word.
+"""The topics, transactional ids and producer ids that a message names, by the entity types of its schema.
 
-Of record batches, the producer ids in their headers count too.
+Producer ids in the headers of record batches count too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class NamedEntities(msgspec.Struct):
-    """Names and ids, each once. `topics` holds names, and ids as `uuid.UUID`."""
+    """Distinct names and ids. `topics` contains names, and topic ids as `uuid.UUID`."""
 
     topics: set[str | UUID] = msgspec.field(default_factory=set)
     transactional_ids: set[str] = msgspec.field(default_factory=set)
     producer_ids: set[int] = msgspec.field(default_factory=set)
 
     def add(self, message: Struct, version: int) -> NamedEntities:
-        """With what a message, or a struct of one, names in that version: what others have too says nothing in it."""
+        """Adds the entities that a message or nested struct names. Fields of other versions do not count."""
         plan = _plan(type(message))
         for attribute, what, versions in plan.named:
             value = getattr(message, attribute) if version in versions else None
@@ -48,8 +48,8 @@ class NamedEntities(msgspec.Struct):
 
 
 class _Plan(NamedTuple):
-    """Attributes of a struct: those that name something (what, and in which versions), record batches, structs that
-    hold such."""
+    """Attributes of a struct: those that name entities (with the kind, and the versions), record batches, and nested
+    structs with one of both."""
 
     named: tuple[tuple[str, str, range], ...]
     batches: tuple[str, ...]

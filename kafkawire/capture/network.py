@@ -1,7 +1,7 @@
 """Packets to TCP segments: link, IP and TCP headers, and tunnels around them. Pure functions over bytes.
 
-What is no TCP over IP, or cannot be read, is answered with a `Skipped` that says why; the caller counts them. A part of
-an IP datagram is answered with a `Fragment`; `transport` goes on with what `Fragments` puts together.
+For a packet without a readable TCP segment the result is a `Skipped` with the reason; the caller counts those. For a
+fragment of an IP datagram it is a `Fragment`; `transport` continues with the datagram that `Fragments` reassembles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from kafkawire.capture.fragments import Fragment
 
-_ETHERNET, _IPV4, _IPV6 = 0x6558, 0x0800, 0x86DD  # the first as GRE and VXLAN name it
+_ETHERNET, _IPV4, _IPV6 = 0x6558, 0x0800, 0x86DD  # EtherTypes; the first is that of Ethernet in GRE
 _VLAN = (0x8100, 0x88A8, 0x9100)
 #: IP protocols.
 _IP_IN_IP, _TCP, _UDP, _IPV6_IN_IP, _GRE = 4, 6, 17, 41, 47
@@ -23,19 +23,19 @@ _IP_IN_IP, _TCP, _UDP, _IPV6_IN_IP, _GRE = 4, 6, 17, 41, 47
 _IPV6_OPTIONS = (0, 43, 60)
 _IPV6_FRAGMENT, _IPV6_AUTHENTICATION = 44, 51
 _VXLAN_PORT = 4789
-#: Tunnels in tunnels are followed this far.
+#: Most nested tunnels that are followed.
 _MOST_LAYERS = 4
 #: Options of an exported PDU.
 _EXPORTED_END, _EXPORTED_IPV4, _EXPORTED_IPV6 = 0, (20, 21), (22, 23)
 _EXPORTED_PORT_TYPE, _EXPORTED_PORTS, _EXPORTED_TCP = 24, (25, 26), 2
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
-#: No flag of TCP's: the segment has no sequence number, its data follows what came before it.
+#: Not a TCP flag: the segment has no sequence number, and its data follows that of the segment before.
 EXPORTED = 0x100
 
 
 class Skipped(StrEnum):
-    """Why a packet holds no TCP segment that could be read."""
+    """Why a packet contains no readable TCP segment."""
 
     LINK = "an unknown link type"
     NOT_IP = "not IP"
@@ -50,8 +50,8 @@ class TcpSegment(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         source, destination: address and port.
-        sequence, acknowledgment: as in the header; `flags` its bits (and `EXPORTED`).
-        payload: the data that was captured; `missing` how many bytes behind it were not.
+        sequence, acknowledgment: of the header; `flags`: its bits, and `EXPORTED`.
+        payload: the captured data; `missing`: number of bytes after it that were not captured.
     """
 
     source: tuple[bytes, int]
@@ -78,7 +78,12 @@ def _host(raw: bytes) -> str:
 
 
 def parse(link_type: int, data: bytes) -> Found:
-    """What a packet holds. `link_type`: what its first header is (LINKTYPE_...)."""
+    """The TCP segment or IP fragment in a packet, or why it is skipped.
+
+    Args:
+        link_type: type of its first header (LINKTYPE_..., 1 is Ethernet).
+        data: its captured bytes.
+    """
     try:
         match link_type:
             case 1:
@@ -91,7 +96,7 @@ def parse(link_type: int, data: bytes) -> Found:
                 return _ip(data, 4, 0)
             case 12 | 14 | 101 | 228 | 229:  # raw IP
                 return _ip(data, 0, 0)
-            case 252:  # what Wireshark exports, such as the content of TLS
+            case 252:  # Wireshark's exported PDUs, for example decrypted TLS
                 return _exported(data)
         return Skipped.LINK
     except (IndexError, struct.error):
@@ -99,7 +104,13 @@ def parse(link_type: int, data: bytes) -> Found:
 
 
 def transport(protocol: int, data: bytes, source: bytes, destination: bytes) -> Found:
-    """What an IP datagram holds behind its IP headers."""
+    """The TCP segment in an IP datagram.
+
+    Args:
+        protocol: number of the IP protocol.
+        data: the datagram without its IP headers.
+        source, destination: addresses, 4 or 16 bytes.
+    """
     try:
         return _transport(protocol, data, 0, len(data), source, destination, 0)
     except (IndexError, struct.error):
@@ -114,7 +125,7 @@ def _ethernet(data: bytes, start: int, layers: int) -> Found:
 
 
 def _network(data: bytes, kind_at: int, start: int, layers: int) -> Found:
-    """What follows a header that ends in an EtherType."""
+    """Parses the payload of a header that ends with an EtherType."""
     if len(data) < start:
         return Skipped.CUT
     kind = int.from_bytes(data[kind_at : kind_at + 2], "big")
@@ -130,7 +141,7 @@ def _ip(data: bytes, start: int, layers: int) -> Found:
 
 def _ipv4(data: bytes, start: int, layers: int) -> Found:
     length, identification, fragment, _, protocol = struct.unpack_from(">HHHBB", data, start + 2)
-    # A length of 0 stands in packets that the network card was to split up.
+    # The length is 0 in packets that the network card was to segment (TSO).
     end = start + length if length else len(data)
     header = (data[start] & 15) * 4
     if header < 20:
@@ -189,9 +200,9 @@ def _transport(
 
 
 def _gre(data: bytes, start: int, layers: int) -> Found:
-    """Generic routing encapsulation (RFC 2784, RFC 2890): checksum, key and sequence number are there by flags."""
+    """Generic routing encapsulation (RFC 2784, RFC 2890): flags say which optional fields exist."""
     flags, kind = struct.unpack_from(">HH", data, start)
-    if flags & 0x4007:  # source routes of old, or another version
+    if flags & 0x4007:  # source routing (RFC 1701), or another version
         return Skipped.NOT_TCP
     start += 4 + sum(4 for flag in (0x8000, 0x2000, 0x1000) if flags & flag)
     if kind == _ETHERNET:

@@ -1,4 +1,4 @@
-"""`Packet`, and what readers of capture files have in common."""
+"""`Packet`, and definitions that the readers of pcap and pcapng share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from kafkawire.errors import CaptureError
 
-#: Larger packets are not believed (libpcap's MAXIMUM_SNAPLEN; Wireshark's limit too).
+#: Larger packets are taken for damage (libpcap's MAXIMUM_SNAPLEN; Wireshark has the same limit).
 MAX_PACKET_BYTES = 262_144
 
 
@@ -17,9 +17,9 @@ class Packet(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         number: from 1, in the order of the file.
-        time_ns: when it was captured, epoch nanoseconds; 0 where the file does not say.
-        link_type: what its first header is (LINKTYPE_..., 1 is Ethernet).
-        data: its bytes, from the link layer's header on; fewer than the packet had where the capture cut them.
+        time_ns: when it was captured, epoch nanoseconds; 0 where the file has no time.
+        link_type: type of its first header (LINKTYPE_..., 1 is Ethernet).
+        data: its bytes from the link-layer header on; fewer than the packet had if the capture truncated it.
     """
 
     number: int
@@ -29,8 +29,13 @@ class Packet(msgspec.Struct, frozen=True, gc=False):
 
 
 class PacketRun(msgspec.Struct, frozen=True, gc=False):
-    """Packets in a row that have been dealt with: how many, in how many bytes, what came of them, and the time of the
-    last one (to the second)."""
+    """Consecutive packets that the native engine has processed.
+
+    Attributes:
+        packets: their number; `bytes`: their length with headers of the file.
+        taken: arguments of `Exchanges._receive`, one element a call.
+        time_ns: time of the last one, in whole seconds.
+    """
 
     packets: int
     bytes: int
@@ -39,5 +44,10 @@ class PacketRun(msgspec.Struct, frozen=True, gc=False):
 
 
 def cut_off(what: str, position: int, there: int) -> CaptureError:
-    """The file ends too early."""
+    """The error for a file that ends within `what`.
+
+    Args:
+        position: offset of `what` in the file.
+        there: bytes of it that exist.
+    """
     return CaptureError(expected=f"all of {what}", found=f"the end of the file after {there} bytes", offset=position)

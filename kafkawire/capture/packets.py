@@ -1,7 +1,8 @@
 """`read_packets`: the packets of capture files, classic pcap and pcapng.
 
-Both walk forward over a file and never seek, so a pipe will do, or a decompressor. What cannot be read is raised as
-`CaptureError` with its place in the file, after the packets before it; or it is told, and the walk goes on behind it.
+Both formats are read forward without seeking, so that pipes and decompressors can be read. A part that cannot be read
+is raised as a `CaptureError` with its position, after the packets before it; or it is passed to a callback, and reading
+continues after it.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from kafkawire.errors import CaptureError
 
 
 def read_packets(file: Readable, unread: Callable[[UnreadPart], None] | None = None) -> Iterator[Packet]:
-    """The packets of a capture file, whichever format it has; compressed with gzip or zstd, or not.
+    """The packets of a capture file: pcap or pcapng, also compressed with gzip or zstd.
 
     Args:
-        unread: is told of each part of the file that could not be read; reading goes on behind it. Without, the first
-            such part is raised.
+        unread: called with each part of the file that cannot be read; reading continues after it. None: the first
+            unreadable part is raised.
 
     Raises:
-        CaptureError: no capture file, or one whose content cannot be decompressed any further; without `unread`, any
-            part that cannot be read (after the packets before it).
-        MissingExtraError: it is compressed with zstd, and nothing here can decompress it.
+        CaptureError: the file is no capture, or cannot be decompressed further; without `unread`, also for a part that
+            cannot be read, after the packets before it.
+        MissingExtraError: the file is compressed with zstd, and no installed library decompresses that.
     """
     for found in read_runs(file, unread, None):
         assert isinstance(found, Packet)
@@ -35,7 +36,7 @@ def read_packets(file: Readable, unread: Callable[[UnreadPart], None] | None = N
 
 
 def read_runs(file: Readable, unread: Callable[[UnreadPart], None] | None, lanes: Any) -> Iterator[Packet | PacketRun]:
-    """As `read_packets`; but runs of packets that `lanes` (of the native engine) can take are given to it at once."""
+    """As `read_packets`, but passes consecutive packets to the native `lanes` where it can process them."""
     source = Lookahead(file)
     plain = decompressed(source)
     if plain is not None:
@@ -53,7 +54,7 @@ def read_runs(file: Readable, unread: Callable[[UnreadPart], None] | None, lanes
 
 
 def _resumed(walk: Pcap | PcapNg, unread: Callable[[UnreadPart], None]) -> Iterator[Packet | PacketRun]:
-    """The packets before and behind all damage. Parts that follow each other are told as one."""
+    """The packets before and after all damage. Adjacent unreadable parts are reported as one."""
     lost: UnreadPart | None = None
     ended: EndOfReadableData | None = None
     while ended is None and (lost is None or lost.resumed):
@@ -70,7 +71,7 @@ def _resumed(walk: Pcap | PcapNg, unread: Callable[[UnreadPart], None]) -> Itera
             position = walk.file.position
             try:
                 count, found = skip(walk.file, walk.headers)
-            except EndOfReadableData as end:  # up to there nothing was found
+            except EndOfReadableData as end:  # no header was found up to there
                 ended, count, found = end, end.offset - position, False
             if lost is not None and lost.position + lost.bytes == position:
                 lost.bytes += count

@@ -1,4 +1,4 @@
-"""Classic pcap files: a header, then packets, each behind a header of its own."""
+"""Classic pcap files: a file header, then packets, each with a header before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkawire.capture.files import Lookahead
 from kafkawire.capture.packet import MAX_PACKET_BYTES, Packet, PacketRun, cut_off
 from kafkawire.errors import CaptureError
 
-_HEADER = 16  # bytes before a packet
+_HEADER = 16  # length of the header before a packet
 
 
 def _file_header(order: str) -> construct.Struct:
@@ -26,12 +26,12 @@ def _file_header(order: str) -> construct.Struct:
         "version_minor" / int16,
         "time_zone" / signed,  # 0 in practice: timestamps are UTC
         "accuracy" / int32,
-        "snap_length" / int32,  # most bytes that were kept of a packet
-        "link_type" / int32,  # lower 28 bits; above them what is known of a checksum at the end of frames
+        "snap_length" / int32,  # most bytes captured of a packet
+        "link_type" / int32,  # lower 28 bits; the upper 4 describe the frame check sequence
     )
 
 
-#: first four bytes -> byte order, nanoseconds that a timestamp's second part counts
+#: first four bytes -> byte order, unit of a timestamp's fraction in nanoseconds
 MAGIC = {
     b"\xa1\xb2\xc3\xd4": ("b", 1000),
     b"\xd4\xc3\xb2\xa1": ("l", 1000),
@@ -43,7 +43,7 @@ _STRUCT_ORDER = {"b": ">", "l": "<"}
 
 
 class Pcap:
-    """A classic pcap from its header on. Nothing of a packet is taken from the file that cannot be read as a whole."""
+    """Reads a classic pcap from its header on. An incomplete or damaged packet is not consumed from the file."""
 
     def __init__(self, file: Lookahead, lanes: Any) -> None:
         self.file = file
@@ -103,36 +103,37 @@ class Pcap:
 
 
 class PcapHeaders:
-    """Headers of packets in a classic pcap: 16 bytes, and then those that it says were kept.
+    """Recognizes the headers of packets in a classic pcap: 16 bytes, before the captured bytes of the packet.
 
-    Lengths that are equal and timestamps look like each other four bytes on: times tell headers from what is like one.
+    Shifted by four bytes, a header with two equal lengths can look like another one. Timestamps tell them apart.
 
     Args:
-        order: `<` or `>`. fractions: how many of a timestamp's second part are a second.
+        order: `<` or `>`.
+        fractions: units of a timestamp's fraction in a second.
     """
 
-    #: Headers in a row that have to be right.
+    #: Consecutive headers that have to be plausible.
     _CHAIN = 3
-    #: Packets that are this far apart in time are not believed at first sight.
+    #: Packets further apart in time than this are believed only if other headers follow.
     FAR_S = 31 * 86_400
-    #: Nor are packets before 1973, where no others are known.
+    #: Packets before 1973 are believed only near the time of the last packets.
     _EARLIEST_S = 100_000_000
 
     def __init__(self, order: str, fractions: int) -> None:
-        self.recent: deque[int] = deque(maxlen=4)  # seconds of the last packets; those of one may be wrong
+        self.recent: deque[int] = deque(maxlen=4)  # seconds of the last packets, of which one may be wrong
         self._fractions = fractions
         self._unpack = struct.Struct(order + "IIII").unpack
-        # Seconds may be any; of the fraction and of the bytes kept the upper bytes are small, and some are kept.
+        # Any seconds; small upper bytes of the fraction and the captured length, which is not 0.
         little, kept = order == "<", rb"(?!\x00\x00)..[\x00-\x04]\x00"
         small = rb".{4}...[\x00-\x3b]" + kept if little else rb".{4}[\x00-\x3b]...\x00[\x00-\x04](?!\x00\x00).."
         self._candidate = re.compile(rb"(?=" + small + rb")", re.DOTALL)
 
     def right(self, file: Lookahead, head: bytes) -> bool:
-        """Whether the header at hand looks right, by itself or by what follows it."""
+        """Whether the header at the file's position is plausible, by its values or by the headers that follow."""
         seconds, fraction, kept, original = self._unpack(head)
         if not self._sane(fraction, kept, original) or (self.recent and not self._near(seconds)):
             followed = kept <= MAX_PACKET_BYTES and self._chain(file, _HEADER + kept, self._CHAIN - 1)
-            # Two packets further on there is a header too: the other length must not lead to one.
+            # The original length must not lead to headers as well.
             if not followed or (original < kept and self._chain(file, _HEADER + original, self._CHAIN - 1)):
                 return False
         self.recent.append(seconds)
@@ -155,7 +156,7 @@ class PcapHeaders:
         for _ in range(count):
             head = file.at(offset, _HEADER)
             if not head:
-                return file.at(offset - 1, 1) != b""  # the end of the file is where a packet ends
+                return file.at(offset - 1, 1) != b""  # a packet ends where the file ends
             if len(head) < _HEADER:
                 return False
             seconds, fraction, kept, original = self._unpack(head)

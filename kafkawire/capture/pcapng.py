@@ -1,7 +1,8 @@
-"""pcapng files: sections of blocks, each of type, length, body and the length again.
+"""pcapng files: sections of blocks. A block consists of its type, its length, a body and its length again.
 
-A block whose type was damaged may look like one that is to be passed over, and take a packet along. So a block is only
-believed when what its body says of lengths adds up to all of it, and one of unknown content when that is no packet's.
+A packet's block with a damaged type may look like a block to skip, and the packet would be lost. So a block is accepted
+only if the lengths in its body add up to the whole body. A block of unknown content is accepted only if its body is not
+that of a packet.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from kafkawire.errors import CaptureError
 
 SECTION, _BYTE_ORDER_MAGIC = b"\x0a\x0d\x0d\x0a", b"\x1a\x2b\x3c\x4d"
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _NAMES, _STATISTICS, _ENHANCED_PACKET, _JOURNAL, _SECRETS = *range(1, 7), 9, 10
-#: All types whose layout is published, and the first of those that anybody may use.
+#: All types with a published layout, and the first type reserved for local use.
 _CUSTOM = (0x0BAD, 0x40000BAD)
 _DEFINED = frozenset((*range(1, 7), _JOURNAL, _SECRETS, int.from_bytes(SECTION), *_CUSTOM))
 _LOCAL = 1 << 31
-#: Larger blocks are not believed: packets, and the few options and names beside them.
+#: Larger blocks are taken for damage: a packet with its options, or a list of names, is smaller.
 _MAX_BLOCK_BYTES = 16 << 20
 
 _OPTION_END, _OPTION_RESOLUTION, _OPTION_TIME_OFFSET = 0, 9, 14
-#: Options: the last code that a later release of the format is believed to give, custom ones, the first local one.
+#: Option codes: the last one that a later release of the format may define, the custom ones, the first local one.
 _LAST_OPTION, _CUSTOM_OPTIONS, _LOCAL_OPTION = 255, (2988, 2989, 19372, 19373), 1 << 15
 
 
 class _Interface(msgspec.Struct):
-    """What an interface block says: how to read its packets."""
+    """An interface block: how the packets of the interface are read."""
 
     link_type: int
     snap_length: int
@@ -45,10 +46,12 @@ class _Interface(msgspec.Struct):
 
 
 class PcapNg:
-    """A pcapng. Each section has its own byte order and interfaces.
+    """Reads a pcapng. Each section has its own byte order and interfaces.
 
-    Nothing of a block is taken from the file that cannot be read as a whole. Blocks of types that nobody has defined
-    are passed over; `doubting` whether they were something else, they are damage.
+    An incomplete or damaged block is not consumed from the file.
+
+    Args:
+        doubting: blocks of undefined types are damage; otherwise they are skipped.
     """
 
     def __init__(self, file: Lookahead, *, doubting: bool) -> None:
@@ -67,7 +70,7 @@ class PcapNg:
                 raise CaptureError(expected="a packet's type of block", found=str(kind), offset=self.file.position)
             packet = None
             try:
-                # No packet can stand before the first interface: that one may be as untidy as it likes.
+                # No packet precedes the first interface block: that is no damaged packet, and is not checked.
                 if kind in _PARTS_END and (kind != _INTERFACE or self._interfaces):
                     _check(kind, body, self.headers.order)
                 if kind == _INTERFACE:
@@ -86,7 +89,7 @@ class PcapNg:
                 yield packet
 
     def _block(self, head: bytes) -> tuple[int, bytes]:
-        """Type and body of the block that begins with `head`; a section's head changes the byte order."""
+        """The type and body of the block that begins with `head`. A section header block sets the byte order."""
         position = self.file.position
         if len(head) < 8:
             raise cut_off("a block's header", position, len(head))
@@ -122,7 +125,7 @@ def _interface(body: bytes, order: str) -> _Interface:
         if code == _OPTION_END:
             break
         if code == _OPTION_RESOLUTION and length == 1:
-            # The top bit says whether the exponent is one of 2 or of 10.
+            # The top bit selects the base of the exponent: 2 if set, else 10.
             exponent = value[0] & 0x7F
             interface.units_per_second = 2**exponent if value[0] & 0x80 else 10**exponent
         if code == _OPTION_TIME_OFFSET and length == 8:
@@ -132,7 +135,7 @@ def _interface(body: bytes, order: str) -> _Interface:
 
 
 def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], number: int) -> Packet:
-    """The packet of a block that `_check` has let pass; simple ones say too little to be checked without interface."""
+    """The packet of a block that `_check` has accepted. Simple packet blocks are checked here, by their interface."""
     if kind == _SIMPLE_PACKET:
         (original,) = struct.unpack_from(order + "I", body)
         interface, start, time_ns = interfaces[0], 4, 0
@@ -140,7 +143,7 @@ def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], nu
         if len(body) != start + _padded(kept):
             raise IndexError(f"{len(body) - start} bytes for packet {number}'s {kept}")
     else:
-        # Of the old packet block, the upper half of the first word counts drops.
+        # In the old packet block the interface number has 16 bits; a count of drops follows it.
         which, high, low, kept, _ = struct.unpack_from(
             order + ("IIIII" if kind == _ENHANCED_PACKET else "H2xIIII"), body
         )
@@ -149,7 +152,7 @@ def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], nu
     return Packet(number, time_ns, interface.link_type, body[start : start + kept])
 
 
-# What a block says of its parts --------------------------------------------------------------------------------------
+# The parts of a block -----------------------------------------------------------------------------------------------
 
 
 def _padded(length: int) -> int:
@@ -170,7 +173,7 @@ def _secrets_end(body: bytes, order: str) -> int:
 
 
 def _names_end(body: bytes, order: str) -> int:
-    """Records of type, length and content, up to one of type and length 0."""
+    """The end of the records, each of type, length and content. The last one has type and length 0."""
     position = 0
     while True:
         kind, length = struct.unpack_from(order + "HH", body, position)
@@ -179,7 +182,7 @@ def _names_end(body: bytes, order: str) -> int:
             return position if not length else -1
 
 
-#: type of block -> where its options begin; -1 where it says what such a block does not
+#: type of block -> function that returns the offset of its options; -1 for a body that such a block cannot have
 _PARTS_END: dict[int, Callable[[bytes, str], int]] = {
     _INTERFACE: _interface_end,
     _OLD_PACKET: _packet_end,
@@ -192,10 +195,10 @@ _PARTS_END: dict[int, Callable[[bytes, str], int]] = {
 
 
 def _check(kind: int, body: bytes, order: str) -> None:
-    """Whether a block's parts, its options too, are all of it; as Wireshark, which reads no file further where not.
+    """Checks that the parts of a block, options included, add up to its body. Wireshark stops reading if they do not.
 
     Raises:
-        IndexError, struct.error: they are not.
+        IndexError, struct.error: they do not.
     """
     position = _PARTS_END[kind](body, order)
     while 0 <= position < len(body):
@@ -210,7 +213,7 @@ def _check(kind: int, body: bytes, order: str) -> None:
 
 
 def _is_packet(body: bytes, order: str, interfaces: list[_Interface]) -> bool:
-    """Whether a block whose content nobody knows has the parts of a packet's, each in its place."""
+    """Whether the body of a block of unknown content has the parts of a packet block."""
     try:
         which, kept, original = struct.unpack_from(order + "I8xII", body)
         _check(_ENHANCED_PACKET, body, order)
@@ -223,13 +226,13 @@ def _is_packet(body: bytes, order: str, interfaces: list[_Interface]) -> bool:
 
 
 class BlockHeaders:
-    """What blocks look like; their byte order is that of the section before.
+    """Recognizes blocks, in the byte order of the last section.
 
     Attributes:
         order: `<` or `>`.
     """
 
-    #: Blocks in a row that have to be right.
+    #: Consecutive blocks that have to be plausible.
     _CHAIN = 2
     #: Sections, interfaces, packets of all kinds, names, statistics, secrets, custom blocks; in either byte order.
     _CANDIDATE = re.compile(rb"(?=\x0a\x0d\x0d\x0a|[\x01-\x0a]\x00\x00\x00|\x00\x00\x00[\x01-\x0a])", re.DOTALL)
@@ -245,7 +248,7 @@ class BlockHeaders:
         for _ in range(self._CHAIN):
             head = file.at(offset, 12)
             if not head:
-                return True  # the block before ended with its length: it was whole
+                return True  # the block before ended with its length, so it was complete
             order = section_order(head) or order
             if len(head) < 12:
                 return False
@@ -257,7 +260,7 @@ class BlockHeaders:
 
 
 def section_order(head: bytes) -> str | None:
-    """The byte order of the section that begins with these 12 bytes; None where none begins, or of no known order."""
+    """The byte order of the section that begins with these 12 bytes; None if none begins, or its order is unknown."""
     if head[:4] != SECTION:
         return None
     return {_BYTE_ORDER_MAGIC: ">", _BYTE_ORDER_MAGIC[::-1]: "<"}.get(head[8:12])

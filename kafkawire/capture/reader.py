@@ -1,4 +1,4 @@
-"""`read`: a capture file's exchanges."""
+"""`read`: the exchanges of a capture file."""
 
 from __future__ import annotations
 
@@ -25,23 +25,32 @@ from kafkawire.errors import CaptureError
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
 
-#: Connections that are over and whose last acknowledgments may still come.
+#: Connections that are over and are remembered, since their last acknowledgments may still come.
 MOST_ENDED = 10_000
-#: How long others wait for an exchange that began before them, when somebody watches.
+#: How long an open exchange holds back later ones in live output, in capture time.
 _LIVE_NS = 1_000_000_000
 
-#: The two ends of a connection, address and port each, the smaller first.
+#: The two ends of a connection, (address, port) each, the smaller first.
 Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
-#: Packets, given what is told of parts of the file that cannot be read.
+#: The packets of a file; the function given is called with each part of it that cannot be read.
 _Packets = Callable[[Callable[[UnreadPart], None]], Iterator[Packet | PacketRun]]
 
 
 class Exchanges:
-    """The exchanges of a capture, in the order of their first packets; can be iterated over once, as rows, or with
-    their messages and frames through `matched`.
+    """The exchanges of a capture, in the order of their first packets.
+
+    They can be iterated over once: as rows, or through `matched` with their messages and frames.
 
     Attributes:
-        summary: what was met, and what could not be decoded.
+        summary: counts of packets, connections, exchanges and problems.
+
+    Args:
+        packets: makes the iterator of packets.
+        file: name of the file, for rows.
+        options: what rows contain.
+        selection: which exchanges are yielded.
+        lanes: the native `Lanes`, or None.
+        owns: which connections are decoded; see `read`.
     """
 
     def __init__(
@@ -58,9 +67,9 @@ class Exchanges:
         self._selector = None if selection.all else Selector(selection)
         self._file = file
         self._options = options
-        self._reading = FrameDecoder(options)
+        self._decoder = FrameDecoder(options)
         self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
-        # Connections in order are left to the native engine: their packets are not looked at here, only frames.
+        # The native engine tracks connections that are in order. Python gets their frames only.
         self._lanes = lanes
         self._fragments = Fragments()
         self._connections: dict[Ends, TcpConnection] = {}
@@ -68,7 +77,7 @@ class Exchanges:
         self._resets: Resets[Ends] = Resets()
         self._weighed = memory_limits.EVERY_BYTES
         self._opened = 0
-        self._crowded = False  # connections were let go that may go on
+        self._crowded = False  # connections were dropped that may continue
         self._owns = owns
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -76,7 +85,7 @@ class Exchanges:
             yield matched.row
 
     def matched(self) -> Iterator[CapturedExchange]:
-        """The exchanges before they are rows; messages and frames are there if they are kept (`read`'s `keep`)."""
+        """The exchanges with their rows; with messages and frames if they are kept (`keep` of `read`)."""
         try:
             for packet in self._packets:
                 if isinstance(packet, PacketRun):
@@ -85,8 +94,8 @@ class Exchanges:
                 else:
                     news = self._packet(packet)
                 if self._resets:
-                    for key in self._resets.due(packet.time_ns):  # what was on the way has come
-                        self._let_go(key)
+                    for key in self._resets.due(packet.time_ns):  # data in flight has arrived
+                        self._end(key)
                     news = True
                 if news:
                     yield from self._ready()
@@ -104,7 +113,7 @@ class Exchanges:
         yield from self._ready()
 
     def _run(self, run: PacketRun) -> Iterator[CapturedExchange]:
-        """Packets that the native engine has dealt with; who watches gets exchanges as they become whole."""
+        """Packets that the native engine has processed. Live output gets exchanges as they become complete."""
         self.summary.packets += run.packets
         self._weighed -= run.bytes
         for taken in run.taken:
@@ -113,7 +122,7 @@ class Exchanges:
                 yield from self._ready()
 
     def _packet(self, packet: Packet) -> bool:
-        """One packet; whether an exchange may have become ready by it."""
+        """Processes a packet; returns whether an exchange may have become ready."""
         self.summary.packets += 1
         taken = None
         if self._lanes is not None:
@@ -141,10 +150,17 @@ class Exchanges:
         first: int | None,
         closed: bool,
     ) -> None:
-        """What a connection said whose packets the native engine looks at."""
+        """Takes frames of a connection that the native engine tracks.
+
+        Args:
+            side: the direction.
+            frames: bytes, packet and time of each.
+            first: packet of the first byte that is in no frame yet; None where there is none.
+            closed: whether the connection is over.
+        """
         connection.receive(side, frames, first)
         if closed:
-            self._let_go(_key(connection.endpoints))
+            self._end(_key(connection.endpoints))
 
     def _unread(self, part: UnreadPart) -> None:
         self.summary.unread += part.bytes
@@ -157,7 +173,7 @@ class Exchanges:
         self._sequencer.close(self._sequencer.ticket(last + 1), CapturedExchange(row=row))
 
     def _whole(self, fragment: Fragment) -> Found | None:
-        """What the datagram holds that the fragment completes; None where it completes none."""
+        """The payload of the datagram that the fragment completes; None if it completes none."""
         data = self._fragments.add(fragment)
         return data if data is None else transport(fragment.protocol, data, fragment.source, fragment.destination)
 
@@ -165,26 +181,26 @@ class Exchanges:
         key = _key((segment.source, segment.destination))
         connection = self._connections.get(key)
         if connection is not None:
-            connection.bring_back()
+            connection.take_back()
         if connection is not None and connection.reopened_by(segment):
             self._finish(connection)
             connection = None
         if connection is None:
             if key in self._ended and not segment.payload and not segment.flags & SYN:
-                return  # the last acknowledgments of a connection that is over
+                return  # one of the last acknowledgments of a connection that is over
             continued = self._crowded or key in self._ended
             if key in self._ended:
                 self._forget(key)
             self._opened += 1
-            heard = self._owns is None or self._owns(key)
+            owned = self._owns is None or self._owns(key)
             connection = TcpConnection(
-                self._opened, self._file, segment, self._sequencer, self._reading, heard=heard, continued=continued
+                self._opened, self._file, segment, self._sequencer, self._decoder, owned=owned, continued=continued
             )
             self._connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
         self._resets.note(key, connection.reset_ns, packet.time_ns if connection.reset_in_doubt else None)
         if connection.ended:
-            self._let_go(key)
+            self._end(key)
         elif plain:
             connection.hand_over(self._lanes)
         self._weighed -= len(segment.payload)
@@ -192,17 +208,17 @@ class Exchanges:
             if self._lanes is not None:
                 self._lanes.release_all()
             self._crowded = True
-            for silent in memory_limits.longest_silent(self._connections, memory_limits.MOST_OPEN):
-                self._let_go(silent)
+            for idle in memory_limits.longest_idle(self._connections, memory_limits.MOST_OPEN):
+                self._end(idle)
 
     def _weigh(self) -> None:
         self._weighed = memory_limits.EVERY_BYTES
         if self._lanes is not None and self._lanes.held > memory_limits.EVERY_BYTES:
             self._lanes.release_all()
-        memory_limits.relieve(self._connections.values(), memory_limits.MOST_HELD)
+        memory_limits.free_largest(self._connections.values(), memory_limits.MOST_HELD)
 
-    def _let_go(self, key: Ends) -> None:
-        """A connection that is over, or that has been silent for longest: more come in a capture than fit in memory."""
+    def _end(self, key: Ends) -> None:
+        """Ends a connection that is over, or that is dropped since too many are open."""
         self._finish(self._connections.pop(key))
         self._resets.forget(key)
         self._ended[key] = None
@@ -221,7 +237,7 @@ class Exchanges:
         if connection.verdict == KAFKA:
             self.summary.repeated += connection.repeated
             self.summary.cut += connection.cut
-            if connection.joined and connection.heard:
+            if connection.joined and connection.owned:
                 self.summary.joined += 1
                 self.summary.joined_bytes += connection.joined
 
@@ -236,7 +252,7 @@ class Exchanges:
 
 
 def _key(ends: Ends) -> Ends:
-    """The same for both directions."""
+    """The key of a connection: the same for both directions."""
     return ends if ends[0] <= ends[1] else (ends[1], ends[0])
 
 
@@ -255,27 +271,27 @@ def read(
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
 ) -> Exchanges:
-    """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, whatever the port.
+    """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, on any port.
 
     Args:
-        file: a path, or a binary file that is open for reading (buffered), such as standard input.
-        body: whole messages as JSON, in `request` and `response`.
+        file: a path, or a buffered binary file open for reading, for example standard input.
+        body: rows have the whole messages as JSON, in `request` and `response`.
         text: bodies may be JSON text (`msgspec.Raw`), which is faster where rows are encoded as JSON.
         records: record batches in bodies decoded, instead of as base64.
-        payloads: without, record batches in bodies are left out.
-        show_secrets: passwords, tokens and keys in bodies as they are, instead of `[redacted]`.
-        follow: at the file's end, wait for more: for ever, or for as long as a function says so. Is live.
-        live: an exchange whose answer takes more than a second does not hold back those that began after it.
-        keep: `Exchanges.matched` has the messages and the frames' bytes.
-        selection: which exchanges are asked for; all others are counted only.
-        owns: tells of the two ends of a connection, (address, port) each, the smaller first, whether its exchanges are
-            asked for. Of the others only the packets are looked at, so that several readers of one file, of which each
-            owns a share of the ends, give what one would; numbers of connections are the same for all.
-        size: how many bytes `file` had when it was opened, where that is known: that it ends before is a row with a
-            `problem`. Of a path the size is known.
+        payloads: False leaves record batches out of bodies.
+        show_secrets: show passwords, tokens and keys in bodies, instead of `[redacted]`.
+        follow: at the file's end, wait for more: for ever, or while a function returns True. Implies `live`.
+        live: an exchange whose response takes more than a second does not hold back those that began after it.
+        keep: `Exchanges.matched` yields messages and frames too.
+        selection: which exchanges are yielded; all others are only counted.
+        owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
+            smaller first. The frames of other connections are not decoded. Several readers of one file that share its
+            connections yield together what one reader yields; they number connections alike.
+        size: the file's length in bytes when it was opened, if known. A file that ends earlier yields a row with a
+            `problem`. For a path the size is determined here.
 
     Raises (when iterated over):
-        CaptureError: the file is no capture, or nothing of it can be read. Damage further on is a row with a `problem`.
+        CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     options = ReadOptions(
         body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow)

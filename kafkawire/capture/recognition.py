@@ -1,6 +1,7 @@
-"""Telling Kafka from everything else by content: where a request may begin, where a response.
+"""Recognition of Kafka's protocol by content: where requests and responses begin in a stream of bytes.
 
-Ports say nothing; a request's header says much: a sane size, an api key and version that exist, a client id of text.
+Ports are not considered. The header of a request has a plausible size, an api key and a version that exist, and a
+printable client id.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ from kafkawire.messages import REGISTRY
 
 _START = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
 _SHORTEST_REQUEST, _SHORTEST_RESPONSE = 8, 4
-#: Kafka allows 32767; nobody's is longer than this.
+#: Longer client ids are not recognized. Kafka allows 32767 bytes.
 _LONGEST_CLIENT_ID = 1024
-#: Bytes of a request's beginning that `request` looks at; and without the client id.
+#: Bytes of a request's beginning that `request` examines; then without the client id.
 HEAD = _START.size + _LONGEST_CLIENT_ID
 _HEAD = _START.size
-#: How many bytes of a frame that may begin somewhere are waited for before it is judged by its head alone.
+#: Most bytes of a candidate frame that are waited for. After them its header alone decides.
 _PATIENCE = 64 << 10
 
 _VERSIONS = {
     entry.api_key: entry.valid_versions for entry in REGISTRY if entry.family == "rpc" and entry.kind == "request"
 }
-#: The beginning of any request that `request` may accept, to find candidates fast.
+#: Matches the beginning of every request that `request` may accept, to find candidates fast.
 _CANDIDATE = re.compile(rb"(?!\x00\x00\x00[\x00-\x07])(?=[\x00-\x10].{3}\x00.\x00[\x00-\x63])", re.DOTALL)
 
 
 class OutstandingRequest(Protocol):
-    """A request that waits for its response."""
+    """A request without its response yet."""
 
     def is_answered_by(self, frame: bytes) -> bool:
-        """Whether a frame with its correlation id is its response."""
+        """Whether a frame with its correlation id decodes as its response."""
         ...
 
 
 class Recognition(Enum):
-    """What a look at bytes tells."""
+    """Whether bytes are recognized."""
 
     YES = "yes"
     NO = "no"
@@ -49,7 +50,7 @@ class Recognition(Enum):
 
 
 def request(data: bytes | bytearray, position: int = 0) -> Recognition:
-    """Whether a request, from its size on, may begin at `position`."""
+    """Whether a request, with its size prefix, may begin at `position`."""
     there = len(data) - position
     if there < 8:
         return Recognition.TOO_SHORT
@@ -57,7 +58,7 @@ def request(data: bytes | bytearray, position: int = 0) -> Recognition:
     versions = _VERSIONS.get(api_key)
     if versions is None or not _SHORTEST_REQUEST <= size <= MAX_FRAME_BYTES:
         return Recognition.NO
-    # A client may try an ApiVersions that this package does not know yet; nothing else is sent without asking first.
+    # Clients may send an ApiVersions of a later version; for all other apis they ask for the versions first.
     if version not in versions and not (api_key == API_VERSIONS and 0 <= version < 100):
         return Recognition.NO
     if there < _START.size:
@@ -69,12 +70,12 @@ def request(data: bytes | bytearray, position: int = 0) -> Recognition:
 
 
 class SearchResult(NamedTuple):
-    """What a search for the beginning of a frame found.
+    """The result of a search for the beginning of a frame.
 
     Attributes:
-        offset: where a frame begins; None where none is certain yet.
-        settled: nothing begins before this offset.
-        wanted: bytes that have to be there before it is worth looking again.
+        offset: of the frame; None while none is certain.
+        settled: no frame begins before this offset.
+        wanted: number of bytes from there that the next search needs.
     """
 
     offset: int | None
@@ -83,11 +84,11 @@ class SearchResult(NamedTuple):
 
 
 def find_request(data: bytes, starts: Container[int], *, final: bool = False) -> SearchResult:
-    """Where the first request begins that decodes, and that another one or nothing follows.
+    """Searches for the first request that decodes, followed by another request or by the end of the data.
 
     Args:
-        starts: offsets at which packets begin.
-        final: nothing more will come.
+        starts: offsets in `data` at which packets begin.
+        final: no more data will follow.
     """
 
     def good(position: int, end: int) -> bool:
@@ -107,10 +108,10 @@ def find_response(
     *,
     final: bool = False,
 ) -> SearchResult:
-    """Where the first response begins that answers an outstanding correlation id.
+    """Searches for the first response to one of the outstanding requests.
 
     Args:
-        outstanding: requests, by correlation id.
+        outstanding: those requests by correlation id.
         starts, final: as of `find_request`.
     """
     found = {}
@@ -132,8 +133,11 @@ def find_response(
 def _first(
     data: bytes, candidates: Iterable[int], good: Callable[[int, int], bool], starts: Container[int], final: bool
 ) -> SearchResult:
-    """The first candidate that is whole and good. Without one, the first that is not whole yet is waited for, but not
-    for ever: after `_PATIENCE` bytes it is believed if a packet begins there."""
+    """The first candidate that is complete and `good`.
+
+    Without one, the first incomplete candidate is waited for. After `_PATIENCE` bytes it is accepted if a packet begins
+    there.
+    """
     waiting: tuple[int, int] | None = None
     for position in candidates:
         end = position + 4 + int.from_bytes(data[position : position + 4], "big")
@@ -152,7 +156,7 @@ def _first(
 
 
 def is_tls(data: bytes | bytearray) -> bool:
-    """Whether a connection begins with a TLS record (a handshake, of any version)."""
+    """Whether data begins with a TLS handshake record of any version."""
     return len(data) >= 2 and data[0] == 0x16 and data[1] == 3
 
 
@@ -160,4 +164,4 @@ def _is_text(data: bytes | bytearray) -> bool:
     try:
         return data.decode("utf-8").isprintable()
     except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"  # cut by the end of what is there
+        return error.reason == "unexpected end of data"  # a character cut off by the end of the data

@@ -1,4 +1,4 @@
-"""`Selection`: which exchanges are asked for."""
+"""`Selection`: the criteria by which exchanges are chosen."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.named_entities import NamedEntities
 from kafkawire.rows import Exchange
 
-#: Where the ids of topics are told: message -> its structs that name a topic and give its id.
-_TELL_TOPIC_IDS = {
+#: message -> its field with structs that have both the name and the id of a topic
+_TOPIC_IDS = {
     "MetadataResponse": "topics",
     "CreateTopicsResponse": "topics",
     "DescribeTopicPartitionsResponse": "topics",
@@ -19,16 +19,16 @@ _TELL_TOPIC_IDS = {
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for: all criteria must hold, each by one of its values; None and empty ones hold always.
+    """Criteria for exchanges. An exchange must match each criterion by one of its values; unset criteria match all.
 
     Attributes:
-        apis: names, `Produce`, in any case, or api keys as text.
-        client_ids, topics, transactional_ids, producer_ids: that the request names, or the response.
-        errors: only responses with an error code, or that were not decoded.
-        slow_ms: latency, at least; a request that was never answered is slow.
+        apis: names of apis, in any case (`Produce`), or api keys as text.
+        client_ids, topics, transactional_ids, producer_ids: named by the request or by the response.
+        errors: only exchanges with an error code in the response, or with a problem.
+        slow_ms: least latency in milliseconds; a request without a response is slow.
         connections: numbers of TCP connections in the file.
         ports: of the broker or the client.
-        times: half-open range of the request's time, epoch milliseconds; an end that is None is open.
+        times: half-open range of the request's time, epoch milliseconds; None: no bound.
     """
 
     apis: tuple[str, ...] = ()
@@ -44,17 +44,17 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether all exchanges match."""
         return self == Selection()
 
     @property
     def looks_inside(self) -> bool:
-        """Whether the messages themselves are needed to tell."""
+        """Whether the criteria need decoded messages."""
         return bool(self.topics or self.transactional_ids or self.producer_ids)
 
 
 class Selector:
-    """Tells which exchanges a selection wants; learns on the way which ids the topics have."""
+    """Matches exchanges with a selection. It learns the ids of topics from responses."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
@@ -62,7 +62,7 @@ class Selector:
         self._topics: set[str | UUID] = set(selection.topics)
 
     def wants(self, matched: CapturedExchange) -> bool:
-        """Whether the exchange is asked for. To be asked of all, in their order."""
+        """Whether the exchange matches. Call it for all exchanges, in their order."""
         wanted, row = self._selection, matched.row
         if wanted.topics:
             self._learn(matched)
@@ -96,7 +96,7 @@ class Selector:
 
     def _learn(self, matched: CapturedExchange) -> None:
         message = matched.response
-        attribute = None if message is None else _TELL_TOPIC_IDS.get(message.spec.name)
+        attribute = None if message is None else _TOPIC_IDS.get(message.spec.name)
         for topic in getattr(message, attribute) if attribute else ():
             if topic.name in self._selection.topics and topic.topic_id.int:
                 self._topics.add(topic.topic_id)
@@ -105,7 +105,7 @@ class Selector:
 def _slow(at_least_ms: float, row: Exchange) -> bool:
     if row.latency_ms is not None:
         return row.latency_ms >= at_least_ms
-    # Acknowledgments that were not asked for are not missing.
+    # A Produce request with acks=0 has no response and no problem.
     return row.request_bytes is not None and row.problem is not None
 
 

@@ -1,4 +1,4 @@
-"""`Sequencer`: exchanges in the order of their first packets, though they are complete in another."""
+"""`Sequencer`: exchanges in the order of their first packets, although they complete in another order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkawire.capture.exchange import CapturedExchange
 
 
 class Ticket:
-    """A place in the order, taken when a first byte was seen."""
+    """A place in the order, taken when the first byte of a frame was seen."""
 
     __slots__ = ("closed", "exchange", "late", "since_ns", "weight")
 
@@ -22,33 +22,42 @@ class Ticket:
 
 
 class Sequencer:
-    """Holds exchanges back until all that began before them are known.
+    """Holds exchanges back until all that began before them are complete.
 
-    No more is held than `most` places and exchanges of `most_bytes`: beyond that the oldest place that is still open (a
-    request that is never answered, say) no longer holds others back, and its exchange comes out late. So it is with a
-    place that has been open for more than `patience_ns`, as the times of exchanges tell: who watches what happens now
-    does not want to wait for the answer to a long poll.
+    Beyond a limit the oldest open place (for example that of a request without a response) no longer holds others
+    back, and its exchange comes out late.
+
+    Args:
+        most: limit of places that are held.
+        most_bytes: limit of the memory that held exchanges take, in bytes.
+        patience_ns: limit of the time that a place is open, measured by the times in exchanges. Live output sets it, so
+            that it does not wait for the response to a long poll. None: no limit.
     """
 
     def __init__(self, most: int = 100_000, most_bytes: int = 64 << 20, patience_ns: int | None = None) -> None:
         self._most = most
         self._most_bytes = most_bytes
         self._patience_ns = patience_ns
-        self._now_ns = 0  # the newest time in an exchange
+        self._now_ns = 0  # the latest time in any exchange
         self._held_bytes = 0
         self._tickets: list[tuple[int, int, Ticket]] = []
         self._taken = 0
         self._late: list[CapturedExchange] = []
 
     def ticket(self, packet: int) -> Ticket:
-        """A place behind all that began in earlier packets."""
+        """Takes a place after all that began in earlier packets."""
         ticket = Ticket(self._now_ns)
         self._taken += 1
         heappush(self._tickets, (packet, self._taken, ticket))
         return ticket
 
     def close(self, ticket: Ticket, exchange: CapturedExchange | None = None, weight: int = 0) -> None:
-        """Fill a place, with None if nothing came of it. `weight`: about the bytes that the exchange holds."""
+        """Closes a place.
+
+        Args:
+            exchange: None if the bytes became none.
+            weight: estimate of the memory that the exchange takes, in bytes.
+        """
         if exchange is not None:
             self._now_ns = max(self._now_ns, exchange.row.time_ns or 0, exchange.row.response_time_ns or 0)
         if ticket.late:
@@ -59,7 +68,7 @@ class Sequencer:
         self._held_bytes += weight
 
     def ready(self) -> Iterator[CapturedExchange]:
-        """The exchanges whose turn it is."""
+        """Yields the exchanges that no open place holds back."""
         while self._tickets:
             first = self._tickets[0][2]
             within = len(self._tickets) <= self._most and self._held_bytes <= self._most_bytes

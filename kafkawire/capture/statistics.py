@@ -10,9 +10,9 @@ from typing import NamedTuple
 from kafkawire.capture.matcher import NO_RESPONSE
 from kafkawire.rows import Exchange, ExchangeStatistics
 
-#: Latencies are counted in classes, each this much wider than the one before: quantiles are right to 1 %.
+#: Latencies are counted in buckets, each 2 % wider than the one before, so that quantiles are accurate to 1 %.
 _WIDTH = math.log(1.02)
-#: The shortest latency that is told from others, in milliseconds.
+#: The shortest latency with a bucket of its own, in milliseconds.
 _SHORTEST_MS = 1e-3
 
 
@@ -44,7 +44,7 @@ class _Group:
             self.slowest = max(row.latency_ms, self.slowest or row.latency_ms)
 
     def quantile(self, share: float) -> float | None:
-        """The latency that this share of the answers took at most."""
+        """The latency in milliseconds that a share of the responses, from 0 to 1, does not exceed; None without any."""
         left = math.ceil(share * self.latencies.total())
         for place in sorted(self.latencies):
             left -= self.latencies[place]
@@ -54,7 +54,7 @@ class _Group:
 
 
 class Statistics:
-    """Takes exchanges; `rows` tells what they were, the most frequent first."""
+    """Counts exchanges. `rows` yields one row for each api, version and client id, the most frequent first."""
 
     def __init__(self) -> None:
         self._groups: dict[_Key, _Group] = {}

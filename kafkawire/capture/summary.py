@@ -1,4 +1,4 @@
-"""`Summary`: what was met in a capture, in numbers that do not grow with it."""
+"""`Summary`: counts of a capture's content, in memory that does not grow with the capture."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import msgspec
 
 from kafkawire.rows import Exchange
 
-#: Kinds of problems that are counted apart; in their words, numbers are left out.
+#: Kinds of problems that are counted separately. Sentences that differ in numbers only are one kind.
 _MOST_KINDS = 100
 _NUMBER = re.compile(r"\d+")
 
 
 class Summary(msgspec.Struct):
-    """What was met so far; complete when all exchanges have been taken.
+    """Counts of what was read so far; complete when all exchanges have been consumed.
 
     Attributes:
-        packets: in the file. `skipped`: those that hold no TCP segment that could be read, by reason.
-        connections: TCP connections by what they carry: `kafka`, `tls`, `other`, `undecided` (too little was captured);
-            `bytes`: data in their packets, what came again too.
-        repeated, cut: of Kafka's connections, bytes that came again, and that the capture left out of packets.
-        joined: Kafka's connections whose beginning was not captured, and which carried something before the first frame
-            that was captured whole; `joined_bytes`: how much. All other bytes are in frames, each in one exchange, or
-            in a `problem`.
-        exchanges: all, and `selected` those that were asked for.
-        problems: what could not be decoded, or is missing, of all exchanges, and how often, by kind: its words with `N`
-            for numbers. `first`: the first of each kind, as it was told.
-        damage: why the file, or a part of it, could not be read; the first of such reasons. `unread`: bytes of those
-            parts, without what no decompressor gave.
+        packets: packets in the file. `skipped`: those without a readable TCP segment, by reason.
+        connections: TCP connections by their content: `kafka`, `tls`, `other`, `undecided` (too little was captured);
+            `bytes`: payload of their packets, retransmissions included.
+        repeated, cut: retransmitted bytes of Kafka's connections, and bytes that the capture left out of their packets.
+        joined: Kafka's connections that began before the capture and have bytes before their first complete frame;
+            `joined_bytes`: the number of those bytes. All other bytes are in frames, each in one exchange, or in a
+            `problem`.
+        exchanges: number of all exchanges; `selected`: of those that match the selection.
+        problems: how often each kind of problem occurred, by its sentence with `N` for numbers. `first`: the first
+            sentence of each kind.
+        damage: the first reason why a part of the file could not be read. `unread`: bytes of all unreadable parts that
+            are in the decompressed data.
     """
 
     packets: int = 0
@@ -49,17 +49,17 @@ class Summary(msgspec.Struct):
 
     @property
     def no_kafka(self) -> str:
-        """What was met instead, in words."""
+        """The sentence for a capture without Kafka's protocol: what was found instead."""
         found = ", ".join(f"{number} {kind}" for kind, number in sorted(self.connections.items()))
         passed = "".join(f"; {count} packets: {reason}" for reason, count in self.skipped.most_common())
         return f"no Kafka was recognised in {self.packets} packets (TCP connections: {found or 'none'}{passed})"
 
     def problem_of(self, row: Exchange) -> None:
-        """Counts the problem of a row, if it has one."""
+        """Counts the problem of a row that has one."""
         if row.problem is None:
             return
         kind = _NUMBER.sub("N", row.problem)
-        # A stranger's bytes may be in the words: the kinds are bounded.
+        # Sentences may contain bytes of the capture, so the kinds are limited.
         if kind not in self.problems and len(self.problems) >= _MOST_KINDS:
             kind = "others"
         self.problems[kind] += 1

@@ -1,10 +1,13 @@
-"""`Stream`: one direction of a TCP connection, segments in, bytes in order out (sans-IO).
+"""`Stream`: reassembly of one direction of a TCP connection, from segments to bytes in order (sans-IO).
 
-The first copy of a byte counts; retransmissions and overlaps are dropped, and reported as a `Conflict` where they say
-something else (as far back as `RECENT_BYTES`). Segments ahead of the order are held until the bytes before them arrive.
-A hole is given up, and reported as a `Loss`, when the receiver has acknowledged bytes behind it (then it had what the
-capture lacks; a few more segments are waited for, since captures may swap packets), when more is held than is allowed,
-and at the end.
+The first copy of a byte counts. Retransmissions and overlaps are dropped; where their content differs from the last
+`RECENT_BYTES` in order, a `Conflict` is reported. Segments ahead of the order are held until the bytes before them
+arrive. A hole is given up, and reported as a `Loss`, in three cases:
+
+- the receiver has acknowledged bytes behind it: the receiver had the bytes that the capture lacks. `PATIENCE` more
+  segments are waited for, since captures may swap packets;
+- more than `max_held_bytes` are held;
+- the stream ends.
 """
 
 from __future__ import annotations
@@ -14,16 +17,16 @@ from heapq import heappop, heappush
 
 import msgspec
 
-#: Segments of the connection that may follow before a hole that was acknowledged is given up.
+#: Segments of the connection that are waited for before a hole that was acknowledged is given up.
 PATIENCE = 16
-#: Most bytes held for one direction.
+#: Most bytes held ahead of the order, in one direction.
 MAX_HELD_BYTES = 4 << 20
-#: How many of the bytes that were in order already are kept, to compare what comes again with them.
+#: Bytes in order that are kept, to compare retransmissions with them.
 RECENT_BYTES = 2 << 10
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
-    """Bytes in order, and the packet that they came in."""
+    """Bytes in order, with the number and time of their packet."""
 
     data: bytes
     packet: int
@@ -31,7 +34,7 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
 
 
 class Loss(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that the capture lacks, before what comes next. The packet is the one that showed it."""
+    """Bytes that the capture lacks, before the next ones in order. `packet` is the one that showed the loss."""
 
     missing: int
     packet: int
@@ -39,7 +42,7 @@ class Loss(msgspec.Struct, frozen=True, gc=False):
 
 
 class Conflict(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that came again and were others than the first time; the first copy counted."""
+    """Bytes that were retransmitted with other content. The first copy was kept."""
 
     bytes: int
     packet: int
@@ -53,11 +56,13 @@ Begun = tuple[int, int, tuple[int, int]]
 
 
 class Stream:
-    """One direction of a connection. Positions count bytes from the first one seen, however the sequence wraps.
+    """One direction of a connection.
+
+    Positions count bytes from the first one seen. They do not wrap, unlike sequence numbers.
 
     Attributes:
-        repeated: bytes that were dropped since they had been there before.
-        early: bytes that were dropped since they belong before the first one seen.
+        repeated: bytes that were dropped as retransmissions.
+        early: bytes that were dropped because they precede the first one seen.
     """
 
     def __init__(self, max_held_bytes: int = MAX_HELD_BYTES) -> None:
@@ -70,7 +75,7 @@ class Stream:
         self._held_bytes = 0
         self._held_since = 0
         self._max_held_bytes = max_held_bytes
-        self._acknowledged = 0  # position up to which the receiver has all
+        self._acknowledged = 0  # position up to which the receiver has acknowledged
         self._waited = 0
         self._last = (0, 0)  # packet and time of the newest segment
         self._recent = b""  # the bytes before `_next`
@@ -79,7 +84,7 @@ class Stream:
 
     @property
     def complete(self) -> bool:
-        """Whether all is in order up to the sender's FIN."""
+        """Whether all bytes up to the sender's FIN are in order."""
         return self._end is not None and self._next >= self._end
 
     @property
@@ -89,37 +94,49 @@ class Stream:
 
     @property
     def held_since(self) -> int | None:
-        """The first packet whose bytes may still be held; None where none are."""
+        """Number of the first packet whose bytes may still be held; None where no bytes are held."""
         return self._held_since if self._held else None
 
     @property
     def held(self) -> int:
-        """Bytes that wait for others before them."""
+        """Number of bytes that wait for those before them."""
         return self._held_bytes
 
     @property
     def following(self) -> int:
-        """The sequence number of the byte that comes next."""
+        """The sequence number of the next byte in order."""
         return ((self._first or 0) + self._next) & 0xFFFFFFFF
 
     @property
     def silent(self) -> bool:
-        """Whether it has neither data nor an end."""
+        """Whether neither data nor a FIN was seen."""
         return self._next == 0 and not self._held and self._end is None
 
     @property
     def in_order(self) -> bool:
-        """Whether it has begun, nothing is held, and its end is not known yet."""
+        """Whether it has started, no bytes are held, and no FIN was seen."""
         return self._first is not None and not self._held and self._end is None
 
     def state(self) -> tuple[int, int, tuple[int, int], bytes]:
-        """Of a stream that is in order, what the native `Lanes` needs to go on: the sequence number that comes next,
-        how far behind it the receiver has acknowledged, the newest packet, and the bytes before it."""
-        recent, self._recent = self._recent, b""  # not to be held twice
+        """The state with which the native `Lanes` continue a stream that is in order.
+
+        Returns:
+            The sequence number of the next byte; the acknowledged position minus the position of that byte; packet and
+            time of the newest segment; the recent bytes.
+        """
+        recent, self._recent = self._recent, b""  # not kept twice
         return self.following, self._acknowledged - self._next, self._last, recent
 
     def resume(self, advanced: int, acknowledged: int, last: tuple[int, int], recent: bytes, closed: bool) -> None:
-        """So many bytes have come in order since `state`, and a FIN behind them, if it is `closed`."""
+        """Continues after the native `Lanes`.
+
+        Args:
+            advanced: bytes that came in order since `state`.
+            acknowledged: position acknowledged by the receiver, relative to the position at `state`.
+            last: packet and time of the newest segment.
+            recent: the last bytes in order.
+            closed: a FIN follows those bytes.
+        """
         self._acknowledged = self._next + acknowledged
         self._next += advanced
         self._last = last
@@ -127,44 +144,50 @@ class Stream:
         self._end = self._next if closed else None
 
     def begun(self) -> Begun | None:
-        """Of a stream without data, what the native `Lanes` needs to go on, if it has begun."""
+        """The state with which the native `Lanes` continue a stream without data; None before its SYN."""
         return None if self._first is None else (self._first, self._acknowledged, self._last)
 
     def begin(self, first: int, acknowledged: int, last: tuple[int, int]) -> None:
-        """Goes on with what the native `Lanes` has made of `begun`."""
+        """Continues after the native `Lanes`, with their newer values of `begun`."""
         self._first, self._acknowledged, self._last = first, acknowledged, last
 
     def begins_at(self, sequence: int) -> bool:
-        """Whether the stream began with that SYN."""
+        """Whether the stream began with a SYN of that sequence number."""
         return self._first == (sequence + 1) & 0xFFFFFFFF
 
     def awaits(self, sequence: int) -> bool:
-        """Whether the receiver waits for that sequence number, as the capture has it or as it has said itself."""
+        """Whether the receiver expects that sequence number next, by the bytes captured or by its acknowledgments."""
         ended = self._end is not None and self._next == self._end  # a FIN counts as a byte
         return self._first is not None and self._position(sequence) in (self._next + ended, self._acknowledged or -1)
 
     def ahead(self, sequence: int) -> int:
-        """How many bytes a sequence number is ahead of what comes next; negative: it lies behind."""
+        """The distance in bytes from the next byte in order to a sequence number; negative where that lies before."""
         return self._position(sequence) - self._next
 
     def open(self, sequence: int) -> None:
-        """A SYN: data begins behind its sequence number."""
+        """Handles a SYN: data begins after its sequence number."""
         if self._first is None:
             self._first = (sequence + 1) & 0xFFFFFFFF
 
     def close(self, sequence: int) -> None:
-        """A FIN: data ends before its sequence number."""
+        """Handles a FIN: data ends before its sequence number."""
         if self._first is None:
             self._first = sequence
         self._end = self._position(sequence)
 
     def reach(self, sequence: int) -> None:
-        """A segment, of which the capture has not all, went up to that sequence number."""
+        """Records where a segment ended whose payload was only partly captured."""
         if self._first is not None:
             self._reached = max(self._reached, self._position(sequence))
 
     def segment(self, sequence: int, data: bytes, packet: int, time_ns: int) -> Iterator[Event]:
-        """What is in order once this segment has arrived."""
+        """Takes one segment; yields the bytes that are in order now, losses and conflicts.
+
+        Args:
+            sequence: of the first byte of `data`.
+            data: the captured payload.
+            packet: number of the packet, from 1; `time_ns`: its time, epoch nanoseconds.
+        """
         if self._first is None:
             if not data:
                 return
@@ -186,12 +209,12 @@ class Stream:
             yield from self._drain()
 
     def acknowledge(self, sequence: int) -> None:
-        """The receiver has everything before that sequence number."""
+        """Handles an acknowledgment: the receiver has all bytes before that sequence number."""
         if self._first is not None:
             self._acknowledged = max(self._acknowledged, self._position(sequence))
 
     def tick(self) -> Iterator[Event]:
-        """To be called for each segment of the connection: gives up a hole that will not be filled."""
+        """Gives up a hole that will not be filled. Call it once for each segment of the connection."""
         if not self._held:
             self._waited = 0
             return
@@ -202,14 +225,14 @@ class Stream:
                 yield from self._give_up()
 
     def flush(self) -> Iterator[Event]:
-        """What is held comes out, holes are reported."""
+        """Releases all held bytes and reports the holes before them."""
         while self._held:
             yield from self._give_up()
 
     def finish(self) -> Iterator[Event]:
-        """The end of the capture or of the connection."""
+        """Ends the stream: releases held bytes, and reports holes and bytes that were acknowledged but not captured."""
         yield from self.flush()
-        # What was acknowledged and never seen, but for one byte, which a FIN counts as; and what was cut off.
+        # A FIN counts as one acknowledged byte. `_reached` is the end of a payload that was cut off.
         end = max(self._acknowledged - 1, self._reached)
         missing = end - self._next
         if missing > 0:
@@ -217,7 +240,7 @@ class Stream:
             yield Loss(missing, *self._last)
 
     def _position(self, sequence: int) -> int:
-        """The position of a sequence number: the one nearest to what comes next."""
+        """The position of a sequence number: the one nearest to the next byte in order."""
         assert self._first is not None
         expected = (self._first + self._next) & 0xFFFFFFFF
         return self._next + ((sequence - expected + 0x80000000) & 0xFFFFFFFF) - 0x80000000
@@ -228,19 +251,19 @@ class Stream:
         return chunk
 
     def _dropped(self, position: int, size: int) -> None:
-        """Counts what of a segment lies before what comes next."""
+        """Counts the bytes of a segment that precede the next one in order."""
         known = min(size, self._next - position)
-        # A keep-alive stands in the place of the byte before (RFC 9293), be it one that was never seen.
+        # A keep-alive repeats the byte before (RFC 9293), which may not have been captured.
         early = 0 if size == 1 and position == self._next - 1 else min(size, max(0, -position))
         self.early += early
         self.repeated += known - early
 
     def _compared(self, position: int, chunk: Chunk) -> Iterator[Conflict]:
-        """Looks at bytes that are in order already, as far as the first copies of them are still there."""
+        """Compares retransmitted bytes with their first copies, where those are still kept."""
         first = self._next - len(self._recent)
         again = chunk.data[max(0, first - position) : self._next - position]
         there = self._recent[max(0, position - first) :][: len(again)]
-        # A keep-alive repeats the last byte, or stands in its place with any other (RFC 9293).
+        # A keep-alive has the last byte's sequence number and any content (RFC 9293).
         if again != there and not (len(chunk.data) == 1 and position == self._next - 1):
             yield Conflict(_differing(again, there), chunk.packet, chunk.time_ns)
 
@@ -251,7 +274,7 @@ class Stream:
         if there is None:
             heappush(self._positions, position)
         else:
-            # Of two segments at one place the longer is held, with the first's bytes where both have some.
+            # Of two segments at one position the longer is held. Where both have bytes, those of the first count.
             common = min(len(there.data), len(chunk.data))
             self.repeated += common
             if there.data[:common] != chunk.data[:common]:
@@ -263,7 +286,7 @@ class Stream:
         self._held_bytes += len(chunk.data) - (len(there.data) if there else 0)
 
     def _drain(self) -> Iterator[Event]:
-        """Held segments that are in order now."""
+        """Releases held segments that are in order now."""
         while self._positions and self._positions[0] <= self._next:
             position = heappop(self._positions)
             chunk = self._held.pop(position)

@@ -1,8 +1,8 @@
-"""`Timeline`: what one transactional producer did, in order, across connections.
+"""`Timeline`: the requests of one transactional producer, in order, across connections.
 
-A producer is known by its transactional id and by the producer ids that it was given. Both are learned on the way: who
-asks for the one finds the other. Only requests count that act on a transaction (and the producer id in InitProducerId's
-answer): what others list or describe does not belong to what the producer did.
+A producer is identified by its transactional id and by the producer ids that it was assigned. Either one is learned
+from requests that name both, and from responses to InitProducerId. Only requests that act on a transaction count;
+requests that list or describe transactions do not.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from kafkawire.rows import Step
 
 
 class Timeline:
-    """Takes exchanges in their order (with messages kept), gives those of one producer.
+    """Turns the exchanges of one producer into steps.
 
     Args:
-        who: a transactional id, or a producer id in digits.
+        who: a transactional id, or a producer id as decimal digits.
     """
 
     def __init__(self, who: str) -> None:
@@ -28,18 +28,21 @@ class Timeline:
         self._producer_ids = {int(who)} if who.isdecimal() and len(who) < 20 else set()
 
     def step(self, matched: CapturedExchange) -> Step | None:
-        """The step that an exchange is; None where another did it, or nobody knows."""
+        """The step of an exchange; None for one that does not belong to the producer.
+
+        Call it for all exchanges, in their order. They need their messages (`keep` of `capture.read`).
+        """
         row = matched.row
         describe = _DESCRIPTIONS.get(row.api or "")
         if matched.request is None or describe is None:
             return None
         found = NamedEntities().add(matched.request, matched.version)
-        if (told := _given(matched)) >= 0:
-            found.producer_ids.add(told)
+        if (assigned := _assigned(matched)) >= 0:
+            found.producer_ids.add(assigned)
         mine = not (self._ids.isdisjoint(found.transactional_ids) and self._producer_ids.isdisjoint(found.producer_ids))
         if not mine:
             return None
-        # A request that names one of each tells which belong together.
+        # A request with one of each connects both ids.
         if len(found.transactional_ids) == 1 and len(found.producer_ids) <= 2:
             self._ids |= found.transactional_ids
             self._producer_ids |= found.producer_ids
@@ -62,33 +65,33 @@ class Timeline:
         )
 
 
-def _given(matched: CapturedExchange) -> int:
-    """The producer id that InitProducerId gave; -1 for none."""
-    answer = matched.response
-    given: int = getattr(answer, "producer_id", -1) if matched.row.api == "InitProducerId" else -1
-    return given
+def _assigned(matched: CapturedExchange) -> int:
+    """The producer id in the response to InitProducerId; -1 for none."""
+    response = matched.response
+    assigned: int = getattr(response, "producer_id", -1) if matched.row.api == "InitProducerId" else -1
+    return assigned
 
 
 def _only(values: set[Any]) -> Any:
     return next(iter(values)) if len(values) == 1 else None
 
 
-# What a step says, in a few words -------------------------------------------------------------------------------------
+# Short descriptions of steps ------------------------------------------------------------------------------------------
 
 
-def _init_producer_id(request: Any, answer: Any) -> str:
-    asked = f"timeout {request.transaction_timeout_ms} ms"
-    if answer is None or answer.error_code:
-        return asked
-    return f"{asked}: producer id {answer.producer_id} epoch {answer.producer_epoch}"
+def _init_producer_id(request: Any, response: Any) -> str:
+    timeout = f"timeout {request.transaction_timeout_ms} ms"
+    if response is None or response.error_code:
+        return timeout
+    return f"{timeout}: producer id {response.producer_id} epoch {response.producer_epoch}"
 
 
-def _add_partitions(request: Any, answer: Any) -> str:
+def _add_partitions(request: Any, response: Any) -> str:
     topics = [*request.v3_and_below_topics, *(t for txn in request.transactions for t in txn.topics)]
     return _places((topic.name, topic.partitions) for topic in topics)
 
 
-def _produce(request: Any, answer: Any) -> str:
+def _produce(request: Any, response: Any) -> str:
     return ", ".join(
         f"{topic.name or topic.topic_id}-{data.index}: {_batches(data.records)}"
         for topic in request.topic_data
@@ -100,15 +103,15 @@ def _batches(data: Any) -> str:
     found = [b for b in records.read(data or b"", check_crc=False) if isinstance(b, records.Batch)]
     count = sum(batch.record_count for batch in found)
     first = found[0] if found else None
-    said = f"{count} record{'s' * (count != 1)}"
+    text = f"{count} record{'s' * (count != 1)}"
     if first is None or first.base_sequence < 0:
-        return said
-    return f"{said} from sequence {first.base_sequence} epoch {first.producer_epoch}" + (
+        return text
+    return f"{text} from sequence {first.base_sequence} epoch {first.producer_epoch}" + (
         "" if first.transactional else ", not transactional"
     )
 
 
-def _offsets(request: Any, answer: Any) -> str:
+def _offsets(request: Any, response: Any) -> str:
     committed = ", ".join(
         f"{topic.name}-{partition.partition_index} @ {partition.committed_offset}"
         for topic in request.topics
@@ -117,12 +120,14 @@ def _offsets(request: Any, answer: Any) -> str:
     return f"group {request.group_id}: {committed}"
 
 
-def _end(request: Any, answer: Any) -> str:
-    said = "commit" if request.committed else "abort"
-    return said if answer is None or answer.producer_id < 0 else f"{said}: next epoch {answer.producer_epoch}"
+def _end(request: Any, response: Any) -> str:
+    outcome = "commit" if request.committed else "abort"
+    return (
+        outcome if response is None or response.producer_id < 0 else f"{outcome}: next epoch {response.producer_epoch}"
+    )
 
 
-def _markers(request: Any, answer: Any) -> str:
+def _markers(request: Any, response: Any) -> str:
     return "; ".join(
         f"{'commit' if marker.transaction_result else 'abort'} "
         f"{_places((topic.name, topic.partition_indexes) for topic in marker.topics)}, "
@@ -138,7 +143,7 @@ def _places(topics: Iterable[tuple[str, Iterable[int]]]) -> str:
 _DESCRIPTIONS: dict[str, Callable[[Any, Any], str]] = {
     "InitProducerId": _init_producer_id,
     "AddPartitionsToTxn": _add_partitions,
-    "AddOffsetsToTxn": lambda request, answer: f"group {request.group_id}",
+    "AddOffsetsToTxn": lambda request, response: f"group {request.group_id}",
     "Produce": _produce,
     "TxnOffsetCommit": _offsets,
     "EndTxn": _end,
@@ -147,7 +152,12 @@ _DESCRIPTIONS: dict[str, Callable[[Any, Any], str]] = {
 
 
 def steps(exchanges: Iterable[CapturedExchange], who: str) -> Iterator[Step]:
-    """The steps of one transactional producer. `exchanges` in order, with their messages kept."""
+    """The steps of one transactional producer.
+
+    Args:
+        exchanges: in their order, with their messages (`keep` of `capture.read`).
+        who: a transactional id, or a producer id as decimal digits.
+    """
     timeline = Timeline(who)
     for matched in exchanges:
         step = timeline.step(matched)

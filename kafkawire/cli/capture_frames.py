@@ -31,7 +31,7 @@ class FrameFiles:
 
     def write(self, matched: CapturedExchange) -> None:
         """The frames of one exchange."""
-        from kafkawire.capture.message_json import frame_may_hold_secrets
+        from kafkawire.capture.message_json import frame_may_contain_secrets
 
         self._number += 1
         row = matched.row
@@ -42,7 +42,7 @@ class FrameFiles:
         ):
             if frame is None:
                 continue
-            if not self._show_secrets and frame_may_hold_secrets(row.api, kind):
+            if not self._show_secrets and frame_may_contain_secrets(row.api, kind):
                 self._save(f"{name}.{ending}.withheld", _WITHHELD)
             else:
                 self._save(f"{name}.{ending}.bin", frame)

@@ -43,7 +43,7 @@ from kafkawire import rows
 from kafkawire.capture import CapturedExchange, Selection, read
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
-from kafkawire.capture.message_json import frame_may_hold_secrets
+from kafkawire.capture.message_json import frame_may_contain_secrets
 from kafkawire.capture.reader import Ends
 from kafkawire.errors import CaptureError
 from kafkawire.logdir.files import LogFile, log_file
@@ -323,4 +323,4 @@ def _frames(matched: CapturedExchange, show_secrets: bool) -> Iterator[msgspec.S
 
 
 def _shown(api: str | None, kind: str, frame: bytes | None, show_secrets: bool) -> bytes | None:
-    return None if not show_secrets and frame_may_hold_secrets(api, kind) else frame
+    return None if not show_secrets and frame_may_contain_secrets(api, kind) else frame

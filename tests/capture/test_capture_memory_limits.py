@@ -124,20 +124,20 @@ def test_connections_that_are_not_looked_into_end_too(flags: tuple[int, ...]) ->
 
 def test_what_cannot_be_let_go_is_asked_for_once() -> None:
     class Stubborn:
-        held, silent_since, asked = 10, 0, 0
+        held, last_packet, asked = 10, 0, 0
 
-        def shed(self) -> None:
+        def free_memory(self) -> None:
             self.asked += 1
 
     class Large(Stubborn):
         held = 100
 
     small, large = [Stubborn() for _ in range(3)], Large()
-    memory_limits.relieve([*small, large], 60)
+    memory_limits.free_largest([*small, large], 60)
     assert (large.asked, [one.asked for one in small]) == (1, [0, 0, 0])
-    memory_limits.relieve([*small, large], 10)
+    memory_limits.free_largest([*small, large], 10)
     assert (large.asked, [one.asked for one in small]) == (2, [1, 1, 1])
-    memory_limits.relieve([*small, large], 1000)
+    memory_limits.free_largest([*small, large], 1000)
     assert large.asked == 2
 
 

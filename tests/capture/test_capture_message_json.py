@@ -13,7 +13,7 @@ from wiretap import (
 )
 
 from kafkawire import load_schemas, records
-from kafkawire.capture.message_json import body_json, decoded_records, errors, frame_may_hold_secrets
+from kafkawire.capture.message_json import body_json, decoded_records, errors, frame_may_contain_secrets
 from kafkawire.messages import (
     AddPartitionsToTxnResponse,
     CreateTopicsResponse,
@@ -119,10 +119,10 @@ def test_errors_are_counted_where_nothing_is_nested() -> None:
     assert errors(FetchResponse()) == {}
 
 
-def test_frames_that_may_hold_secrets() -> None:
-    assert frame_may_hold_secrets("SaslAuthenticate", "Request")
-    assert frame_may_hold_secrets(None, "Response")  # of what, nobody can tell
-    assert not frame_may_hold_secrets("Fetch", "Response")
+def test_frames_that_may_contain_secrets() -> None:
+    assert frame_may_contain_secrets("SaslAuthenticate", "Request")
+    assert frame_may_contain_secrets(None, "Response")  # of what, nobody can tell
+    assert not frame_may_contain_secrets("Fetch", "Response")
 
 
 def test_structs_that_may_be_null_have_errors_where_they_are_there(tmp_path: Path) -> None:
