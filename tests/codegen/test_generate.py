@@ -188,19 +188,27 @@ def test_what_a_schema_says_cannot_become_code(tmp_path: Path) -> None:
 
 
 def test_names_that_python_has_already(tmp_path: Path) -> None:
-    names = ["From", "Class", "Spec", "Decode", "B", "P", "Tagged", "None", "Self", "Type", "Out", "O"]
+    names = [
+        "From", "Class", "Spec", "Decode", "B", "P", "N", "Tagged", "None", "Self", "Type", "Out", "O", "Version",
+        "Wire", "Unknown", "Values", "Value", "Range", "Tuple", "Uuid", "Classic", "Flexible", "Codec", "Message",
+        "Struct", "Field", "ReadOnly", "MakeUuid", "UnpackU", "PackU", "ReadUnknownTags", "UnknownTags", "Len", "Run",
+    ]  # fmt: skip
     schema = {
         "name": "Awkward",
         "type": "data",
         "validVersions": "0-1",
         "flexibleVersions": "1+",
         "fields": [{"name": name, "type": "string", "versions": "0+"} for name in names]
-        + [{"name": "Nested", "type": "[]Field", "versions": "0+", "fields": [
-            {"name": "Buffer", "type": "uuid", "versions": "0+"}]}],
+        + [{"name": "Nested", "type": "[]Wire", "versions": "0+", "fields": [
+            {"name": "Buffer", "type": "uuid", "versions": "0+"}]},
+          {"name": "Uuids", "type": "[]uuid", "versions": "1+", "ignorable": True},
+          {"name": "Elements", "type": "[]Elements", "versions": "0+", "fields": [
+            {"name": "Range", "type": "string", "versions": "1+", "ignorable": True},
+            {"name": "B", "type": "int8", "versions": "0+"}]}],
     }  # fmt: skip
     cls = kafkawire.load_schemas(folder_of(tmp_path, schema)).Awkward
     nested = cls.spec.field("Nested").struct
-    values = {field.attribute: field.name for field in cls.spec.fields[:-1]}
+    values = {field.attribute: field.name for field in cls.spec.fields if field.type == "string"}
     message = cls(**values, nested=(nested(),))
     for version in (0, 1):
         assert cls.decode(message.encode(version), version) == message
