@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkawire.logdir import located
+from kafkawire.logdir import located_file
 from kafkawire.records import Memory
 
 
@@ -29,4 +29,4 @@ def cut_when_read(monkeypatch: pytest.MonkeyPatch, path: Path, size: int) -> Non
                 os.truncate(path, size)
             return super().read(wanted) or b""
 
-    monkeypatch.setattr(located, "open_file", Cutting)
+    monkeypatch.setattr(located_file, "open_file", Cutting)

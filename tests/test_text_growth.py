@@ -15,13 +15,12 @@ from kafkawire import capture, report
 from kafkawire.capture import Selection
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.selection import Selector
-from kafkawire.cli import arguments, capture_options, capture_summary, encode, ranges, text, usage
+from kafkawire.cli import arguments, capture_options, capture_summary, encode, formatting, ranges, usage_errors
 from kafkawire.client import config, properties, property_names
 from kafkawire.codegen import defaults, load, names, versions
 from kafkawire.codegen.importing import sources
 from kafkawire.errors import KafkaWireError
-from kafkawire.logdir import names as file_names
-from kafkawire.logdir import text_files
+from kafkawire.logdir import file_names, text_files
 from kafkawire.messages import ApiVersionsRequest, SaslAuthenticateRequest
 from kafkawire.printable import printable
 from kafkawire.records import secrets
@@ -58,12 +57,12 @@ def _filtered(text_: str) -> None:
 
 def _usage(text_: str) -> None:
     for complaint in ("is not a valid integer range.", "is not a valid float", "is nothing"):
-        usage.usage_text(click.BadParameter(f"{text_!r} {complaint}", param_hint=text_))
+        usage_errors.usage_text(click.BadParameter(f"{text_!r} {complaint}", param_hint=text_))
 
 
 WORK: dict[str, Callable[[str], Any]] = {
     "printable": printable,
-    "json": text.json_bytes,
+    "json": formatting.json_bytes,
     "report": _in_report,
     "properties": lambda text_: properties.parse_properties(text_, "file"),
     "names of properties": lambda text_: property_names.check({text_: ""}),

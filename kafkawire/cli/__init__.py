@@ -25,9 +25,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from kafkawire.cli.formatting import brief, printable
 from kafkawire.cli.interrupt import Terminated
-from kafkawire.cli.text import brief, printable
-from kafkawire.cli.usage import usage_text
+from kafkawire.cli.usage_errors import usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
 COMMANDS = ("decode", "encode", "capture", "dump", "audit", "txn", "schema")

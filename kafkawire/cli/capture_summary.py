@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.exit_codes import INCOMPLETE
+from kafkawire.cli.formatting import brief, counted
 from kafkawire.cli.interrupt import INTERRUPTED
-from kafkawire.cli.outcome import INCOMPLETE
-from kafkawire.cli.text import brief, counted
 
 if TYPE_CHECKING:
     from kafkawire.capture import Summary

@@ -10,23 +10,23 @@ import typer
 from kafkawire.cli import dump_options as given
 from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.exit_codes import Outcome
+from kafkawire.cli.formatting import json_bytes, printable_characters
 from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.table import View, Views
-from kafkawire.cli.text import json_bytes, printable_characters
 from kafkawire.rows.base import Columns, Lines
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options
-    from kafkawire.logdir.located import Located
+    from kafkawire.logdir.located_file import LocatedFile
     from kafkawire.rows import Row
 
     #: A row, or many of them.
     Made = Row | Lines | Columns
     #: Makes the rows of a file.
-    RowsOf = Callable[[Located, Options], Iterator[Made]]
+    RowsOf = Callable[[LocatedFile, Options], Iterator[Made]]
 
 #: Fields of a record's row that are only there with --print-data-log.
 _PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
@@ -209,16 +209,16 @@ def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: Row
         yield from _moving(file, rows_of(file, options), advance)
 
 
-def _lines_of_file(file: Located, options: Options) -> Iterator[Made]:
+def _lines_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:
     """The rows of one file for jsonl."""
     from kafkawire.logdir.jsonl import lines_of
 
     return lines_of(file, options, encode=json_bytes, printable=printable_characters)
 
 
-def _columns_of_file(file: Located, options: Options) -> Iterator[Made]:
+def _columns_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:
     """The rows of one file for Parquet."""
-    from kafkawire.logdir.tables import columns_of
+    from kafkawire.logdir.arrow_columns import columns_of
 
     return columns_of(file, options, encode=json_bytes)
 
@@ -243,7 +243,7 @@ def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[
     advance(max(0, total_size([file]) - told))
 
 
-def _readable(file: Located, found: Iterator[Made]) -> Iterator[Made]:
+def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:
     """The rows, and a row of damage where the file cannot be read any further."""
     from kafkawire import rows
 

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.outcome import FOUND, FOUND_INCOMPLETE, INCOMPLETE
+from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
+from kafkawire.cli.formatting import brief, collapsed, printable
 from kafkawire.cli.output import Format
-from kafkawire.cli.text import brief, collapsed, printable
 
 #: What `find-hanging` says where nothing was found, and where that is no all-clear.
 NOTHING_HANGS, NONE_FOUND = "No transaction hangs.", "None found"
@@ -117,7 +117,7 @@ def _list(title: str, sentences: Sequence[str]) -> None:
 
 def counted_partitions(read: rows.Coverage) -> str:
     """`25 partitions`, or `17 of 25 partitions` where some were not read."""
-    from kafkawire.cli.text import counted
+    from kafkawire.cli.formatting import counted
 
     chosen = read.partitions_chosen
     if chosen is None or chosen == read.partitions:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafkawire.cli.arguments import version_text
+from kafkawire.cli.formatting import printable
 from kafkawire.cli.output import Row
 from kafkawire.cli.table import View
-from kafkawire.cli.text import printable
 from kafkawire.wire.json_form import uuid_text
 from kafkawire.wire.layout import (
     ARRAY,

@@ -20,9 +20,9 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
+from kafkawire.cli.formatting import json_bytes, plain, printable
 from kafkawire.cli.output_file import Sink, open_output
 from kafkawire.cli.table import CELL, Views, table_width, tables
-from kafkawire.cli.text import json_bytes, plain, printable
 from kafkawire.rows.base import Lines
 
 

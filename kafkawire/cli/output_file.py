@@ -20,8 +20,8 @@ from urllib.parse import unquote, urlsplit
 
 import typer
 
+from kafkawire.cli.formatting import printable
 from kafkawire.cli.interrupt import terminating
-from kafkawire.cli.text import printable
 
 _BUFFER = 1 << 16
 #: Characters of the target's name in the temporary one.
@@ -94,7 +94,7 @@ def check_log_output(output: str | None, paths: Iterable[str], option: str = "--
     """
     check_output(output, paths, option)
     if output is not None and output != "-" and _status(output) is not None:
-        from kafkawire.logdir.names import file_name
+        from kafkawire.logdir.file_names import file_name
 
         name = os.path.basename(os.path.realpath(output))
         if file_name(os.path.basename(output)) is not None or file_name(name) is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.cli.output_file import open_output
-from kafkawire.cli.text import json_bytes
 from kafkawire.errors import MissingExtraError
 from kafkawire.rows.base import Columns
 

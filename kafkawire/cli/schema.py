@@ -22,8 +22,8 @@ from kafkawire.cli import (
     schema_import,
 )
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.formatting import counted, printable
 from kafkawire.cli.table import View
-from kafkawire.cli.text import counted, printable
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import Message

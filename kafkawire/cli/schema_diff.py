@@ -9,7 +9,7 @@ import typer
 
 from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.outcome import FOUND
+from kafkawire.cli.exit_codes import FOUND
 from kafkawire.cli.table import View
 
 if TYPE_CHECKING:

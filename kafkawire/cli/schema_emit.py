@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import arguments
+from kafkawire.cli.formatting import counted, printable
 from kafkawire.cli.output_file import check_output, open_output
-from kafkawire.cli.text import counted, printable
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import Message

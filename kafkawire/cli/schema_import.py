@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.formatting import counted, printable
 from kafkawire.cli.output_file import check_output, save
-from kafkawire.cli.text import counted, printable
 
 
 def import_schemas(

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from kafkawire.cli.text import brief, plain, printable
+from kafkawire.cli.formatting import brief, plain, printable
 
 
 class View(msgspec.Struct, frozen=True):

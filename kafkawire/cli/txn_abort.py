@@ -37,7 +37,7 @@ from kafkawire.cli.txn_options import (
     make_search,
     with_admin,
 )
-from kafkawire.cli.waiting import Counting
+from kafkawire.cli.wait_reports import Counting
 from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:

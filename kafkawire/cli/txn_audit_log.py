@@ -19,9 +19,9 @@ from typing import IO, Annotated, Any
 import msgspec
 import typer
 
+from kafkawire.cli.formatting import json_bytes, printable
 from kafkawire.cli.output import Row
 from kafkawire.cli.output_file import check_output
-from kafkawire.cli.text import json_bytes, printable
 
 AuditLogOption = Annotated[
     str | None,

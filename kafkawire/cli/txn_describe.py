@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import output, txn_producers
-from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.exit_codes import Outcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin

@@ -10,8 +10,8 @@ import msgspec
 import typer
 
 from kafkawire.cli.findings import say
+from kafkawire.cli.formatting import json_bytes, printable
 from kafkawire.cli.output import Format
-from kafkawire.cli.text import json_bytes, printable
 from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from kafkawire.cli.txn_options import (
     warn_of_limit,
     with_admin,
 )
-from kafkawire.cli.waiting import Counting
+from kafkawire.cli.wait_reports import Counting
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
@@ -156,7 +156,7 @@ def find_hanging(
 
 
 def _print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = False) -> None:
-    from kafkawire.cli.text import counted
+    from kafkawire.cli.formatting import counted
     from kafkawire.transactions.wording import when
 
     found = by_place(audit.findings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import output
-from kafkawire.cli.outcome import Outcome
+from kafkawire.cli.exit_codes import Outcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, with_admin

@@ -12,8 +12,8 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS, check_minutes
-from kafkawire.cli.text import printable
-from kafkawire.cli.waiting import Counting, reported
+from kafkawire.cli.formatting import printable
+from kafkawire.cli.wait_reports import Counting, reported
 
 if TYPE_CHECKING:
     from kafkawire import rows

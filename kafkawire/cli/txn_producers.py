@@ -10,8 +10,8 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS
+from kafkawire.cli.exit_codes import Outcome
 from kafkawire.cli.findings import chosen_format, say
-from kafkawire.cli.outcome import Outcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin

@@ -10,10 +10,10 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
+from kafkawire.cli.formatting import printable
 from kafkawire.cli.metrics_server import serving
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
-from kafkawire.cli.text import printable
 from kafkawire.cli.txn_options import (
     BootstrapOption,
     ConfigOption,

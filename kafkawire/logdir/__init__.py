@@ -11,12 +11,12 @@ for file in directory.files:
 """
 
 from kafkawire.logdir.directory import Broker, LogDirectory, Partition, Unreadable, open
-from kafkawire.logdir.files import LogFile
-from kafkawire.logdir.options import Options
-from kafkawire.logdir.rows_of import rows_of
+from kafkawire.logdir.file_rows import rows_of
+from kafkawire.logdir.file_source import FileSource
+from kafkawire.logdir.log_files import LogFile
+from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import wanted_files
 from kafkawire.logdir.selection import Selection
-from kafkawire.logdir.source import FileSource
 
 __all__ = [
     "Broker",

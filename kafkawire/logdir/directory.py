@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from kafkawire.logdir.entries import AbortedEntry, OffsetLine, Property, SnapshotEntry
-from kafkawire.logdir.files import LogFile, log_file, partition_of
+from kafkawire.logdir.file_names import is_uri, partition_name
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
-from kafkawire.logdir.located import UNKNOWN
-from kafkawire.logdir.names import is_uri, partition_name
+from kafkawire.logdir.located_file import UNKNOWN
+from kafkawire.logdir.log_files import LogFile, log_file, partition_of
 from kafkawire.logdir.text_files import INT32, offset_checkpoint, properties, whole_number
 from kafkawire.records import Batch, Damage
 

@@ -16,24 +16,24 @@ from kafkawire.logdir.entries import (
     SnapshotEntry,
     TimeEntry,
 )
-from kafkawire.logdir.located import Located
+from kafkawire.logdir.located_file import LocatedFile
 
 
-def _place(entry: Entry, file: Located) -> dict[str, Any]:
+def _place(entry: Entry, file: LocatedFile) -> dict[str, Any]:
     return {**file.place, "position": entry.position}
 
 
-def _index(entry: OffsetEntry, file: Located) -> rows.Row:
+def _index(entry: OffsetEntry, file: LocatedFile) -> rows.Row:
     offset = (file.offset or 0) + entry.relative_offset
     return rows.Index(**_place(entry, file), offset=offset, log_position=entry.log_position)
 
 
-def _time_index(entry: TimeEntry, file: Located) -> rows.Row:
+def _time_index(entry: TimeEntry, file: LocatedFile) -> rows.Row:
     offset = (file.offset or 0) + entry.relative_offset
     return rows.TimeIndex(**_place(entry, file), timestamp=entry.timestamp, offset=offset)
 
 
-def _aborted(entry: AbortedEntry, file: Located) -> rows.Row:
+def _aborted(entry: AbortedEntry, file: LocatedFile) -> rows.Row:
     aborted = entry.aborted
     return rows.TxnIndex(
         **_place(entry, file),
@@ -45,7 +45,7 @@ def _aborted(entry: AbortedEntry, file: Located) -> rows.Row:
     )
 
 
-def _snapshot(entry: SnapshotEntry, file: Located) -> rows.Row:
+def _snapshot(entry: SnapshotEntry, file: LocatedFile) -> rows.Row:
     producer = entry.producer
     return rows.Snapshot(
         **_place(entry, file),
@@ -61,21 +61,21 @@ def _snapshot(entry: SnapshotEntry, file: Located) -> rows.Row:
     )
 
 
-def _epoch(entry: EpochLine, file: Located) -> rows.Row:
+def _epoch(entry: EpochLine, file: LocatedFile) -> rows.Row:
     return rows.Epoch(**_place(entry, file), epoch=entry.epoch, start_offset=entry.start_offset)
 
 
-def _checkpoint(entry: OffsetLine, file: Located) -> rows.Row:
+def _checkpoint(entry: OffsetLine, file: LocatedFile) -> rows.Row:
     place = _place(entry, file) | {"topic": entry.topic, "partition": entry.partition}
     return rows.Checkpoint(**place, name=file.name, offset=entry.offset)
 
 
-def _property(entry: Property, file: Located) -> rows.Row:
+def _property(entry: Property, file: LocatedFile) -> rows.Row:
     return rows.Metadata(**_place(entry, file), name=entry.name, value=entry.value)
 
 
 #: kind of file -> row of what its reader yields
-ROWS: dict[str, Callable[[Any, Located], rows.Row]] = {
+ROWS: dict[str, Callable[[Any, LocatedFile], rows.Row]] = {
     "index": _index,
     "timeindex": _time_index,
     "txnindex": _aborted,

@@ -26,21 +26,21 @@ E = TypeVar("E")
 
 def offset_index(source: Source) -> Iterator[OffsetEntry | Damage]:
     """`.index`: pairs of an offset, relative to the segment's, and a position in the segment, both ascending."""
-    from kafkawire.logdir.layouts import OFFSET_ENTRY
+    from kafkawire.logdir.entry_layouts import OFFSET_ENTRY
 
     return _ascending(source, OFFSET_ENTRY, OffsetEntry, "relative offset {} at {} after {} at {}")
 
 
 def time_index(source: Source) -> Iterator[TimeEntry | Damage]:
     """`.timeindex`: pairs of a timestamp and an offset, relative to the segment's, both ascending."""
-    from kafkawire.logdir.layouts import TIME_ENTRY
+    from kafkawire.logdir.entry_layouts import TIME_ENTRY
 
     return _ascending(source, TIME_ENTRY, TimeEntry, "timestamp {} of relative offset {} after {} of {}")
 
 
 def aborted_transactions(source: Source) -> Iterator[AbortedEntry | Damage]:
     """`.txnindex`: an AbortedTxn of 34 bytes after the other (KIP-98). It is never preallocated."""
-    from kafkawire.logdir.layouts import ABORTED_ENTRY
+    from kafkawire.logdir.entry_layouts import ABORTED_ENTRY
 
     size = ABORTED_ENTRY.sizeof()
     source = Watched(source)
@@ -60,7 +60,7 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
     is wrong (as Kafka's `ProducerStateManager`)."""
     import numpy as np
 
-    from kafkawire.logdir.layouts import PRODUCER_ENTRY, SNAPSHOT_CHECKSUMMED, SNAPSHOT_HEAD, dtype_of
+    from kafkawire.logdir.entry_layouts import PRODUCER_ENTRY, SNAPSHOT_CHECKSUMMED, SNAPSHOT_HEAD, dtype_of
 
     head_size = SNAPSHOT_HEAD.sizeof()
     if len(data) < head_size:
@@ -107,7 +107,7 @@ def _pieces(source: Source, layout: Any) -> Iterator[tuple[int, memoryview, Any]
     """All whole entries: the position of some, their bytes, and the entries as an array."""
     import numpy as np
 
-    from kafkawire.logdir.layouts import dtype_of
+    from kafkawire.logdir.entry_layouts import dtype_of
 
     kind = dtype_of(layout)
     position = 0

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafkawire import rows
-from kafkawire.logdir.located import Located
-from kafkawire.logdir.options import Options
-from kafkawire.logdir.rows_of import rows_of
-from kafkawire.logdir.runs import fields_of, runs_of
+from kafkawire.logdir.batch_runs import fields_of, runs_of
+from kafkawire.logdir.file_rows import rows_of
+from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.logdir.read_options import Options
 from kafkawire.records import CODECS, CONTROL_TYPES
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.control import ABORT, COMMIT
@@ -28,7 +28,7 @@ _PIECE = 2 << 20
 
 
 def lines_of(
-    file: Located, options: Options, *, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
+    file: LocatedFile, options: Options, *, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
 ) -> Iterator[rows.Row | rows.Lines]:
     """`rows_of`, with runs of batches and records written as lines where the native engine can.
 
@@ -55,7 +55,7 @@ def lines_of(
 
 
 def writer_of(
-    file: Located, options: Options, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
+    file: LocatedFile, options: Options, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
 ) -> Any | None:
     """The native writer of a file's rows; None where there is none, or where it cannot write what is asked for."""
     if native is None or (fields := fields_of(file, options)) is None:

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kafkawire.errors import MissingExtraError
-from kafkawire.logdir.files import LogFile, log_file, partition_of
-from kafkawire.logdir.source import Opened
+from kafkawire.logdir.file_source import Opened
+from kafkawire.logdir.log_files import LogFile, log_file, partition_of
 
 
 class RemoteFile(LogFile, frozen=True):

@@ -11,14 +11,14 @@ from itertools import pairwise
 from os.path import dirname
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kafkawire.logdir.located import Located
+from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import Batch, read
 
 if TYPE_CHECKING:
     import numpy as np
 
-L = TypeVar("L", bound=Located)
+L = TypeVar("L", bound=LocatedFile)
 
 #: Files whose name tells the offsets in them.
 _SEGMENT_KINDS = ("log", "index", "timeindex")
@@ -49,7 +49,7 @@ def wanted_files(files: Iterable[L], selection: Selection) -> Iterator[L]:
         yield file
 
 
-def start_position(file: Located, selection: Selection) -> int:
+def start_position(file: LocatedFile, selection: Selection) -> int:
     """Position in a segment of a batch behind which all lies that is asked for; 0 where no index tells."""
     if file.kind != "log" or file.offset is None:
         return 0
@@ -67,12 +67,12 @@ def start_position(file: Located, selection: Selection) -> int:
     return position if position > 0 and leads(file, position, first) else 0
 
 
-def entries_of(file: Located) -> np.ndarray[Any, Any] | None:
+def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:
     """The entries of an `.index` or `.timeindex`, without the zeros at its end; None where it cannot be read, became
     shorter while it was read, is empty or does not ascend."""
     import numpy as np
 
-    from kafkawire.logdir.layouts import OFFSET_ENTRY, TIME_ENTRY, dtype_of
+    from kafkawire.logdir.entry_layouts import OFFSET_ENTRY, TIME_ENTRY, dtype_of
 
     kind = dtype_of({"index": OFFSET_ENTRY, "timeindex": TIME_ENTRY}[file.kind])
     try:
@@ -92,14 +92,14 @@ def entries_of(file: Located) -> np.ndarray[Any, Any] | None:
     return found if all(bool((np.diff(column) >= 0).all()) for column in sorted_by) else None
 
 
-def leads(file: Located, position: int, offset: int) -> bool:
+def leads(file: LocatedFile, position: int, offset: int) -> bool:
     """Whether a batch begins at a position of a segment, with that offset in it or behind it."""
     with file.source(1 << 16) as source:
         found = next(read(source, start=position, end=position + 1), None)
     return isinstance(found, Batch) and found.base_offset <= offset
 
 
-def _newest(file: Located) -> int | None:
+def _newest(file: LocatedFile) -> int | None:
     times = entries_of(file.beside("timeindex"))
     return None if times is None else int(times["timestamp"][-1])
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from kafkawire.logdir.located import Located
+from kafkawire.logdir.file_source import FileSource
+from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.seek import entries_of, leads
-from kafkawire.logdir.source import FileSource
 from kafkawire.records import Batch, Damage, columns, read
 from kafkawire.records.columns import Batches
 
@@ -18,7 +18,7 @@ from kafkawire.records.columns import Batches
 _WINDOW = 1 << 18
 
 
-def ranges(file: Located, size: int) -> list[tuple[int, int | None]]:
+def ranges(file: LocatedFile, size: int) -> list[tuple[int, int | None]]:
     """Parts of a segment of about `size` bytes each, which together are all of it; the last one's end is None.
 
     Parts begin where a batch begins that its checksum proves. The segment's index tells where batches are; where it
@@ -34,10 +34,10 @@ def ranges(file: Located, size: int) -> list[tuple[int, int | None]]:
 
 
 def pieces(
-    file: Located, start: int = 0, end: int | None = None, *, check_crc: bool = True
+    file: LocatedFile, start: int = 0, end: int | None = None, *, check_crc: bool = True
 ) -> Iterator[Batches | Batch | Damage]:
     """What begins in a part of a segment, many batches at a time, and the damage; `records.columns.batches` with what
-    `Located.batches` adds: offsets that go back are damage too, and told where they are by the part before.
+    `LocatedFile.batches` adds: offsets that go back are damage too, and told where they are by the part before.
 
     Args:
         start, end: one of the `ranges`. Where the file has become shorter since, so that some of the part is gone, the
@@ -73,7 +73,7 @@ def pieces(
             yield Damage.of_shortened(source.size, source.size, least)
 
 
-def written(file: Located, start: int = 0, *, before: int | None = None) -> int:
+def written(file: LocatedFile, start: int = 0, *, before: int | None = None) -> int:
     """How far a segment that is written to can be read: the end of its last whole batch, told by headers from the batch
     at `start` on. What stands behind may be one that is not written to its end yet.
 
@@ -96,7 +96,7 @@ def written(file: Located, start: int = 0, *, before: int | None = None) -> int:
     return start
 
 
-def _points(file: Located, size: int) -> Iterator[int]:
+def _points(file: LocatedFile, size: int) -> Iterator[int]:
     index = entries_of(file.beside("index")) if file.offset is not None else None
     with file.source(_WINDOW) as source:
         point, wanted = 0, size

@@ -8,9 +8,9 @@ from os.path import dirname
 
 from kafkawire import rows
 from kafkawire.errors import RecordError
-from kafkawire.logdir.located import Located
-from kafkawire.logdir.options import Options
-from kafkawire.logdir.rows_of import DEFAULT, selected_batches
+from kafkawire.logdir.file_rows import DEFAULT, selected_batches
+from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.logdir.read_options import Options
 from kafkawire.records import Batch, Damage
 from kafkawire.records.compression import CompressionError, decompress
 from kafkawire.records.header import HEADER, MAGIC
@@ -20,16 +20,16 @@ from kafkawire.records.legacy import contents
 _REPLACED = frozenset({"deleted", "cleaned", "swap", "part", "tmp"})
 
 
-def by_partition(files: Iterable[Located]) -> list[list[Located]]:
+def by_partition(files: Iterable[LocatedFile]) -> list[list[LocatedFile]]:
     """The segments in use, those of a directory together, in the order of their offsets."""
-    groups: dict[str, list[Located]] = {}
+    groups: dict[str, list[LocatedFile]] = {}
     for file in files:
         if file.kind == "log" and file.state not in _REPLACED:
             groups.setdefault(dirname(file.path), []).append(file)
     return [sorted(group, key=lambda file: file.offset or 0) for group in groups.values()]
 
 
-def stats_of(segments: list[Located], options: Options = DEFAULT) -> Iterator[rows.Row]:
+def stats_of(segments: list[LocatedFile], options: Options = DEFAULT) -> Iterator[rows.Row]:
     """The damage in the segments of one partition, and at last its numbers.
 
     Raises:

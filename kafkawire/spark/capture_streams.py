@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kafkawire.logdir.files import LogFile, log_file
+from kafkawire.logdir.log_files import LogFile, log_file
 from kafkawire.spark.captures import CaptureReader, Part, captures, parts_of
 from kafkawire.spark.sources import Options
 

@@ -46,8 +46,8 @@ from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
 from kafkawire.capture.reader import Ends
 from kafkawire.errors import CaptureError
-from kafkawire.logdir.files import LogFile, log_file
-from kafkawire.logdir.names import is_uri
+from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.log_files import LogFile, log_file
 from kafkawire.logdir.remote import remote_files
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire import logdir
 from kafkawire.logdir import LogFile
-from kafkawire.logdir.files import log_file, partition_of
+from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import ranges, written
 from kafkawire.spark.segments import Part, SegmentReader
 from kafkawire.spark.sources import Options

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkawire.logdir.names import is_uri
+from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.text_files import INT64, whole_number
 from kafkawire.spark.shares import share_out
 

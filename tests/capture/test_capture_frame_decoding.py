@@ -15,7 +15,7 @@ import kafkawire
 from kafkawire import capture, records
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.frame_decoding import FrameDecoder
-from kafkawire.cli.text import json_bytes
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import (
     AlterClientQuotasRequest,
     AlterUserScramCredentialsRequest,

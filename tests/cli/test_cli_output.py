@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.cli import output
+from kafkawire.cli.formatting import printable
 from kafkawire.cli.output import Format, print_rows
-from kafkawire.cli.text import printable
 from tests import doubling, golden
 from tests.cli.harmless import harmless
 

@@ -8,7 +8,7 @@ import pytest
 
 from kafkawire.capture import memory_limits, packet, tcp_stream
 from kafkawire.frames import MAX_FRAME_BYTES
-from kafkawire.logdir import located
+from kafkawire.logdir import located_file
 from kafkawire.records import MAX_BATCH_BYTES
 from kafkawire.wire.interpreter import allocation_limit
 from kafkawire.wire.limits import MAX_DEPTH
@@ -32,7 +32,7 @@ def test_limits_are_those_of_the_code() -> None:
         (memory_limits.MOST_HELD, f"{memory_limits.MOST_HELD // mib} MiB for all"),
         (memory_limits.MOST_OPEN, f"{memory_limits.MOST_OPEN:,} connections"),
         (packet.MAX_PACKET_BYTES, f"packets of at most {packet.MAX_PACKET_BYTES // kib} KiB"),
-        (located.MAX_BYTES, f"up to {located.MAX_BYTES // mib} MiB each"),
+        (located_file.MAX_BYTES, f"up to {located_file.MAX_BYTES // mib} MiB each"),
         (MAX_DEPTH, f"nested deeper than {MAX_DEPTH}"),
     ]:
         assert text in PAGE, limit

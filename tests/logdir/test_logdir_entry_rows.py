@@ -12,7 +12,7 @@ from logged import all_rows, write
 
 from kafkawire import logdir
 from kafkawire.logdir.entry_rows import ROWS
-from kafkawire.logdir.names import PARTITION_KINDS
+from kafkawire.logdir.file_names import PARTITION_KINDS
 from kafkawire.messages import AbortedTxn, ProducerSnapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Record, build

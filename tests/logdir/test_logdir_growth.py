@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkawire import logdir
-from kafkawire.logdir.rows_of import rows_of
+from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.seek import wanted_files
 from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.stats import by_partition, stats_of

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire import logdir, rows
-from kafkawire.cli.text import json_bytes, printable_characters
+from kafkawire.cli.formatting import json_bytes, printable_characters
 from kafkawire.logdir import jsonl
+from kafkawire.logdir.batch_runs import Fields
 from kafkawire.logdir.jsonl import lines_of, writer_of
-from kafkawire.logdir.runs import Fields
 from kafkawire.records import CODECS, Header, Record, build, build_marker
 from kafkawire.wire.backend import native
 from tools.recordings.archive import unpacked

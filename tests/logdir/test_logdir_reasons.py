@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkawire.logdir.verify import MISMATCH
+from kafkawire.logdir.index_checks import MISMATCH
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "kafkawire" / "records").rglob("*.py"), *(ROOT / "kafkawire" / "logdir").rglob("*.py")]

@@ -180,8 +180,8 @@ def dump_arrow(engine: str, file: str, small: str) -> Job:
     """The rows of `kafkawire dump --print-data-log` as Arrow arrays, before they go into any file."""
     _require(engine)
     from kafkawire import logdir, rows
-    from kafkawire.cli.text import json_bytes
-    from kafkawire.logdir.tables import columns_of
+    from kafkawire.cli.formatting import json_bytes
+    from kafkawire.logdir.arrow_columns import columns_of
 
     options = logdir.Options(deep=True, payloads=True)
 

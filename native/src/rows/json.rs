@@ -1,5 +1,5 @@
 //! Values as JSON, byte for byte as the command line writes them: what msgspec escapes, and every character that is not
-//! printable, so that nothing a stranger wrote acts on a terminal (`kafkawire.cli.text`).
+//! printable, so that nothing a stranger wrote acts on a terminal (`kafkawire.cli.formatting`).
 
 use base64::engine::{general_purpose::STANDARD, Engine};
 

@@ -18,7 +18,7 @@ from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.files import FollowedFile
 from kafkawire.capture.fragments import MOST_DATAGRAMS, Fragment, Fragments
 from kafkawire.capture.network import FIN, RST, SYN, Skipped, endpoint, transport
-from kafkawire.cli.text import json_bytes
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.errors import CaptureError
 from tools.fuzz import inputs, vectors
 from tools.fuzz.target import Target

@@ -13,8 +13,8 @@ import typer
 
 from kafkawire.cli import main
 from kafkawire.cli.arguments import InputError, hex_bytes
+from kafkawire.cli.formatting import printable
 from kafkawire.cli.ranges import offset_range, time_range
-from kafkawire.cli.text import printable
 from kafkawire.cli.txn_watch import parse_address
 from kafkawire.client.config import parse_addresses
 from kafkawire.client.errors import ConfigError

@@ -13,7 +13,7 @@ from typing import Any
 import crc32c
 
 from kafkawire import logdir, report, transactions
-from kafkawire.cli.text import json_bytes
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.transactions.verdicts import HANGING, NOT_HANGING, UNKNOWN
 from tools.fuzz import inputs, scratch, vectors
 from tools.fuzz.target import Target
@@ -49,7 +49,7 @@ _TOPICS = ("orders", "__transaction_state", "__consumer_offsets", "__cluster_met
 
 def check_segment(data: bytes) -> None:
     """The first byte says which options and topic, and whether checksums are put right."""
-    from tests.logdir import test_logdir_jsonl, test_logdir_tables
+    from tests.logdir import test_logdir_arrow_columns, test_logdir_jsonl
 
     ways = test_logdir_jsonl.WAYS
     choice = data[0] if data else 0
@@ -59,7 +59,7 @@ def check_segment(data: bytes) -> None:
     root = scratch.written("segment", [(f"{topic}-0/{_SEGMENT}", body)])
     (file,) = logdir.open(root).files
     test_logdir_jsonl.both(file, options)
-    test_logdir_tables.both(file, options)
+    test_logdir_arrow_columns.both(file, options)
 
 
 def _segments() -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from kafkawire import records
-from kafkawire.cli.text import json_bytes
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import REGISTRY
 from kafkawire.records import CODECS, Control, Header, Record
 from kafkawire.records.control import control_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.text import brief
+from kafkawire.cli.formatting import brief
 
 #: Exit codes, beside 0: something was found; not everything could be read, or judged; both.
 FOUND, INCOMPLETE, FOUND_INCOMPLETE = 3, 4, 5

@@ -1,4 +1,4 @@
-"""`Located`: a file and what its name and its directory's name say of it; and its bytes."""
+"""`LocatedFile`: a file and what its name and its directory's name say of it; and its bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kafkawire.logdir.source import FileSource, Opened, open_file
+from kafkawire.logdir.file_source import FileSource, Opened, open_file
 from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BATCHES = frozenset({"log", "kraft-snapshot"})
 MAX_BYTES = 256 << 20
 
 
-class Located(msgspec.Struct, frozen=True):
+class LocatedFile(msgspec.Struct, frozen=True):
     """A file of a log directory; see `LogFile` for what the fields mean."""
 
     path: str
@@ -72,7 +72,7 @@ class Located(msgspec.Struct, frozen=True):
         """What lies at another path of the same store."""
         return msgspec.structs.replace(self, path=path)
 
-    def beside(self, kind: str) -> Located:
+    def beside(self, kind: str) -> LocatedFile:
         """The file of another kind of the same segment, in the same state; it need not be there."""
         directory, name = os.path.split(self.path)
         parts = name.split(".")

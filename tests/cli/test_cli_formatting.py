@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.cli.text import json_bytes
+from kafkawire.cli.formatting import json_bytes
 from tests.cli.harmless import harmless
 
 anything = st.text(st.characters()) | st.text(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafkawire import rows
-from kafkawire.logdir.located import BATCHES, Located, ascending
-from kafkawire.logdir.options import Options
-from kafkawire.logdir.rows_of import log_rows, record_options
+from kafkawire.logdir.file_rows import log_rows, record_options
+from kafkawire.logdir.located_file import BATCHES, LocatedFile, ascending
+from kafkawire.logdir.read_options import Options
 from kafkawire.records import INTERNAL_TOPICS, Batch, Damage
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Fields(NamedTuple):
     record: tuple[str, ...]
 
 
-def fields_of(file: Located, options: Options) -> Fields | None:
+def fields_of(file: LocatedFile, options: Options) -> Fields | None:
     """The fields of a file whose batches may come in runs; None for any other file, and where batches or records are
     picked or decoded one by one."""
     plain = options.indexes == "show" and options.selection.all and options.metadata and options.max_bytes is None
@@ -48,7 +48,7 @@ def fields_of(file: Located, options: Options) -> Fields | None:
     return Fields(rows.field_names(rows.Batch), record)
 
 
-def runs_of(file: Located, options: Options, write: Write[T]) -> Iterator[rows.Row | T]:
+def runs_of(file: LocatedFile, options: Options, write: Write[T]) -> Iterator[rows.Row | T]:
     """The rows of a segment, or what `write` makes of them.
 
     Raises:
@@ -67,12 +67,14 @@ def runs_of(file: Located, options: Options, write: Write[T]) -> Iterator[rows.R
                 following = item.last_offset + 1 if isinstance(item, Batch) else following
 
 
-def _as_rows(item: Batch | Damage, file: Located, options: Options, following: int) -> Iterator[rows.Row]:
+def _as_rows(item: Batch | Damage, file: LocatedFile, options: Options, following: int) -> Iterator[rows.Row]:
     found = ascending([item], following)
     return log_rows((one.measured() if isinstance(one, Batch) else one for one in found), file, options)
 
 
-def _run(found: Batches, file: Located, options: Options, write: Write[T], following: int) -> Iterator[rows.Row | T]:
+def _run(
+    found: Batches, file: LocatedFile, options: Options, write: Write[T], following: int
+) -> Iterator[rows.Row | T]:
     """What is made of batches; rows for those that are refused, and where offsets go back."""
     import numpy as np
 
@@ -91,7 +93,7 @@ def _run(found: Batches, file: Located, options: Options, write: Write[T], follo
 
 
 def _one(
-    found: Batches, at: int, file: Located, options: Options, expected: npt.NDArray[np.int64]
+    found: Batches, at: int, file: LocatedFile, options: Options, expected: npt.NDArray[np.int64]
 ) -> Generator[rows.Row, None, int]:
     """The rows of the batch at `at`; returns where it ends."""
     index = int(found.start.searchsorted(at))

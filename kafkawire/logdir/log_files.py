@@ -6,15 +6,22 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kafkawire.logdir.located import UNKNOWN, Located
-from kafkawire.logdir.names import PARTITION_KINDS, REMOTE_INDEXES, FileName, PartitionName, file_name, partition_name
-from kafkawire.logdir.rows_of import rows_of
+from kafkawire.logdir.file_names import (
+    PARTITION_KINDS,
+    REMOTE_INDEXES,
+    FileName,
+    PartitionName,
+    file_name,
+    partition_name,
+)
+from kafkawire.logdir.file_rows import rows_of
+from kafkawire.logdir.located_file import UNKNOWN, LocatedFile
 
 if TYPE_CHECKING:
     from kafkawire.rows import Row
 
 
-class LogFile(Located, frozen=True):
+class LogFile(LocatedFile, frozen=True):
     """A file. Iterating over it yields its rows (`rows_of`).
 
     Attributes:

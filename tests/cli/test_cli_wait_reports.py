@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkawire.cli import waiting
+from kafkawire.cli import wait_reports
 from kafkawire.client.waiting import Waits
 from kafkawire.messages import ApiVersionsRequest, DescribeProducersRequest, ListTransactionsRequest, MetadataRequest
 from tests.cli.runner import Run
@@ -30,7 +30,7 @@ class Stream(io.StringIO):
 @pytest.fixture
 def err(monkeypatch: pytest.MonkeyPatch) -> Stream:
     """What waits are reported on, each of them at once."""
-    monkeypatch.setattr(waiting, "AFTER_S", 0.0)
+    monkeypatch.setattr(wait_reports, "AFTER_S", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     return Stream()
@@ -38,7 +38,7 @@ def err(monkeypatch: pytest.MonkeyPatch) -> Stream:
 
 def test_a_pipe_gets_one_line_for_each_wait(err: Stream) -> None:
     waits = Waits()
-    reporter = waiting.Reporter(waits, stream=err)
+    reporter = wait_reports.Reporter(waits, stream=err)
     for _ in range(3):
         with waits.on("a", "broker 2 (h:1): no answer to \x1b[2JFetch", 30), waits.on("b", "something else", 2.5):
             reporter.look()
@@ -52,17 +52,17 @@ def test_a_pipe_gets_one_line_for_each_wait(err: Stream) -> None:
 
 def test_what_is_fast_again_is_reported_when_it_is_slow_again(err: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     waits = Waits()
-    reporter = waiting.Reporter(waits, stream=err)
+    reporter = wait_reports.Reporter(waits, stream=err)
 
     def slow() -> None:
-        monkeypatch.setattr(waiting, "AFTER_S", 0.0)
+        monkeypatch.setattr(wait_reports, "AFTER_S", 0.0)
         with waits.on("a", "it", 30):
             reporter.look()
 
     slow()
     slow()
     assert err.getvalue().count("note: ") == 1
-    monkeypatch.setattr(waiting, "AFTER_S", 1000.0)
+    monkeypatch.setattr(wait_reports, "AFTER_S", 1000.0)
     with waits.on("a", "it", 30):
         reporter.look()
     slow()
@@ -70,11 +70,11 @@ def test_what_is_fast_again_is_reported_when_it_is_slow_again(err: Stream, monke
 
 
 def test_what_is_fast_is_not_reported(err: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "AFTER_S", 1000.0)
+    monkeypatch.setattr(wait_reports, "AFTER_S", 1000.0)
     for terminal in (False, True):
         err.terminal = terminal
         waits = Waits()
-        reporter = waiting.Reporter(waits, stream=err)
+        reporter = wait_reports.Reporter(waits, stream=err)
         with waits.on("a", "it", 30):
             reporter.look()
         reporter.clear()
@@ -83,8 +83,8 @@ def test_what_is_fast_is_not_reported(err: Stream, monkeypatch: pytest.MonkeyPat
 
 def test_a_terminal_has_a_line_that_goes_when_the_wait_ends(err: Stream) -> None:
     err.terminal = True
-    waits, counting = Waits(), waiting.Counting()
-    reporter = waiting.Reporter(waits, counting, err)
+    waits, counting = Waits(), wait_reports.Counting()
+    reporter = wait_reports.Reporter(waits, counting, err)
     counting.advance(2, 3)
     with waits.on("a", "broker 2 (h:1): no answer to \x1b[2J" + "x" * 200, 30), waits.on("b", "other", 30):
         reporter.look()
@@ -102,7 +102,7 @@ def test_a_terminal_that_cannot_draw_gets_lines(err: Stream, monkeypatch: pytest
     err.terminal = True
     monkeypatch.setenv("TERM", "dumb")
     waits = Waits()
-    reporter = waiting.Reporter(waits, stream=err)
+    reporter = wait_reports.Reporter(waits, stream=err)
     with waits.on("a", "it", 30):
         reporter.look()
     assert err.getvalue().startswith("note: waiting since ")
@@ -113,8 +113,8 @@ def test_a_terminal_that_cannot_draw_gets_lines(err: Stream, monkeypatch: pytest
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(waiting, "AFTER_S", 0.2)
-    monkeypatch.setattr(waiting, "_TICK_S", 0.05)
+    monkeypatch.setattr(wait_reports, "AFTER_S", 0.2)
+    monkeypatch.setattr(wait_reports, "_TICK_S", 0.05)
     file = tmp_path / "client.properties"
     file.write_text("request.timeout.ms=1500\ndefault.api.timeout.ms=6000\nsocket.connection.setup.timeout.ms=1000\n")
     return file

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from kafkawire.cli.text import counted, printable
+from kafkawire.cli.formatting import counted, printable
 
 if TYPE_CHECKING:
     from kafkawire.client.waiting import Wait, Waits

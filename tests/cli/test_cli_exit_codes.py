@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from kafkawire import cli
-from kafkawire.cli.outcome import FOUND_INCOMPLETE, INCOMPLETE, Outcome
+from kafkawire.cli.exit_codes import FOUND_INCOMPLETE, INCOMPLETE, Outcome
 
 ROOT = Path(__file__).parents[2]
 

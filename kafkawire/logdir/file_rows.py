@@ -10,10 +10,10 @@ from kafkawire.errors import RecordError
 from kafkawire.logdir import indexes, text_files
 from kafkawire.logdir.entries import Entry
 from kafkawire.logdir.entry_rows import ROWS
-from kafkawire.logdir.located import BATCHES, Located
-from kafkawire.logdir.options import Options
+from kafkawire.logdir.index_checks import CHECKS, IndexCheck, sanity
+from kafkawire.logdir.located_file import BATCHES, LocatedFile
+from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import start_position
-from kafkawire.logdir.verify import CHECKS, IndexCheck, sanity
 from kafkawire.records import Batch, Control, Damage, Source
 from kafkawire.records.control import MALFORMED
 from kafkawire.records.topics import CLUSTER_METADATA
@@ -41,7 +41,7 @@ _INDEXES: dict[str, Callable[[Source], Iterator[Any]]] = {
 }
 
 
-def rows_of(file: Located, options: Options = DEFAULT) -> Iterator[rows.Row]:
+def rows_of(file: LocatedFile, options: Options = DEFAULT) -> Iterator[rows.Row]:
     """The rows of one file; none for files that hold no entries (locks, files whose names Kafka does not give).
 
     Damage has rows in its place; an index's disagreements with the log beside it are damage too.
@@ -58,7 +58,7 @@ def rows_of(file: Located, options: Options = DEFAULT) -> Iterator[rows.Row]:
         yield from _small_rows(file, options)
 
 
-def selected_batches(file: Located, options: Options = DEFAULT) -> Iterator[Batch | Damage]:
+def selected_batches(file: LocatedFile, options: Options = DEFAULT) -> Iterator[Batch | Damage]:
     """The batches of a segment (or KRaft snapshot) that are asked for, and the damage between them."""
     selection = options.selection
     end = selection.offsets[1] if selection.offsets else None
@@ -84,7 +84,7 @@ def selected_batches(file: Located, options: Options = DEFAULT) -> Iterator[Batc
             yield item
 
 
-def record_options(file: Located, options: Options) -> dict[str, Any]:
+def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
     """What `rows.Record.of` is told of all records of a file."""
     return {
         "payload": options.payloads,
@@ -95,7 +95,7 @@ def record_options(file: Located, options: Options) -> dict[str, Any]:
     }
 
 
-def log_rows(found: Iterable[Batch | Damage], file: Located, options: Options) -> Iterator[rows.Row]:
+def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Options) -> Iterator[rows.Row]:
     """The rows of batches of a file, and of the damage between them."""
     place = file.place
     shown = record_options(file, options)
@@ -123,7 +123,7 @@ def log_rows(found: Iterable[Batch | Damage], file: Located, options: Options) -
             yield rows.Damage.of(damage, **place)
 
 
-def _index_rows(file: Located, options: Options) -> Iterator[rows.Row]:
+def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
     if options.indexes == "sanity":
         if file.kind in ("index", "timeindex"):
             yield from _checked(file, "sanity", sanity(file))
@@ -143,7 +143,7 @@ def _index_rows(file: Located, options: Options) -> Iterator[rows.Row]:
                     yield row
 
 
-def _verified(source: Source, file: Located, check: IndexCheck) -> Iterator[Entry | Damage]:
+def _verified(source: Source, file: LocatedFile, check: IndexCheck) -> Iterator[Entry | Damage]:
     """The entries, and after each what is wrong with it."""
     for entry in _INDEXES[file.kind](source):
         yield entry
@@ -155,7 +155,7 @@ def _verified(source: Source, file: Located, check: IndexCheck) -> Iterator[Entr
         yield damage
 
 
-def _checked(file: Located, name: str, found: Iterator[Entry | Damage]) -> Iterator[rows.Row]:
+def _checked(file: LocatedFile, name: str, found: Iterator[Entry | Damage]) -> Iterator[rows.Row]:
     """The damage that a check finds, and what it came to."""
     entries = wrong = 0
     for item in found:
@@ -167,7 +167,7 @@ def _checked(file: Located, name: str, found: Iterator[Entry | Damage]) -> Itera
     yield rows.Check(**file.place, check=name, passed=not wrong, entries=entries)
 
 
-def _small_rows(file: Located, options: Options) -> Iterator[rows.Row]:
+def _small_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
     data = file.content()
     for entry in [data] if isinstance(data, Damage) else _SMALL[file.kind](data):
         row = rows.Damage.of(entry, **file.place) if isinstance(entry, Damage) else ROWS[file.kind](entry, file)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire import logdir, rows
-from kafkawire.logdir.runs import fields_of, runs_of
+from kafkawire.logdir.batch_runs import fields_of, runs_of
 from kafkawire.records import Record, build
 from kafkawire.records.columns import Batches
 from tests.logdir.test_logdir_jsonl import mutated_segments, segment, segments

@@ -8,8 +8,8 @@ import pytest
 from logged import NAME, write
 
 from kafkawire import rows
-from kafkawire.logdir.files import log_file, partition_of
-from kafkawire.logdir.names import PartitionName
+from kafkawire.logdir.file_names import PartitionName
+from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.records import Record, build
 
 ORDERS = PartitionName("orders", 3, "")

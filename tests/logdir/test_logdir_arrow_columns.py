@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire import logdir, rows
-from kafkawire.cli.text import json_bytes
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.records import CODECS, Header, Record, build, build_marker
 from kafkawire.wire.backend import native
 from tests.logdir.test_logdir_jsonl import EXAMPLES, WAYS, mutated_examples, mutated_segments, segment, segments
@@ -19,7 +19,7 @@ from tests.logdir.test_logdir_jsonl import EXAMPLES, WAYS, mutated_examples, mut
 pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(native is None, reason="the native engine is not installed")
 
-from kafkawire.logdir import tables  # noqa: E402 (needs pyarrow)
+from kafkawire.logdir import arrow_columns  # noqa: E402 (needs pyarrow)
 
 
 def as_json(row: rows.Row) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def of_columns(item: rows.Columns) -> Iterator[dict[str, Any]]:
 def both(file: Any, options: logdir.Options) -> tuple[list[dict[str, Any]], int]:
     """The rows of a file's columns, after a look at that they are its rows, and how many came as columns."""
     found, many = [], 0
-    for item in tables.columns_of(file, options, encode=json_bytes):
+    for item in arrow_columns.columns_of(file, options, encode=json_bytes):
         if isinstance(item, rows.Columns):
             many += item.length
             found += of_columns(item)
@@ -110,7 +110,7 @@ def test_batches_that_cannot_be_read_stand_between(tmp_path: Path) -> None:
     broken[61] ^= 1
     after = build([Record(b"\xff", b"\xfe", (Header("\udcff", b"\xfd"),))], base_offset=100)
     items = list(
-        tables.columns_of(
+        arrow_columns.columns_of(
             segment(tmp_path, b"".join(data) + bytes(broken) + after),
             logdir.Options(deep=True, payloads=True, check_crc=False),
             encode=json_bytes,
@@ -128,7 +128,7 @@ def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
     """They are better not held several times."""
     for codec in ("zstd", "none"):
         large = build([Record(value=bytes(1 << 20))] * 20, codec=codec)
-        found = tables.columns_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes)
+        found = arrow_columns.columns_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes)
         assert {type(item).__name__ for item in found} == {"Batch", "Record"}
 
 
@@ -151,7 +151,7 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
     data = b"".join(build([Record(value=bytes(1000))] * 500, base_offset=500 * i, codec="zstd") for i in range(40))
     sizes = [
         sum(array.nbytes for array in item.arrays.values())
-        for item in tables.columns_of(segment(tmp_path, data), WAYS[-1], encode=json_bytes)
+        for item in arrow_columns.columns_of(segment(tmp_path, data), WAYS[-1], encode=json_bytes)
         if isinstance(item, rows.Columns)
     ]
     assert sum(sizes) > 20 << 20
@@ -159,5 +159,5 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
 
 
 def test_a_field_that_has_no_maker_leaves_all_to_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(tables.MAKERS, "codec")
+    monkeypatch.delitem(arrow_columns.MAKERS, "codec")
     assert both(segment(tmp_path, build([Record(b"k", b"v")])), WAYS[-1])[1] == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logged import NAME
 
-from kafkawire.logdir.names import FileName, PartitionName, file_name, partition_name
+from kafkawire.logdir.file_names import FileName, PartitionName, file_name, partition_name
 
 
 def test_names() -> None:

@@ -10,7 +10,7 @@ from construct import Array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.logdir import layouts
+from kafkawire.logdir import entry_layouts
 from kafkawire.messages import AbortedTxn, ProducerSnapshot
 
 ENTRIES = {
@@ -25,8 +25,8 @@ ENTRIES = {
 @pytest.mark.parametrize("name", ENTRIES)
 @given(data=st.data())
 def test_both_read_the_same(name: str, data: Any) -> None:
-    layout = getattr(layouts, name)
-    kind = layouts.dtype_of(layout)
+    layout = getattr(entry_layouts, name)
+    kind = entry_layouts.dtype_of(layout)
     assert kind.itemsize == layout.sizeof() == ENTRIES[name]
     count = data.draw(st.integers(0, 5))
     raw = data.draw(st.binary(min_size=count * kind.itemsize, max_size=count * kind.itemsize))
@@ -38,8 +38,10 @@ def test_both_read_the_same(name: str, data: Any) -> None:
 
 def test_they_are_those_of_kafkas_schemas() -> None:
     entry = ProducerSnapshot.spec.field("ProducerEntries").struct
-    assert [field.name for field in layouts.PRODUCER_ENTRY.subcons] == [field.attribute for field in entry.spec.fields]
-    names = [field.name for field in layouts.ABORTED_ENTRY.subcons]
+    assert [field.name for field in entry_layouts.PRODUCER_ENTRY.subcons] == [
+        field.attribute for field in entry.spec.fields
+    ]
+    names = [field.name for field in entry_layouts.ABORTED_ENTRY.subcons]
     assert names == ["version", *(field.attribute for field in AbortedTxn.spec.fields)]
 
 
@@ -47,4 +49,4 @@ def test_they_are_those_of_kafkas_schemas() -> None:
 def test_aborted_entries_are_the_codecs_bytes(numbers: tuple[int, ...]) -> None:
     names = [field.attribute for field in AbortedTxn.spec.fields]
     values = dict(zip(names, numbers, strict=True))
-    assert layouts.ABORTED_ENTRY.build({"version": 0, **values}) == AbortedTxn(**values).encode_prefixed(0)
+    assert entry_layouts.ABORTED_ENTRY.build({"version": 0, **values}) == AbortedTxn(**values).encode_prefixed(0)

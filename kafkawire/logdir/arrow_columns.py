@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from kafkawire import rows
-from kafkawire.logdir.arrays import MAKERS, Markers, Piece
-from kafkawire.logdir.located import Located
-from kafkawire.logdir.options import Options
-from kafkawire.logdir.rows_of import log_rows, rows_of
-from kafkawire.logdir.runs import fields_of, runs_of
+from kafkawire.logdir.batch_runs import fields_of, runs_of
+from kafkawire.logdir.file_rows import log_rows, rows_of
+from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.logdir.read_options import Options
+from kafkawire.logdir.row_arrays import MAKERS, Markers, Piece
 from kafkawire.records.columns import Batches, Records
 from kafkawire.wire.backend import native
 
@@ -28,7 +28,9 @@ _PIECE = 2 << 20
 _MOST_BYTES = 16 << 20
 
 
-def columns_of(file: Located, options: Options, *, encode: Callable[[Any], bytes]) -> Iterator[rows.Row | rows.Columns]:
+def columns_of(
+    file: LocatedFile, options: Options, *, encode: Callable[[Any], bytes]
+) -> Iterator[rows.Row | rows.Columns]:
     """`rows_of`, with runs of batches and records as columns.
 
     Args:
@@ -60,7 +62,7 @@ def columns_of(file: Located, options: Options, *, encode: Callable[[Any], bytes
     yield from runs_of(file, options, write)
 
 
-def _piece(found: Batches, first: int, last: int, file: Located, options: Options) -> Piece | None:
+def _piece(found: Batches, first: int, last: int, file: LocatedFile, options: Options) -> Piece | None:
     """The batches from `first` on, at most up to `last`, that can be one piece; None where the first is refused."""
     records = None
     if options.deep:
@@ -88,7 +90,7 @@ def _piece(found: Batches, first: int, last: int, file: Located, options: Option
     return Piece(found, first, last, records, markers)
 
 
-def _read_marker(found: Batches, index: int, file: Located, options: Options, markers: Markers) -> bool:
+def _read_marker(found: Batches, index: int, file: LocatedFile, options: Options, markers: Markers) -> bool:
     """Reads a control batch; whether it can be read."""
     made = list(log_rows([found.batch(index)], file, options))
     if any(isinstance(row, rows.Damage) for row in made):

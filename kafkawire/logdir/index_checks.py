@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from kafkawire.errors import ended_at
 from kafkawire.logdir.entries import AbortedEntry, Entry, OffsetEntry, TimeEntry
+from kafkawire.logdir.file_source import FileSource, Opened
 from kafkawire.logdir.indexes import offset_index, time_index
-from kafkawire.logdir.located import Located
+from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.seek import entries_of
-from kafkawire.logdir.source import FileSource, Opened
 from kafkawire.records import Batch, Damage, read
 from kafkawire.records.source import Watched
 
@@ -31,7 +31,7 @@ class IndexCheck(ABC):
     """Checks the entries of an index, in order. A context: the log is open while it lasts; where there is no log beside
     the index, nothing is found."""
 
-    def __init__(self, file: Located) -> None:
+    def __init__(self, file: LocatedFile) -> None:
         self.file = file
         self.base = file.offset or 0
         self.log: _Log | None = None
@@ -68,7 +68,7 @@ class IndexCheck(ABC):
 class OffsetCheck(IndexCheck):
     """Of `.index`."""
 
-    def __init__(self, file: Located) -> None:
+    def __init__(self, file: LocatedFile) -> None:
         super().__init__(file)
         self.behind = 0
         self.first_behind: OffsetEntry | None = None
@@ -141,7 +141,7 @@ class AbortedCheck(IndexCheck):
 CHECKS: dict[str, type[IndexCheck]] = {"index": OffsetCheck, "timeindex": TimeCheck, "txnindex": AbortedCheck}
 
 
-def sanity(file: Located) -> Iterator[OffsetEntry | TimeEntry | Damage]:
+def sanity(file: LocatedFile) -> Iterator[OffsetEntry | TimeEntry | Damage]:
     """The entries of an `.index` or `.timeindex`, and what a broker that starts would rebuild it for (`sanityCheck` of
     `OffsetIndex` and `TimeIndex`): a torn file, and a last entry that lies before the first."""
     with file.source() as source:
@@ -166,7 +166,7 @@ def sanity(file: Located) -> Iterator[OffsetEntry | TimeEntry | Damage]:
 class _Log:
     """A segment's headers: at positions, and by offsets that ascend. `source.ended`: where it ended before its size."""
 
-    def __init__(self, file: Opened, index: Located) -> None:
+    def __init__(self, file: Opened, index: LocatedFile) -> None:
         self.file = file
         self.source = Watched(FileSource(file, _WINDOW))
         self.damaged = False
