@@ -1,9 +1,8 @@
-"""The rows that tools read: one Struct a kind, its fields in the order in which they are printed.
+"""Rows: the elements of jsonl and csv output, Parquet files and Spark tables. One class a kind of row.
 
-jsonl, csv, Arrow and Spark schemas and the documentation derive from these. Field names are public. Timestamps are
-epoch milliseconds unless the name says otherwise; what is not known is None. A field that was not asked for (payloads,
-bodies) is `UNSET` and does not appear at all. Text may hold surrogate escapes where Kafka carried bytes that are no
-UTF-8.
+Fields are in the order in which they are printed, and their names are public. Timestamps are epoch milliseconds unless
+the name has another unit. An unknown value is None. A field that was not requested (payloads, bodies) is `UNSET` and is
+left out of the output. Text has surrogate escapes (PEP 383) for bytes that are no UTF-8.
 """
 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Outcome, Setting, Unread, Violation

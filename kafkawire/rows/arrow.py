@@ -1,6 +1,6 @@
-"""Rows as Arrow: one column a field, of the type that the field has; what has no fixed type is JSON text.
+"""Rows as Arrow: one column a field, with a type that follows its annotation. A field of several types is JSON text.
 
-Kinds of rows that stand in one table share columns of the same name. pyarrow is an extra.
+Kinds of rows in one table share columns of the same name. pyarrow is an optional dependency (the extra `arrow`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-#: Rows of a batch, and bytes of text, about, after which one ends: what bounds memory.
+#: Limits of a batch: rows, and bytes of text (approximate). They bound memory.
 BATCH_ROWS = 16_384
 BATCH_BYTES = 16 << 20
 
 
 def schema(kinds: Sequence[type[msgspec.Struct]], unset: Iterable[str] = ()) -> pa.Schema:
-    """The columns of rows of the classes in `kinds`; `unset` names fields that no row has this time."""
+    """The Arrow schema of a table of rows.
+
+    Args:
+        kinds: classes of the rows. The first one with a field of some name determines the column's type.
+        unset: names of fields that are left out, because no row has them.
+    """
     columns: dict[str, pa.DataType] = {}
     left_out = frozenset(unset)
     for kind in kinds:
@@ -32,7 +37,7 @@ def schema(kinds: Sequence[type[msgspec.Struct]], unset: Iterable[str] = ()) -> 
 
 
 def json_text(value: Any) -> bytes:
-    """JSON of any value; `\\udcff` in its text stands for a byte that is no UTF-8."""
+    """JSON of any value. A byte that is no UTF-8 is written as an escape, `\\udcff`."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -42,7 +47,13 @@ def json_text(value: Any) -> bytes:
 def batches(
     rows: Iterable[msgspec.Struct], columns: pa.Schema, to_json: Callable[[Any], bytes] = json_text
 ) -> Iterator[pa.RecordBatch]:
-    """The rows as batches of bounded size; a field that a row does not have is null."""
+    """The rows as batches of bounded size (`BATCH_ROWS`, `BATCH_BYTES`).
+
+    Args:
+        rows: any Structs. A field that a row does not have is null.
+        columns: the schema of the batches.
+        to_json: the encoder of values whose column is text.
+    """
     names = columns.names
     group: list[list[Any]] = [[] for _ in names]
     count = held = 0
@@ -88,7 +99,7 @@ def _type_of(hint: Any) -> pa.DataType:
 
 
 def _values(values: list[Any], kind: pa.DataType, to_json: Callable[[Any], bytes]) -> list[Any]:
-    """Values as Arrow takes them: Structs as dicts, what has no type as JSON, no lone surrogates (U+FFFD instead)."""
+    """Values for `pa.array`: Structs as dicts, untyped values as JSON, lone surrogates as U+FFFD."""
     if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         return [
             value if value is None else arrow_text(value if isinstance(value, str) else to_json(value).decode())
@@ -105,7 +116,7 @@ def _values(values: list[Any], kind: pa.DataType, to_json: Callable[[Any], bytes
 
 
 def arrow_text(text: str) -> str:
-    """Text that Arrow can hold: a lone surrogate, which stands for a byte that is no UTF-8, becomes U+FFFD."""
+    """Text that Arrow accepts: lone surrogates (bytes that are no UTF-8) become U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The rows of an audit: findings on transactions, violations, and what was read."""
+"""Rows of audits: findings, violations, answers of checks, and coverage."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ class Finding(Row, frozen=True, kw_only=True):
     """An open transaction in one partition, and the verdict on it (`audit`, `txn find-hanging`).
 
     Attributes:
-        verdict: hanging, not_hanging or unknown; `reason` one word why; `evidence` the sentences it rests on.
-        blocked: whether it holds the last stable offset back now.
-        start_offset, last_offset: of its data in the partition. `last_timestamp`: of its last batch.
-        age_ms: the clock (`as_of`) minus `last_timestamp`.
-        coordinator_epoch: of the producer's last marker in the partition.
-        transactional_id, coordinator_state: what the coordinator's log knows; None where it knows nothing.
-        action: the command to run, or why there is none.
-        cluster_id: of the cluster, where it is known.
-        log_start_offset: of the partition.
-        marker_timestamp: the newest marker's time (the broker's clock) that stands before its last batch.
-        transaction_start_timestamp, transaction_last_update_timestamp, transaction_timeout_ms: of the transactional
-            id's newest state, as the coordinator says; None where it says nothing.
+        verdict: hanging, not_hanging or unknown.
+        reason: the rule from which the verdict follows.
+        blocked: whether the transaction holds back the last stable offset now.
+        start_offset, last_offset: first and last offset of its data in the partition.
+        last_timestamp: timestamp of its last batch, from the client's clock.
+        age_ms: the clock of the audit (`as_of`) minus `last_timestamp`.
+        coordinator_epoch: coordinator epoch of the producer's last marker in the partition.
+        transactional_id, coordinator_state: from the coordinator's log; None if it has no record of the producer id.
+        last_stable_offset, high_watermark, log_start_offset: of the partition.
+        evidence: the facts that the verdict rests on, one sentence each.
+        action: the command to run, or the reason why there is none.
+        cluster_id: id of the cluster, if it is known.
+        marker_timestamp: time of the newest marker before the last batch, from the broker's clock.
+        transaction_start_timestamp, transaction_last_update_timestamp, transaction_timeout_ms: from the newest state
+            of the transactional id; None if the coordinator has none.
     """
 
     kind: str = "finding"
@@ -54,10 +57,13 @@ class Finding(Row, frozen=True, kw_only=True):
 
 
 class Violation(Row, frozen=True, kw_only=True):
-    """A rule of the protocol that the logs break: `check` is its name, `place` where, `what` was found.
+    """A place where the logs break a rule of the protocol.
 
     Attributes:
-        transactional_id: whose record it is, or whose transaction, where that is known.
+        check: name of the rule.
+        place: the partition and, if there is one, the offset, as text.
+        what: what was found there.
+        transactional_id: the id of the record or transaction, if it is known.
     """
 
     kind: str = "violation"
@@ -73,10 +79,11 @@ class Violation(Row, frozen=True, kw_only=True):
 
 
 class Unread(Row, frozen=True, kw_only=True):
-    """A partition that was to be read and was not (`txn find-hanging`).
+    """A chosen partition that could not be read (`txn find-hanging`).
 
     Attributes:
-        broker_id: that was asked, None where the partition has no leader. `reason`: why it was not read.
+        broker_id: node id of the broker to which the request was sent; None if the partition has no leader.
+        reason: why it was not read.
     """
 
     kind: str = "unread"
@@ -87,11 +94,12 @@ class Unread(Row, frozen=True, kw_only=True):
 
 
 class Outcome(Row, frozen=True, kw_only=True):
-    """Whether something was found, and whether the answer is complete: what exit codes go by.
+    """The result as the exit code states it: whether something was found, and whether the answer is complete.
 
     Attributes:
         found: whether a transaction hangs or is stuck, or a rule is broken.
-        complete: whether everything was read and judged. `missing`: what was not, in sentences.
+        complete: whether everything was read and judged.
+        missing: sentences on what was not read or judged.
     """
 
     kind: str = "outcome"
@@ -101,13 +109,13 @@ class Outcome(Row, frozen=True, kw_only=True):
 
 
 class CheckAnswer(Row, frozen=True, kw_only=True):
-    """What a check says of all that was read.
+    """The answer of a check for all that was read.
 
     Attributes:
-        answer: violated, holds (also where there was nothing to judge) or not_checkable (nothing could be judged).
-        held, violated, not_checkable: how many steps, entries or transactions were judged so.
-        noted: how many were found that are worth knowing and break no rule (open transactions, markers without data).
-        lacked: why some could not be judged, in words.
+        answer: violated, holds (also if there was nothing to judge) or not_checkable (nothing could be judged).
+        held, violated, not_checkable: number of steps, entries or transactions with this result.
+        noted: number of those that break no rule and are worth reporting (open transactions, markers without data).
+        lacked: reasons why some could not be judged.
     """
 
     kind: str = "answer"
@@ -121,7 +129,7 @@ class CheckAnswer(Row, frozen=True, kw_only=True):
 
 
 class Setting(Row, frozen=True, kw_only=True):
-    """A setting of the cluster that the audit counts with: Kafka's name, and where the value comes from."""
+    """A setting of the cluster that verdicts depend on: Kafka's name of it, its value, and the value's source."""
 
     #: The sources that are no cluster's metadata.
     GIVEN: ClassVar = "given"
@@ -136,18 +144,20 @@ class Coverage(Row, frozen=True, kw_only=True):
     """What an audit has read.
 
     Attributes:
-        paths: as they were given. `brokers`: node ids of the log directories, where they say so.
-        clusters: ids of the clusters, where the log directories say so; what is of several is never joined.
-        partitions, segments, batches, bytes: how much was read.
-        partitions_chosen: how many partitions were to be read; None for copies of logs, where that is not known.
-        transaction_state: partitions of `__transaction_state` that were read; `transaction_state_missing` those that
-            were not there, as far as their number is known.
-        scope: which partitions were chosen, in a sentence; None for all, or for those of topics that were given.
-        clock: where `as_of` comes from.
-        complete: whether a transactional id could not have been hidden from the audit.
-        gaps: what was missing, in sentences.
-        checks: the rules that the logs were held against; `Audit.answers` has what each says.
-        settings: of the cluster, each with where it comes from.
+        paths: the paths as given.
+        brokers: node ids of the log directories that have one (`meta.properties`).
+        clusters: cluster ids of the log directories that have one. Facts of different clusters are never joined.
+        partitions, segments, batches, bytes: the amount that was read.
+        transaction_state: partitions of `__transaction_state` that were read.
+        transaction_state_missing: partitions of `__transaction_state` that were not found, as far as their number is
+            known.
+        clock: the source of `as_of`.
+        complete: whether no transactional id can be hidden from the audit.
+        gaps: sentences on what was missing.
+        checks: names of the checks. Their answers are in `Audit.answers`.
+        settings: settings of the cluster, with their sources.
+        scope: a sentence on the chosen partitions; None for all partitions, or for those of given topics.
+        partitions_chosen: number of partitions that were to be read; None for copies of logs, where it is unknown.
     """
 
     kind: str = "read"
@@ -170,7 +180,7 @@ class Coverage(Row, frozen=True, kw_only=True):
 
 
 class Audit(Row, frozen=True, kw_only=True):
-    """The result of `kafkawire audit`: one JSON object; in jsonl each of its parts is a line with a `kind`."""
+    """The result of `kafkawire audit`: one JSON object. In jsonl, each of its parts is a line with a `kind`."""
 
     as_of: int | None = None
     read: Coverage

@@ -1,4 +1,4 @@
-"""What all rows share."""
+"""Base classes and functions of all rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogRow(Row, frozen=True, kw_only=True):
-    """Base class of the rows of a log directory: each says what it is, and where it comes from.
+    """Base class of the rows of a log directory.
 
     Attributes:
-        kind: which row it is.
-        file: the file, as it was reached. `topic`, `partition`: whose it is; None for a file of the broker as a whole.
+        kind: the kind of row.
+        file: the path by which the file was reached.
+        topic, partition: the partition that the file belongs to; None for a file of the broker.
     """
 
     kind: str
@@ -29,7 +30,7 @@ class LogRow(Row, frozen=True, kw_only=True):
 
 
 class Lines(msgspec.Struct, frozen=True, eq=False):
-    """Many rows of a log as lines of JSON, as the native engine writes them.
+    """Many rows of a log as lines of JSON, written by the native engine.
 
     Attributes:
         position: byte offset in the file of the first batch among them.
@@ -41,12 +42,12 @@ class Lines(msgspec.Struct, frozen=True, eq=False):
 
 
 class Columns(msgspec.Struct, frozen=True, eq=False):
-    """Many rows of a log as Arrow arrays: an array a field, an element a row.
+    """Many rows of a log as Arrow arrays: one array a field, one element a row.
 
     Attributes:
         position: byte offset in the file of the first batch among them.
-        length: how many rows.
-        arrays: by field. Those of text that repeats are dictionaries; fields that are not there are null in all rows.
+        length: number of rows.
+        arrays: the arrays by field name. Repeating text is dictionary-encoded. A field without an array is null.
     """
 
     position: int
@@ -55,7 +56,7 @@ class Columns(msgspec.Struct, frozen=True, eq=False):
 
 
 class RowOrigin(TypedDict, total=False):
-    """Where a row of a log directory comes from (`LogRow`)."""
+    """The file and partition of a row of a log directory: see `LogRow`."""
 
     file: str | None
     topic: str | None
@@ -63,18 +64,18 @@ class RowOrigin(TypedDict, total=False):
 
 
 def to_dict(row: Row) -> Json:
-    """The row as plain dicts, lists and tuples, strings and numbers, without the fields that were not asked for."""
+    """The row as plain dicts, lists, tuples, strings and numbers, without fields that are `UNSET`."""
     built: Json = msgspec.to_builtins(row)
     return built
 
 
 def field_names(kind: type[Row]) -> tuple[str, ...]:
-    """The names of a kind's fields, in order: the columns of a table or a CSV file."""
+    """The names of a row's fields in order: the columns of a table or a CSV file."""
     return kind.__struct_fields__
 
 
 def text_or_base64(data: bytes | None) -> tuple[str | None, str | None]:
-    """Bytes as rows show them, `(text, base64)`: text where they are UTF-8, otherwise base64; None twice for null."""
+    """Bytes as `(text, None)` where they are UTF-8, otherwise as `(None, base64)`. Null is `(None, None)`."""
     if data is None:
         return None, None
     try:

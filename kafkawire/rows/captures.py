@@ -1,4 +1,4 @@
-"""The row of a capture: a request and its response."""
+"""Rows of captures: exchanges, statistics of exchanges, and steps of transactional producers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from kafkawire.rows.base import Json, Row
 
 
 class Exchange(Row, frozen=True, kw_only=True):
-    """A request and its response (`kafkawire capture`). Where one of them was not captured, its fields are None.
+    """A request and its response (`kafkawire capture`). If one of them was not captured, its fields are None.
 
     Attributes:
-        time: when the packet with the request's first byte was captured, ISO 8601, UTC.
-        time_ns, response_time_ns: of the request's and the response's first byte, epoch nanoseconds.
-        file: the capture file, as it was named.
+        time: capture time of the packet with the request's first byte, ISO 8601, UTC.
+        time_ns, response_time_ns: capture times of the request's and the response's first byte, epoch nanoseconds.
+        file: the capture file, as named by the caller.
         connection: number of the TCP connection in the file, from 1.
-        client, broker: "host:port".
-        api: the api's name, Fetch, or `UNKNOWN_<n>`; `api_key` its number; `version` the request's.
-        latency_ms: from the request's first byte to the response's.
-        request_bytes, response_bytes: sizes of the frames without their four bytes of size.
-        packet, response_packet: number of the packet, from 1, that holds the frame's first byte.
-        errors: name of each error code but NONE in the response, and how often it is there.
+        client, broker: their addresses, "host:port".
+        api: the api's name, for example Fetch, or `UNKNOWN_<n>`.
+        api_key: the api's number.
+        version: the version of the request.
+        latency_ms: time from the request's first byte to the response's first byte.
+        request_bytes, response_bytes: sizes of the frames, without their size prefixes of four bytes.
+        packet, response_packet: number of the packet with the frame's first byte, from 1.
+        errors: number of occurrences of each error code in the response except NONE, by its name.
         problem: what could not be decoded, and why.
-        request, response: the bodies in the JSON form of Kafka's `*JsonConverter`; only with bodies asked for.
+        request, response: the bodies in the JSON form of Kafka's `*JsonConverter`, if bodies were requested.
     """
 
     time: str | None = None
@@ -50,14 +52,16 @@ class Exchange(Row, frozen=True, kw_only=True):
 
 
 class ExchangeStatistics(Row, frozen=True, kw_only=True):
-    """What one client asked of one api in one version (`kafkawire capture --stats`).
+    """The exchanges of one client with one api in one version (`kafkawire capture --stats`).
 
     Attributes:
-        count: exchanges; `unanswered`: those whose response was not captured.
-        request_bytes, response_bytes: of all frames together.
-        latency_p50_ms, latency_p95_ms, latency_p99_ms: quantiles, right to 1 %; `latency_max_ms` is exact.
-        errors: name of each error code but NONE, and how often it came.
-        problems: exchanges that could not be decoded wholly.
+        count: number of exchanges.
+        unanswered: number of exchanges whose response was not captured.
+        request_bytes, response_bytes: total sizes of the frames.
+        latency_p50_ms, latency_p95_ms, latency_p99_ms: quantiles, accurate to 1 %.
+        latency_max_ms: exact.
+        errors: number of occurrences of each error code except NONE, by its name.
+        problems: number of exchanges that could not be decoded completely.
     """
 
     api: str | None = None
@@ -77,12 +81,13 @@ class ExchangeStatistics(Row, frozen=True, kw_only=True):
 
 
 class Step(Row, frozen=True, kw_only=True):
-    """Something that a transactional producer did (`kafkawire capture --timeline`); the fields that an exchange has
-    too mean the same.
+    """An action of a transactional producer (`kafkawire capture --timeline`).
+
+    Fields of the same name mean the same as in `Exchange`.
 
     Attributes:
-        what: in a few words: partitions, records and sequence numbers, commit or abort.
-        transactional_id, producer_id: where the request names just one.
+        what: a short description: partitions, records and sequence numbers, commit or abort.
+        transactional_id, producer_id: those of the request, if it has exactly one.
     """
 
     time: str | None = None

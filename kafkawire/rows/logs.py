@@ -1,4 +1,4 @@
-"""The rows of log directories but for those of segments: what stands in the small files, and what is counted."""
+"""The rows of log directories except those of segments: entries of the other files, checks of indexes, statistics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kafkawire.rows.segments import Batch, Damage, Record
 
 
 class Index(LogRow, frozen=True, kw_only=True):
-    """An entry of an offset index (`.index`): the batch with `offset` begins at `log_position` or later."""
+    """An entry of an offset index (`.index`): the batch with `offset` begins at or after byte `log_position`."""
 
     kind: str = "index"
     position: int
@@ -25,7 +25,7 @@ class TimeIndex(LogRow, frozen=True, kw_only=True):
 
 
 class TxnIndex(LogRow, frozen=True, kw_only=True):
-    """An aborted transaction (`.txnindex`, Kafka's AbortedTxn); `last_offset` is the ABORT marker's."""
+    """An aborted transaction (`.txnindex`, Kafka's AbortedTxn). `last_offset` is the offset of its ABORT marker."""
 
     kind: str = "txnindex"
     position: int
@@ -40,9 +40,9 @@ class Snapshot(LogRow, frozen=True, kw_only=True):
     """A producer in a snapshot of producer state (`.snapshot`).
 
     Attributes:
-        offset: the state is that before this offset (the file's name).
-        epoch: the producer's.
-        current_txn_first_offset: first offset of its open transaction, -1 where none is open.
+        offset: offset of the snapshot, from the file's name. It contains the state before this offset.
+        epoch: the producer epoch.
+        current_txn_first_offset: first offset of the producer's open transaction; -1 if none is open.
     """
 
     kind: str = "snapshot"
@@ -68,7 +68,7 @@ class Epoch(LogRow, frozen=True, kw_only=True):
 
 
 class Checkpoint(LogRow, frozen=True, kw_only=True):
-    """A line of a broker's `*-checkpoint` file, such as the high watermark (`replication-offset-checkpoint`)."""
+    """A line of a broker's `*-checkpoint` file, for example the high watermark (`replication-offset-checkpoint`)."""
 
     kind: str = "checkpoint"
     position: int
@@ -86,12 +86,12 @@ class Metadata(LogRow, frozen=True, kw_only=True):
 
 
 class Check(LogRow, frozen=True, kw_only=True):
-    """What checking an index came to (`--verify-index-only`, `--index-sanity-check`).
+    """The result of checking an index (`--verify-index-only`, `--index-sanity-check`).
 
     Attributes:
-        check: `verify`, each entry against the log beside it; `sanity`, what a broker looks at when it starts.
-        passed: whether nothing was wrong; there is a row of damage for what was.
-        entries: how many were looked at, without the preallocated zeros at the end of the file.
+        check: `verify` compares each entry with the log; `sanity` is the check that a starting broker makes.
+        passed: whether no error was found. Each error has a row of damage.
+        entries: number of checked entries, without the preallocated zeros at the end of the file.
     """
 
     kind: str = "check"
@@ -101,21 +101,22 @@ class Check(LogRow, frozen=True, kw_only=True):
 
 
 class Stats(LogRow, frozen=True, kw_only=True):
-    """A partition in numbers (`--stats`), or a directory of segments that is of none.
+    """Statistics of a partition (`--stats`), or of a directory of segments that belongs to no partition.
 
     Attributes:
-        file: the log directory that it lies in.
-        segments: files read. `bytes`: of their batches.
-        batches, records, control_batches, transactional_batches: how many.
-        first_offset, last_offset: of the first and the last batch. `first_timestamp`, `last_timestamp`: the oldest and
-            newest of the batches' newest timestamps.
-        magics, codecs: how many batches of each.
-        compressed_bytes, uncompressed_bytes: of the records of compressed batches. `compression_ratio`: the second by
-            the first; None where nothing is compressed.
-        producers: different producer ids.
-        gaps, missing_offsets: before or in how many batches offsets are missing, and how many; compaction leaves such,
-            and so does what is damaged.
-        damaged: rows of damage, which come before.
+        file: the log directory with the partition.
+        segments: number of files read.
+        batches, records, control_batches, transactional_batches: their numbers.
+        bytes: total size of the batches.
+        first_offset, last_offset: first offset of the first batch, last offset of the last batch.
+        first_timestamp, last_timestamp: the oldest and the newest of the batches' max timestamps.
+        magics, codecs: number of batches by magic and by codec.
+        compressed_bytes, uncompressed_bytes: sizes of the records of compressed batches.
+        compression_ratio: `uncompressed_bytes` by `compressed_bytes`; None if nothing is compressed.
+        producers: number of distinct producer ids.
+        gaps: number of batches that have missing offsets before or in them, from compaction or damage.
+        missing_offsets: number of missing offsets.
+        damaged: number of rows of damage. They precede this row.
     """
 
     kind: str = "stats"

@@ -1,4 +1,4 @@
-"""The rows of segments: batches, records, and what could not be read."""
+"""Rows of segments: batches, records, and damage."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ class Batch(LogRow, frozen=True, kw_only=True):
     """A record batch.
 
     Attributes:
-        position: byte offset in the file. `size`: bytes of the whole batch.
-        base_offset, last_offset: the offsets that the batch covers, both included.
-        records: how many it holds (compaction may leave fewer than offsets, or none).
-        timestamp: the newest of its records.
-        producer_id, producer_epoch, sequence, last_sequence: -1 where the producer is not idempotent.
-        leader_epoch: of the partition's leader that appended it.
-        control: None for data; COMMIT, ABORT, LEADER_CHANGE, ...; EMPTY where compaction removed the marker's record.
-        coordinator_epoch: of the transaction coordinator, on COMMIT and ABORT.
-        delete_horizon: when compaction may drop tombstones and markers of the batch.
+        position: byte offset in the file.
+        base_offset, last_offset: the first and the last offset of the batch, both included.
+        records: number of records. Compaction may leave fewer records than offsets, or none.
+        size: bytes of the whole batch.
+        timestamp: the newest timestamp of its records.
+        producer_id, producer_epoch, sequence, last_sequence: -1 for a producer that is not idempotent.
+        leader_epoch: leader epoch of the partition when the batch was appended.
+        control: None for data; COMMIT, ABORT, LEADER_CHANGE, ...; EMPTY if compaction removed the marker's record.
+        coordinator_epoch: of the transaction coordinator, for COMMIT and ABORT.
+        delete_horizon: time from which compaction may remove the batch's tombstones and markers.
     """
 
     kind: str = "batch"
@@ -56,7 +57,12 @@ class Batch(LogRow, frozen=True, kw_only=True):
         control: _records.Control | None,
         **origin: Unpack[RowOrigin],
     ) -> Batch:
-        """The row of a batch. `control` is the batch's, which costs a look at its payload."""
+        """The row of a batch.
+
+        Args:
+            batch: the batch.
+            control: its control type, `batch.control`; None for data. Finding it reads the payload.
+        """
         return cls(
             **origin,
             position=batch.position,
@@ -82,29 +88,31 @@ class Batch(LogRow, frozen=True, kw_only=True):
 
 
 class Header(Row, frozen=True, kw_only=True):
-    """A record's header. `value` is None where it is null or no UTF-8; then `value_base64` tells which."""
+    """A record's header. A value that is no UTF-8 is in `value_base64`. Both are None for null."""
 
     key: str
     value: str | None = None
     value_base64: str | None = None
 
 
-#: What stands around a record, and what it holds: the fields of `Record` that are there where they were asked for.
+#: Optional fields of `Record`: its metadata, and its payload.
 _METADATA = ("timestamp", "timestamp_type", "producer_id", "producer_epoch", "sequence", "transactional", "control",
              "coordinator_epoch", "key_size", "value_size")  # fmt: skip
 _PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
 
 
 class Record(LogRow, frozen=True, kw_only=True):
-    """A record. Its metadata, and what it holds, are there where they were asked for.
+    """A record. Metadata and payload are optional.
 
     Attributes:
-        position: of its batch in the file.
-        control, coordinator_epoch: as on the batch.
-        key_size, value_size: bytes; None for null.
-        key, value: text where they are UTF-8; otherwise None, and `key_base64`, `value_base64` hold them.
-        decoded: in internal topics and control batches {"key": {"name", "version", "data"}, "value": ...}; `data` in
-            JSON form, or None and a `problem`. A record with secrets has `[redacted]` in their places and as value.
+        position: byte offset of its batch in the file.
+        control, coordinator_epoch: as in `Batch`.
+        key_size, value_size: sizes in bytes; None for null.
+        key, value: the bytes as text, if they are UTF-8.
+        key_base64, value_base64: the bytes, if they are no UTF-8.
+        decoded: key and value of a record of an internal topic or a control batch, {"key": {"name", "version", "data"},
+            "value": ...}. `data` is the JSON form, or None beside a `problem`. Secrets in it are replaced by
+            `[redacted]`, and so is the `value` of a record with secrets.
     """
 
     kind: str = "record"
@@ -129,7 +137,7 @@ class Record(LogRow, frozen=True, kw_only=True):
 
     @classmethod
     def fields(cls, *, payload: bool = False, metadata: bool = True) -> tuple[str, ...]:
-        """The names of the fields that rows have, in their order: see `of`."""
+        """The names of the fields that are set, in order. The arguments are those of `of`."""
         absent = {*(() if metadata else _METADATA), *(() if payload else _PAYLOAD)}
         return tuple(name for name in field_names(cls) if name not in absent)
 
@@ -146,12 +154,14 @@ class Record(LogRow, frozen=True, kw_only=True):
         show_secrets: bool = False,
         **origin: Unpack[RowOrigin],
     ) -> Record:
-        """The row of a record of `batch`, whose control type is `control`.
+        """The row of a record.
 
         Args:
-            payload: what the record holds too. `metadata`: what stands around it.
-            decode_as: the internal topic as whose record it is decoded, instead of the topic it lies in.
-            show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
+            record, batch: the record and its batch.
+            control: the control type of the batch; None for data.
+            payload: whether key, value and headers are set. `metadata`: whether timestamp, producer and sizes are.
+            decode_as: name of the internal topic whose schemas decode the record; by default its own topic.
+            show_secrets: whether credentials, tokens and passwords of `__cluster_metadata` are shown.
         """
         shown: dict[str, Any] = {}
         if metadata:
@@ -203,13 +213,14 @@ def _secret(record: _records.Record) -> bool:
 
 
 class Damage(LogRow, frozen=True, kw_only=True):
-    """What could not be read.
+    """Bytes that hold no valid batch or entry.
 
     Attributes:
-        position: byte offset in the file where the damage begins.
-        reason: a word: truncated, crc_mismatch, bad_length, ...; `detail` says it in words.
-        resumed_at: byte offset at which reading went on; None where nothing readable follows.
-        harmless: nothing can be missing (the preallocated end of a file).
+        position: byte offset in the file at which the damage begins.
+        reason: truncated, crc_mismatch, bad_length, ...
+        detail: a sentence with the details.
+        resumed_at: byte offset at which reading resumed; None if nothing readable follows.
+        harmless: whether nothing can be missing, as at the preallocated end of a file.
     """
 
     kind: str = "damage"
@@ -225,7 +236,7 @@ class Damage(LogRow, frozen=True, kw_only=True):
         damage: _records.Damage,
         **origin: Unpack[RowOrigin],
     ) -> Damage:
-        """The row of damage that was met in record batches, or in a small file."""
+        """The row of damage in a segment or in another file of a log directory."""
         return cls(
             **origin,
             position=damage.position,

@@ -1,4 +1,4 @@
-"""The rows of `txn watch`: what changed, and how each poll went."""
+"""Rows of `txn watch`: changes, and polls."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from kafkawire.rows.base import Row
 
 
 class Change(Row, frozen=True, kw_only=True):
-    """Something that is different from the poll before.
+    """A difference between two successive polls.
 
     Attributes:
-        time: of the poll, epoch milliseconds. `poll`: its number.
-        change: of a finding `appeared`, `changed` (its verdict or reason) or `gone`; of coverage `lost` or `regained`.
+        time: time of the later poll, epoch milliseconds.
+        poll: number of the later poll.
+        change: `appeared`, `changed` (verdict or reason) or `gone` for a finding; `lost` or `regained` for coverage.
         subject: the transaction, or what could not be read.
-        before: the verdict and reason that a finding had.
-        text: why, as a sentence.
-        finding: as it is now; of one that is gone, as it was last.
+        before: the previous verdict and reason of the finding.
+        text: the reason of the change, as a sentence.
+        finding: the finding of the later poll; if it is gone, that of the earlier one.
     """
 
     kind: str = "change"
@@ -31,15 +32,20 @@ class Change(Row, frozen=True, kw_only=True):
 
 
 class Poll(Row, frozen=True, kw_only=True):
-    """One poll.
+    """One poll of a cluster.
 
     Attributes:
-        time: when it began, epoch milliseconds. `poll`: its number, from 1 on; `duration_ms` how long it took.
-        outcome: `complete`, `incomplete` (something could not be read, or not judged) or `failed` (nothing could).
-        error: why it failed.
-        missed: polls that were due since the last one and did not take place, because that took so long.
-        brokers: of the cluster. `partitions`: that were read; `failed_partitions` that could not be.
-        transactions: open ones, by verdict and reason. `gaps`: what is missing, in sentences.
+        time: start of the poll, epoch milliseconds.
+        poll: its number, from 1.
+        duration_ms: its duration.
+        outcome: `complete`; `incomplete` if something could not be read or judged; `failed` if nothing could be read.
+        error: the reason of a failed poll.
+        missed: number of polls that were due and skipped since the previous one, because it took too long.
+        brokers: node ids of the cluster.
+        partitions: number of partitions that were read.
+        failed_partitions: number of partitions that could not be read.
+        transactions: number of open transactions by verdict and reason.
+        gaps: sentences on what is missing.
     """
 
     kind: str = "poll"
