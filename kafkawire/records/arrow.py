@@ -1,4 +1,4 @@
-"""Records as Arrow: columns of `kafkawire.records.columns` in the form that other tools read. Needs pyarrow."""
+"""Keys, values and headers of records as Arrow arrays, and the schema of `Records.to_arrow`. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kafkawire.records.engine import engine
 
 if TYPE_CHECKING:
     from kafkawire.records.arrays import Bytes, Int32, Int64
-    from kafkawire.records.columns import Records
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -31,48 +30,29 @@ SCHEMA = pa.schema(
 )
 
 
-def record_batch(records: Records) -> Any:
-    """See `Records.to_arrow`."""
-    batches, batch = records.batches, records.batch
-    arrays = [
-        pa.array(records.offset),
-        pa.array(records.timestamp),
-        pa.array(records.sequence),
-        pa.array(batches.producer_id[batch]),
-        pa.array(batches.producer_epoch[batch]),
-        pa.array(batches.leader_epoch[batch]),
-        pa.array(batches.transactional[batch]),
-        pa.array(batches.is_control[batch]),
-        keys(records),
-        values(records),
-        headers(records),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+def binary(data: Bytes, starts: Int64, lengths: Int32) -> Any:
+    """Byte strings as an Arrow binary array.
 
-
-def keys(records: Records) -> Any:
-    """The records' keys, as binary."""
-    return _binary(records.data, records.key_start, records.key_length)
-
-
-def values(records: Records) -> Any:
-    """The records' values, as binary."""
-    return _binary(records.data, records.value_start, records.value_length)
-
-
-def headers(records: Records) -> Any:
-    """A list of headers a record; their keys are bytes."""
-    offsets = np.zeros(len(records) + 1, np.int32)
-    np.cumsum(records.header_count, out=offsets[1:])
-    names = _binary(records.data, records.header_key_start, records.header_key_length)
-    contents = _binary(records.data, records.header_value_start, records.header_value_length)
-    found = pa.StructArray.from_arrays([names, contents], fields=list(HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(offsets), found, type=HEADERS)
-
-
-def _binary(data: Bytes, starts: Int64, lengths: Int32) -> Any:
+    Args:
+        data: the bytes in which they lie.
+        starts: the place of each one in `data`.
+        lengths: the bytes of each one; -1 is null.
+    """
     offsets, content = engine.gather(data, starts, lengths)
     present = lengths >= 0
     validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
+
+
+def headers(counts: Int32, keys: Any, values: Any) -> Any:
+    """A list of headers a record.
+
+    Args:
+        counts: the number of headers of each record.
+        keys, values: binary arrays of all headers, record after record.
+    """
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    found = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets), found, type=HEADERS)

@@ -174,9 +174,45 @@ class Records(msgspec.Struct, frozen=True, eq=False):
         Raises:
             ValueError: keys or values of more than 2^31 bytes in one piece.
         """
-        from kafkawire.records.arrow import record_batch
+        import pyarrow as pa
 
-        return record_batch(self)
+        from kafkawire.records.arrow import SCHEMA
+
+        batches, batch = self.batches, self.batch
+        arrays = [
+            pa.array(self.offset),
+            pa.array(self.timestamp),
+            pa.array(self.sequence),
+            pa.array(batches.producer_id[batch]),
+            pa.array(batches.producer_epoch[batch]),
+            pa.array(batches.leader_epoch[batch]),
+            pa.array(batches.transactional[batch]),
+            pa.array(batches.is_control[batch]),
+            self.arrow_keys(),
+            self.arrow_values(),
+            self.arrow_headers(),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+    def arrow_keys(self) -> Any:
+        """The keys as an Arrow binary array."""
+        from kafkawire.records.arrow import binary
+
+        return binary(self.data, self.key_start, self.key_length)
+
+    def arrow_values(self) -> Any:
+        """The values as an Arrow binary array."""
+        from kafkawire.records.arrow import binary
+
+        return binary(self.data, self.value_start, self.value_length)
+
+    def arrow_headers(self) -> Any:
+        """The headers as an Arrow list a record; their keys are bytes."""
+        from kafkawire.records.arrow import binary, headers
+
+        keys = binary(self.data, self.header_key_start, self.header_key_length)
+        values = binary(self.data, self.header_value_start, self.header_value_length)
+        return headers(self.header_count, keys, values)
 
 
 def _keep_freed_memory() -> None:

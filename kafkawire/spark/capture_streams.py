@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kafkawire.logdir.log_files import LogFile, log_file
-from kafkawire.spark.captures import CaptureReader, Part, captures, parts_of
+from kafkawire.spark.capture_reader import CaptureReader, Part, captures, parts_of
 from kafkawire.spark.sources import Options
 
 #: path -> bytes, and the checksum of the first of them

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile
-from kafkawire.records import CONTROL_TYPES, Batch, Record, arrow
+from kafkawire.records import CONTROL_TYPES, Batch, Record
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.compression import CODEC_NAMES
@@ -142,8 +142,8 @@ def of_records(found: Records, said: Controls, place: Row, schema: pa.Schema) ->
         "offset": lambda: found.offset,
         "timestamp": lambda: found.timestamp,
         "sequence": lambda: found.sequence,
-        "key": lambda: arrow.keys(found),
-        "value": lambda: arrow.values(found),
+        "key": lambda: found.arrow_keys(),
+        "value": lambda: found.arrow_values(),
         "headers": lambda: _headers(found),
         **_shared(batches, said, batch),
     }
@@ -152,7 +152,7 @@ def of_records(found: Records, said: Controls, place: Row, schema: pa.Schema) ->
 
 def _headers(found: Records) -> Any:
     """Headers with keys as text; bytes that are no UTF-8 become U+FFFD."""
-    headers = arrow.headers(found)
+    headers = found.arrow_headers()
     keys, values = headers.values.flatten()
     try:
         texts = keys.cast(pa.string())

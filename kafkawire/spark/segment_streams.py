@@ -27,7 +27,7 @@ from kafkawire import logdir
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import ranges, written
-from kafkawire.spark.segments import Part, SegmentReader
+from kafkawire.spark.segment_reader import Part, SegmentReader
 from kafkawire.spark.sources import Options
 
 #: path -> [end, checksum]; the end alone in checkpoints that knew no checksums yet.

@@ -25,41 +25,14 @@ timestamp and producer_id choose segments by their names and indexes, and batche
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, Filter
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkawire import logdir
-from kafkawire.errors import RecordError
-from kafkawire.logdir import LogFile, Selection
-from kafkawire.logdir.seek import start_position
-from kafkawire.logdir.splits import pieces, ranges
-from kafkawire.records import Batch, Damage, columns
-from kafkawire.records.arrays import Bools
-from kafkawire.records.columns import Batches
-from kafkawire.spark import segment_columns as as_arrow
-from kafkawire.spark.errors import SourceError
-from kafkawire.spark.filters import wanted_range, wanted_values
-from kafkawire.spark.segment_columns import Row
-from kafkawire.spark.shares import file_size
-from kafkawire.spark.sources import PART_BYTES, ItemReader, Options
-
-ROWS = ("records", "batches", "headers")
-
-
-class Part(NamedTuple):
-    """The batches of a segment that begin in `[start, end)`; `end` is None for the last part. Or a `problem`, which is
-    all that there is to tell."""
-
-    file: LogFile
-    start: int = 0
-    end: int | None = None
-    problem: str | None = None
+from kafkawire.spark import segment_columns
+from kafkawire.spark.segment_reader import ROWS, FilteringSegmentReader, SegmentReader
+from kafkawire.spark.segment_streams import SegmentStream
+from kafkawire.spark.sources import Options
 
 
 class KafkaSegment(DataSource):
@@ -71,141 +44,11 @@ class KafkaSegment(DataSource):
 
     def schema(self) -> StructType:
         rows = Options(self.options).choice("rows", ROWS)
-        return from_arrow_schema(as_arrow.RECORDS if rows == "records" else as_arrow.BATCHES)
+        return from_arrow_schema(segment_columns.RECORDS if rows == "records" else segment_columns.BATCHES)
 
     def reader(self, schema: StructType) -> SegmentReader:
         options = Options(self.options)
         return (FilteringSegmentReader if options.filter_pushdown else SegmentReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from kafkawire.spark.segment_streams import SegmentStream
-
         return SegmentStream(schema, Options(self.options))
-
-
-class SegmentReader(ItemReader[Part]):
-    """An item is a part of a segment."""
-
-    def __init__(self, schema: StructType, options: Options) -> None:
-        super().__init__(schema, options)
-        self.rows = options.choice("rows", ROWS)
-        self.part_bytes = options.number("maxPartBytes", PART_BYTES)
-        self.selection = Selection()
-        self.producers: frozenset[Any] | None = None
-        self.topics: frozenset[Any] | None = None
-        self.numbers: frozenset[Any] | None = None
-
-    def items(self) -> Iterator[Part]:
-        return (part for file in self._files() for part in self._parts(file))
-
-    def size_of(self, item: Part) -> int:
-        return (file_size(item.file) if item.end is None else item.end) - item.start
-
-    def batches(self, items: Iterable[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for part in items:
-            yield from self._part(part, schema)
-
-    def _files(self) -> Iterator[LogFile]:
-        for partition in logdir.open(*self.options.paths).partitions:
-            topics_wanted = self.topics is None or partition.topic in self.topics
-            if topics_wanted and (self.numbers is None or partition.partition in self.numbers):
-                yield from logdir.wanted_files(partition.segments, self.selection)
-
-    def _parts(self, file: LogFile) -> Iterator[Part]:
-        try:
-            begin = start_position(file, self.selection)
-            for start, end in ranges(file, self.part_bytes):
-                if end is None or end > begin:
-                    yield Part(file, max(start, begin), end)
-        except OSError:
-            yield Part(file)  # whoever reads it says what is wrong
-
-    def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a part, the damage in it behind what is around it."""
-        if part.problem is not None:
-            yield self._damage(part, Damage(part.start, "truncated", part.problem), schema)
-            return
-        place = as_arrow.place_of(part.file)
-        try:
-            for found in pieces(part.file, part.start, part.end, check_crc=self.rows != "headers"):
-                if isinstance(found, Damage):
-                    if not found.harmless:
-                        yield self._damage(part, found, schema)
-                elif isinstance(found, Batch):
-                    yield from self._old(part, found, schema)
-                else:
-                    yield from self._batches(part, found, place, schema)
-        except OSError as error:
-            damage = Damage(0, "unreadable", error.strerror or str(error))
-            yield self._damage(part, damage, schema, error)
-
-    def _batches(self, part: Part, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        chosen = self._chosen(found)
-        if not chosen.all():
-            found = found.where(chosen)
-        if not len(found):
-            return
-        asked = {field.name for field in schema}
-        said = as_arrow.controls(found) if asked & {"control", "coordinator_epoch", "error"} else as_arrow.NO_CONTROLS
-        for index in said.malformed:
-            batch = found.batch(index)
-            try:
-                batch.control  # noqa: B018
-            except RecordError as error:
-                yield self._damage(part, Damage(batch.position, "bad_records", str(error)), schema, error)
-        if self.rows != "records":
-            yield as_arrow.of_batches(found, said, place, schema)
-            return
-        for records in columns.records(found):
-            yield as_arrow.of_records(records, said, place, schema)
-            for damage in records.damage:
-                yield self._damage(part, damage, schema)
-
-    def _chosen(self, found: Batches) -> Bools:
-        """The batches that may hold what is asked for."""
-        chosen = np.ones(len(found), bool)
-        low, high = self.selection.offsets or (None, None)
-        if low is not None:
-            chosen &= found.last_offset >= low
-        if high is not None:
-            chosen &= found.base_offset < high
-        oldest = self.selection.times[0] if self.selection.times else None
-        if oldest is not None:
-            chosen &= found.max_timestamp >= oldest
-        if self.producers is not None:
-            chosen &= np.isin(found.producer_id, np.array(sorted(self.producers), np.int64))
-        return chosen
-
-    def _old(self, part: Part, batch: Batch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        row = as_arrow.row_of(batch.measured(), as_arrow.place_of(part.file))
-        if self.rows != "records":
-            yield as_arrow.of_rows([row], schema)
-            return
-        rows: list[Row] = []
-        try:
-            rows.extend(as_arrow.record_rows(batch.records, row))
-        except RecordError as error:
-            damage = Damage(batch.position, "bad_records", str(error))
-            yield self._damage(part, damage, schema, error)
-        if rows:
-            yield as_arrow.of_rows(rows, schema)
-
-    def _damage(
-        self, part: Part, damage: Damage, schema: pa.Schema, cause: BaseException | None = None
-    ) -> pa.RecordBatch:
-        text = f"{damage.reason}: {damage.detail}"
-        if self.options.fail_fast:
-            raise SourceError(f"{part.file.path}: at byte {damage.position}: {text}") from cause
-        return as_arrow.of_rows([{**as_arrow.place_of(part.file), "position": damage.position, "error": text}], schema)
-
-
-class FilteringSegmentReader(SegmentReader):
-    """Takes filters; see `Options.filter_pushdown`."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        offsets = wanted_range(filters, "offset" if self.rows == "records" else "base_offset")
-        self.selection = Selection(offsets=offsets, times=wanted_range(filters, "timestamp"))
-        self.producers = wanted_values(filters, "producer_id")
-        self.topics = wanted_values(filters, "topic")
-        self.numbers = wanted_values(filters, "partition")
-        return filters

@@ -13,8 +13,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.spark import register
+from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.captures import EXCHANGES
 from kafkawire.spark.sources import Options
 from tests.capture.wiretap import Talk, ask, ethernet, pcap
 

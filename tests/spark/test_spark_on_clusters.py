@@ -25,9 +25,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir, transactions
-from kafkawire.spark import captures, segment_columns
-from kafkawire.spark.captures import CaptureReader
-from kafkawire.spark.segments import SegmentReader
+from kafkawire.spark import capture_reader, segment_columns
+from kafkawire.spark.capture_reader import CaptureReader
+from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import Options
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
@@ -202,7 +202,7 @@ def audit(paths: list[str]) -> dict[str, Any]:
 
 def check_tables(said: dict[str, list[Any]], records: list[Any]) -> None:
     assert said["records"] == records
-    found = read(CaptureReader(chosen(captures.EXCHANGES, EXCHANGES), Options({"path": PCAP})))
+    found = read(CaptureReader(chosen(capture_reader.EXCHANGES, EXCHANGES), Options({"path": PCAP})))
     assert said["exchanges"] == digest_of(found, EXCHANGES)
     assert len(said["same"]) == len(said["ids"]) > 10
     assert all(same == [True, True] for same in said["same"])

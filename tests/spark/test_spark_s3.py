@@ -18,10 +18,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir, transactions
 from kafkawire.spark import register
+from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.captures import EXCHANGES
 from kafkawire.spark.segment_columns import BATCHES
-from kafkawire.spark.segments import SegmentReader
+from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import Options
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from kafkawire.errors import RecordError
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Batch, Header, Record, build, build_marker
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
-from kafkawire.spark.segments import FilteringSegmentReader, SegmentReader
+from kafkawire.spark.segment_reader import FilteringSegmentReader, SegmentReader
 from kafkawire.spark.sources import Options, Task
 from tools.recordings.archive import unpacked
 

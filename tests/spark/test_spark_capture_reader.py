@@ -1,4 +1,4 @@
-"""The data source `kafka_pcap`."""
+"""Captures as the rows of `kafka_pcap`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import capture, errors
 from kafkawire.rows import arrow
-from kafkawire.spark import captures, register
-from kafkawire.spark.captures import CaptureReader, FilteringCaptureReader
+from kafkawire.spark import capture_reader, register
+from kafkawire.spark.capture_reader import CaptureReader, FilteringCaptureReader
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.sources import Options, Task
 from tests.capture.wiretap import Talk, ask, ethernet, pcap
@@ -33,9 +33,11 @@ Row = dict[str, Any]
 
 def reader(path: object, *columns: str, **options: str) -> FilteringCaptureReader:
     given = Options({**options, "path": str(path)})
-    schema = captures.EXCHANGES if given.choice("rows", captures.ROWS) == "exchanges" else captures.FRAMES
+    schema = (
+        capture_reader.EXCHANGES if given.choice("rows", capture_reader.ROWS) == "exchanges" else capture_reader.FRAMES
+    )
     chosen = [field for field in schema if not columns or field.name in columns]
-    return FilteringCaptureReader(from_arrow_schema(captures.pa.schema(chosen)), given)
+    return FilteringCaptureReader(from_arrow_schema(capture_reader.pa.schema(chosen)), given)
 
 
 def taken(reader: CaptureReader) -> list[Row]:
@@ -52,7 +54,7 @@ def in_order(found: list[Row]) -> list[Row]:
 
 def expected(path: Path = PCAP, **options: Any) -> list[Row]:
     found = capture.read(path, body=True, text=True, **options)
-    return [row for batch in arrow.batches(found, captures.EXCHANGES) for row in batch.to_pylist()]
+    return [row for batch in arrow.batches(found, capture_reader.EXCHANGES) for row in batch.to_pylist()]
 
 
 def test_rows_are_those_of_capture() -> None:
@@ -63,12 +65,12 @@ def test_rows_are_those_of_capture() -> None:
 def test_odd_shares_give_the_same_rows(part_bytes: int) -> None:
     options = {"maxPartBytes": str(part_bytes)}
     tasks = reader(PCAP, **options).partitions()
-    shares = min(-(-PCAP.stat().st_size // part_bytes), captures.MOST_SHARES)
+    shares = min(-(-PCAP.stat().st_size // part_bytes), capture_reader.MOST_SHARES)
     assert sum(len(task.items) for task in tasks if isinstance(task, Task)) == shares
     assert in_order(read(PCAP, **options)) == in_order(expected())
 
 
-@pytest.mark.parametrize("rows", captures.ROWS)
+@pytest.mark.parametrize("rows", capture_reader.ROWS)
 def test_what_comes_before_the_first_frame_of_a_joined_connection_is_no_row(tmp_path: Path, rows: str) -> None:
     path = tmp_path / "joined.pcap"
     talk = Talk(handshake=False).send(1, b"the end of a response")
@@ -79,13 +81,13 @@ def test_what_comes_before_the_first_frame_of_a_joined_connection_is_no_row(tmp_
 
 def test_bodies_are_decoded_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    plain = captures.read
+    plain = capture_reader.read
 
     def noted(*arguments: Any, **options: Any) -> Any:
         asked.append((options["body"], options["keep"]))
         return plain(*arguments, **options)
 
-    monkeypatch.setattr(captures, "read", noted)
+    monkeypatch.setattr(capture_reader, "read", noted)
     found = read(PCAP, "api", "latency_ms")
     assert found == [{name: row[name] for name in ("api", "latency_ms")} for row in expected()]
     read(PCAP, "api", "response")
@@ -217,7 +219,7 @@ def test_in_a_session(spark: SparkSession, tmp_path: Path) -> None:
     assert not {"request", "response", "data"} & set(reader.load(str(tmp_path)).columns)
     assert "data" in reader.option("rows", "frames").option("body", "true").load(str(tmp_path)).columns
     table = reader.option("rows", "exchanges").option("body", "true").load(str(tmp_path))
-    assert table.schema == from_arrow_schema(captures.EXCHANGES)
+    assert table.schema == from_arrow_schema(capture_reader.EXCHANGES)
     assert table.rdd.getNumPartitions() > 1
     assert table.count() == len(expected())
     counts = {row.api: row["count"] for row in table.groupBy("api").count().collect()}
@@ -232,5 +234,5 @@ def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="rows is exchanges or frames, not packets"):
         reader(PCAP, rows="packets")
     with pytest.raises(ValueError, match="no path"):
-        CaptureReader(from_arrow_schema(captures.EXCHANGES), Options({})).partitions()
+        CaptureReader(from_arrow_schema(capture_reader.EXCHANGES), Options({})).partitions()
     assert issubclass(SourceError, errors.KafkaWireError)

@@ -1,0 +1,277 @@
+"""Captures as rows for `kafka_pcap`: files cut into parts, and the exchanges or frames of a part as Arrow batches."""
+
+from __future__ import annotations
+
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import Filter
+from pyspark.sql.types import StructType
+
+from kafkawire import rows
+from kafkawire.capture import CapturedExchange, Selection, read
+from kafkawire.capture.files import is_compressed
+from kafkawire.capture.matcher import iso_time
+from kafkawire.capture.message_json import frame_may_contain_secrets
+from kafkawire.capture.reader import Ends
+from kafkawire.errors import CaptureError
+from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.log_files import LogFile, log_file
+from kafkawire.logdir.remote import remote_files
+from kafkawire.rows import arrow
+from kafkawire.spark.errors import SourceError
+from kafkawire.spark.filters import wanted_range, wanted_values
+from kafkawire.spark.shares import file_size
+from kafkawire.spark.sources import PART_BYTES, ItemReader, Options
+
+ROWS = ("exchanges", "frames")
+EXCHANGES = arrow.schema([rows.Exchange])
+_HEADER = ("api", "api_key", "version", "correlation_id", "client_id")
+#: A row a frame; `frame` is request or response, `data` its bytes without the size. `errors` are a response's.
+FRAMES = pa.schema(
+    [
+        ("frame", pa.string()),
+        *(EXCHANGES.field(name) for name in ("time", "time_ns", "file", "connection", "client", "broker")),
+        *(EXCHANGES.field(name) for name in _HEADER),
+        ("bytes", pa.int64()),
+        *(EXCHANGES.field(name) for name in ("packet", "errors", "problem")),
+        ("data", pa.binary()),
+    ]
+)
+#: What there is only by option.
+BODIES = frozenset(("request", "response", "data"))
+#: Its fields are those of the table.
+_Frame: Any = msgspec.defstruct("_Frame", [(field.name, Any) for field in FRAMES], frozen=True, kw_only=True)
+#: More tasks for one file would walk over its packets more often than that is worth.
+MOST_SHARES = 16
+_BUFFER_BYTES = 1 << 20
+_MILLISECOND = 1_000_000
+
+
+class Part(NamedTuple):
+    """The connections of a capture that belong to one of so many shares; of its first `size` bytes, or of all. Or a
+    `problem`, which is all that there is to tell."""
+
+    file: LogFile
+    share: int = 0
+    shares: int = 1
+    size: int | None = None
+    problem: str | None = None
+
+
+class CaptureReader(ItemReader[Part]):
+    """An item is a part of a capture."""
+
+    def __init__(self, schema: StructType, options: Options) -> None:
+        super().__init__(schema, options)
+        self.rows = options.choice("rows", ROWS)
+        self.part_bytes = options.number("maxPartBytes", PART_BYTES)
+        self.selection = Selection()
+        self.shown = {
+            "records": options.flag("records"),
+            "payloads": not options.flag("noPayloads"),
+            "show_secrets": options.flag("showSecrets"),
+        }
+
+    def items(self) -> Iterator[Part]:
+        return (part for file in captures(self.options.paths) for part in parts_of(file, self.part_bytes))
+
+    def size_of(self, item: Part) -> int:
+        return file_size(item.file) // item.shares
+
+    def batches(self, items: Iterable[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for part in items:
+            yield from self._part(part, schema)
+
+    def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        asked = frozenset(schema.names)
+        found = self._exchanges(part, asked)
+        if self.rows == "exchanges":
+            yield from arrow.batches((_as_text(matched.row) for matched in found), schema)
+        else:
+            show_secrets = self.shown["show_secrets"]
+            yield from arrow.batches((frame for matched in found for frame in _frames(matched, show_secrets)), schema)
+
+    def _exchanges(self, part: Part, asked: frozenset[str]) -> Iterator[CapturedExchange]:
+        """What a part holds, and last what is wrong with the file, told by the first of its parts."""
+        path = part.file.path
+        if part.problem is not None:
+            yield self._wrong(path, part.problem)
+            return
+        try:
+            with _open(part.file, part.size) as file:
+                found = read(
+                    file,
+                    body=bool(asked & {"request", "response"}) and self.rows == "exchanges",
+                    text=True,
+                    keep="data" in asked,
+                    selection=self.selection,
+                    owns=_owner(part.share, part.shares),
+                    size=file.raw.size,
+                    **self.shown,
+                )
+                for matched in found.matched():
+                    if matched.row.connection is not None:
+                        yield matched
+                    elif not part.share:
+                        yield self._wrong(path, matched.row.problem or "")
+        except (OSError, CaptureError) as error:
+            if not part.share:
+                yield self._wrong(path, (isinstance(error, OSError) and error.strerror) or str(error))
+            return
+        if not part.share and found.summary.packets and not found.summary.connections["kafka"]:
+            yield CapturedExchange(row=rows.Exchange(file=path, problem=found.summary.no_kafka))
+
+    def _wrong(self, path: str, problem: str) -> CapturedExchange:
+        if self.options.fail_fast:
+            raise SourceError(f"{path}: {problem}")
+        return CapturedExchange(row=rows.Exchange(file=path, problem=problem))
+
+
+class FilteringCaptureReader(CaptureReader):
+    """Takes filters; see `Options.filter_pushdown`."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        # What chooses exchanges by a request's time cannot choose frames, of which each has a time of its own.
+        times = wanted_range(filters, "time_ns") if self.rows == "exchanges" else None
+        self.selection = Selection(
+            apis=_chosen(wanted_values(filters, "api"), str),
+            connections=_chosen(wanted_values(filters, "connection"), int),
+            times=None if times is None else _in_milliseconds(*times),
+        )
+        return filters
+
+
+# Files to parts ------------------------------------------------------------------------------------------------------
+
+
+def captures(paths: Iterable[str]) -> Iterator[LogFile]:
+    """The files at paths and URIs, and those in folders.
+
+    Raises:
+        OSError: a path names nothing.
+    """
+    for path in paths:
+        if is_uri(path):
+            yield from (file for file in remote_files(path) if not _hidden(file.path))
+        elif os.path.isdir(path):
+            for folder, below, names in os.walk(path):
+                below[:] = sorted(name for name in below if not _hidden(name))
+                yield from (log_file(os.path.join(folder, name)) for name in sorted(names) if not _hidden(name))
+        else:
+            os.stat(path)
+            yield log_file(path)
+
+
+def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterator[Part]:
+    """A file's parts, as many as its bytes are worth; or those of its first `size` bytes."""
+    shares = 1
+    try:
+        wanted = min(-(-(file.size if size is None else size) // part_bytes), MOST_SHARES)
+        if wanted > 1:
+            with _open(file) as opened:
+                shares = 1 if is_compressed(opened.read(4)) else wanted
+    except OSError:
+        pass  # whoever reads it says what is wrong
+    for share in range(shares):
+        yield Part(file, share, shares, size)
+
+
+def _hidden(path: str) -> bool:
+    return os.path.basename(path)[:1] in (".", "_")
+
+
+def _owner(share: int, shares: int) -> Callable[[Ends], bool] | None:
+    """Whose a connection is: told by its ends, on all machines alike."""
+    if shares == 1:
+        return None
+    return lambda ends: zlib.crc32(b"".join(b"%b:%d;" % end for end in ends)) % shares == share
+
+
+class _Beginning(io.RawIOBase):
+    """The first bytes of a file, or all.
+
+    Attributes:
+        name: how the file is named. size: how many bytes these are, or were when the file was opened.
+    """
+
+    def __init__(self, file: LogFile, size: int | None) -> None:
+        self.name = file.path
+        self._file = file.opened()
+        self.size = self._file.seek(0, os.SEEK_END) if size is None else size
+        self._file.seek(0)
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = len(buffer) if self._left is None else min(len(buffer), self._left)
+        data = self._file.read(wanted)
+        buffer[: len(data)] = data
+        if self._left is not None:
+            self._left -= len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _open(file: LogFile, size: int | None = None) -> io.BufferedReader[_Beginning]:
+    return io.BufferedReader(_Beginning(file, size), _BUFFER_BYTES)
+
+
+# Filters -------------------------------------------------------------------------------------------------------------
+
+
+def _chosen(values: frozenset[Any] | None, kind: type) -> tuple[Any, ...]:
+    """Values of a filter; none where it leaves all, or nothing (then Spark does not ask us)."""
+    return tuple(sorted(value for value in values or () if isinstance(value, kind)))
+
+
+def _in_milliseconds(low: int | None, high: int | None) -> tuple[int | None, int | None]:
+    """A range of nanoseconds in whole milliseconds, rather more than less."""
+    return None if low is None else low // _MILLISECOND, None if high is None else -(-high // _MILLISECOND)
+
+
+# Exchanges to rows ---------------------------------------------------------------------------------------------------
+
+
+def _as_text(row: rows.Exchange) -> rows.Exchange:
+    """Bodies as JSON text, whose size tells when a batch of rows is full."""
+    bodies: dict[str, Any] = {"request": row.request, "response": row.response}
+    texts = {
+        name: msgspec.Raw(arrow.json_text(body))
+        for name, body in bodies.items()
+        if body not in (None, msgspec.UNSET) and not isinstance(body, msgspec.Raw)
+    }
+    return msgspec.structs.replace(row, **texts) if texts else row
+
+
+def _frames(matched: CapturedExchange, show_secrets: bool) -> Iterator[msgspec.Struct]:
+    """The rows of an exchange's frames; of a problem that is no frame's, one."""
+    row = matched.row
+    said = {name: getattr(row, name) for name in ("file", "connection", "client", "broker", *_HEADER, "problem")}
+    if row.request_bytes is not None:
+        data = _shown(row.api, "Request", matched.request_frame, show_secrets)
+        yield _Frame(**said, frame="request", time=row.time, time_ns=row.time_ns, bytes=row.request_bytes,
+                     packet=row.packet, errors={}, data=data)  # fmt: skip
+    if row.response_bytes is not None:
+        at = row.response_time_ns
+        data = _shown(row.api, "Response", matched.response_frame, show_secrets)
+        yield _Frame(**said, frame="response", time=None if at is None else iso_time(at), time_ns=at,
+                     bytes=row.response_bytes, packet=row.response_packet, errors=row.errors, data=data)  # fmt: skip
+    if row.request_bytes is None and row.response_bytes is None:
+        yield _Frame(**said, frame=None, time=row.time, time_ns=row.time_ns, bytes=None, packet=row.packet, errors={},
+                     data=None)  # fmt: skip
+
+
+def _shown(api: str | None, kind: str, frame: bytes | None, show_secrets: bool) -> bytes | None:
+    return None if not show_secrets and frame_may_contain_secrets(api, kind) else frame
