@@ -21,13 +21,13 @@ SHARED = {
         "tests/cli/test_cli_txn_stock.py",
         "tests/cli/test_cli_txn_watch.py",
         "tests/client/test_client_ending_broker.py",
-        "tests/client/test_client_groups.py",
+        "tests/client/test_client_blocked_group.py",
         "tests/tools/test_bench_transactions.py",
         "tests/transactions/test_machine_broker.py",
     ),
     "secure broker": (
         "tests/client/test_client_broker.py",
-        "tests/client/test_client_hanging.py",
+        "tests/client/test_client_hanging_search.py",
         "tests/client/test_client_principals.py",
     ),
 }

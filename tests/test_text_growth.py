@@ -16,7 +16,7 @@ from kafkawire.capture import Selection
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.selection import Selector
 from kafkawire.cli import arguments, capture_options, capture_summary, encode, formatting, ranges, usage_errors
-from kafkawire.client import config, properties, property_names
+from kafkawire.client import config, java_properties, property_names
 from kafkawire.codegen import defaults, load, names, versions
 from kafkawire.codegen.importing import sources
 from kafkawire.errors import KafkaWireError
@@ -64,9 +64,9 @@ WORK: dict[str, Callable[[str], Any]] = {
     "printable": printable,
     "json": formatting.json_bytes,
     "report": _in_report,
-    "properties": lambda text_: properties.parse_properties(text_, "file"),
+    "properties": lambda text_: java_properties.parse_properties(text_, "file"),
     "names of properties": lambda text_: property_names.check({text_: ""}),
-    "JAAS": properties.parse_jaas,
+    "JAAS": java_properties.parse_jaas,
     "addresses": config.parse_addresses,
     "checkpoint": lambda text_: list(text_files.offset_checkpoint(b"0\n1\n" + _bytes(text_))),
     "leader epochs": lambda text_: list(text_files.leader_epochs(b"0\n1\n" + _bytes(text_))),
@@ -123,4 +123,4 @@ def test_work_grows_linearly_with_the_keys_of_an_object_that_has_one_twice(read:
 
 
 def test_work_grows_linearly_with_the_lines_of_a_property() -> None:
-    assert_linear_time(lambda n: partial(properties.parse_properties, f"{'a' * 300}\\\n" * n, "file"), 1000)
+    assert_linear_time(lambda n: partial(java_properties.parse_properties, f"{'a' * 300}\\\n" * n, "file"), 1000)

@@ -42,8 +42,8 @@ from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
     from kafkawire.client.aborting import Aborted
-    from kafkawire.client.calls import Call
-    from kafkawire.client.ended import Ended
+    from kafkawire.client.ended_transaction import EndedTransaction
+    from kafkawire.client.prepared_request import PreparedRequest
     from kafkawire.transactions.ending import Named
 
 ALREADY_ABORTED = "already_aborted"
@@ -267,7 +267,7 @@ def _print(wanted: Sequence[rows.Finding | Named], job: Job, format: Format | No
 def _attempt(wanted: rows.Finding | Named, job: Job) -> Abort:
     """Aborts a transaction, or finds that it is aborted already; what is refused is recorded."""
     from kafkawire.client.aborting import look_at
-    from kafkawire.client.ended import ABORT
+    from kafkawire.client.ended_transaction import ABORT
     from kafkawire.transactions.ending import NOT_OPEN, Named, Refused, choose
 
     found = None if isinstance(wanted, Named) else wanted
@@ -303,13 +303,13 @@ def _record_refusal(job: Job, found: rows.Finding | None, reason: str, text: str
         job.log.refuse(found, reason, text)
 
 
-def _ended(named: Named, job: Job) -> Ended | None:
+def _ended(named: Named, job: Job) -> EndedTransaction | None:
     """How a transaction ended that is not open; None where that cannot be found out."""
     from kafkawire.client import ClientError
-    from kafkawire.client.ended import how_it_ended
+    from kafkawire.client.ended_transaction import how_it_ended
 
     try:
-        ended: Ended | None = job.action(lambda admin: how_it_ended(admin, named, job.search.timeout_s))
+        ended: EndedTransaction | None = job.action(lambda admin: how_it_ended(admin, named, job.search.timeout_s))
     except ClientError:  # that the transaction is not open is the answer; this was to explain it
         return None
     return ended
@@ -338,7 +338,7 @@ def _abort(finding: rows.Finding, job: Job) -> Abort:
 # What is printed -----------------------------------------------------------------------------------------------------
 
 
-def _row(finding: rows.Finding, call: Call, outcome: str, done: Aborted | None = None) -> Abort:
+def _row(finding: rows.Finding, call: PreparedRequest, outcome: str, done: Aborted | None = None) -> Abort:
     marker = call.body["markers"][0]
     return Abort(
         topic=finding.topic,
@@ -359,7 +359,7 @@ def _row(finding: rows.Finding, call: Call, outcome: str, done: Aborted | None =
     )
 
 
-def _ended_row(ended: Ended) -> Abort:
+def _ended_row(ended: EndedTransaction) -> Abort:
     return Abort(
         topic=ended.topic,
         partition=ended.partition,

@@ -17,7 +17,7 @@ from kafkawire.errors import KafkaWireError
 if TYPE_CHECKING:
     from kafkawire.cli.txn_audit_log import AuditLog
     from kafkawire.client import Search
-    from kafkawire.client.calls import Call
+    from kafkawire.client.prepared_request import PreparedRequest
 
 DRY_RUN = "dry_run"
 
@@ -69,7 +69,7 @@ def ask_leave(question: str, *, yes: bool) -> None:
         raise NotConfirmed("not confirmed: nothing was sent")
 
 
-def show_call(call: Call) -> None:
+def show_call(call: PreparedRequest) -> None:
     """Prints a request: decoded, in hex, and to whom."""
     say(f"{call.api} v{call.version} to broker {call.broker_id} ({call.address}):")
     say(f"  {json_bytes(call.body).decode()}")

@@ -37,7 +37,7 @@ from kafkawire.cli.txn_options import (
 
 if TYPE_CHECKING:
     from kafkawire.client import TransactionDescription
-    from kafkawire.client.calls import Call
+    from kafkawire.client.prepared_request import PreparedRequest
     from kafkawire.client.terminating import Terminated
 
 
@@ -152,7 +152,7 @@ def force_terminate(
         findings.end(left)
 
 
-def _end(found: TransactionDescription, job: Job) -> tuple[str, Call, Terminated | None]:
+def _end(found: TransactionDescription, job: Job) -> tuple[str, PreparedRequest, Terminated | None]:
     """Ends a transaction, or says how it would be: the outcome, the request, and what came of it."""
     from kafkawire.client.terminating import plan_end, terminate
 

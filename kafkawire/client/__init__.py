@@ -29,7 +29,7 @@ from kafkawire.client.errors import (
     TlsError,
     UnsupportedApiError,
 )
-from kafkawire.client.hanging import Search
+from kafkawire.client.hanging_search import Search
 from kafkawire.client.results import (
     Broker,
     Marked,

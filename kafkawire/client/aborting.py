@@ -17,14 +17,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.calls import Call, interrupted, prepared
 from kafkawire.client.deadline import Deadline, backoffs
 from kafkawire.client.errors import ClientError, OutcomeUnknownError
-from kafkawire.client.fetching import batches
-from kafkawire.client.hanging import Search
-from kafkawire.client.markers import abort_request, write_abort
+from kafkawire.client.fetch_batches import batches
+from kafkawire.client.hanging_search import Search
+from kafkawire.client.prepared_request import PreparedRequest, interrupted, prepared
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.routing import leaders
+from kafkawire.client.write_txn_markers import abort_request, write_abort
 from kafkawire.transactions.ending import Marker, Named, Seen, marker_of, missing, permit, still_held, unchanged
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: str
     finding: rows.Finding
-    call: Call
+    call: PreparedRequest
     marker_offset: int | None = None
     last_stable_offset: int | None = None
     high_watermark: int | None = None
@@ -55,7 +55,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: Is told the finding and the request before it is sent, and again with what came of it.
-Record = Callable[[rows.Finding, Call, Aborted | None], None]
+Record = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
 async def look_at(admin: Admin, named: Named, search: Search) -> rows.Audit:
@@ -72,7 +72,7 @@ async def look_at(admin: Admin, named: Named, search: Search) -> rows.Audit:
     )
 
 
-async def plan_abort(admin: Admin, finding: rows.Finding, timeout_s: float | None = None) -> Call:
+async def plan_abort(admin: Admin, finding: rows.Finding, timeout_s: float | None = None) -> PreparedRequest:
     """The request that would abort a transaction, and the leader that it would go to. Nothing is sent to it."""
     cluster = admin.cluster
     deadline = cluster.deadline(timeout_s)
@@ -109,7 +109,7 @@ async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: 
     return done
 
 
-async def _send(admin: Admin, finding: rows.Finding, call: Call, timeout_s: float | None) -> Aborted:
+async def _send(admin: Admin, finding: rows.Finding, call: PreparedRequest, timeout_s: float | None) -> Aborted:
     marker = marker_of(finding)
     doubt = ""
     try:

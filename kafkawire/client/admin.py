@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafkawire import rows
-from kafkawire.client import offsets
+from kafkawire.client import partition_offsets
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.cluster import Cluster
 from kafkawire.client.config import Config
-from kafkawire.client.driver import drive, every
 from kafkawire.client.errors import (
     ID_NOT_FOUND,
     BrokerError,
@@ -24,9 +24,9 @@ from kafkawire.client.errors import (
     ConfigError,
     NoSuchBrokerError,
 )
-from kafkawire.client.fencing import fence_request
-from kafkawire.client.hanging import Search, find_hanging
-from kafkawire.client.markers import write_abort
+from kafkawire.client.hanging_search import Search, find_hanging
+from kafkawire.client.init_producer_id import fence_request
+from kafkawire.client.request_driver import drive, every
 from kafkawire.client.results import (
     Marked,
     Offsets,
@@ -37,8 +37,8 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
-from kafkawire.client.rights import missing_right
 from kafkawire.client.routing import coordinators, leaders, replicas_on
+from kafkawire.client.write_txn_markers import write_abort
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -209,7 +209,7 @@ class Admin:
         self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
     ) -> Results[TopicPartition, Offsets]:
         """Log start, last stable offset and high watermark of partitions (ListOffsets; Describe on the topic)."""
-        return await offsets.list_offsets(self.cluster, partitions, self.cluster.deadline(timeout_s))
+        return await partition_offsets.list_offsets(self.cluster, partitions, self.cluster.deadline(timeout_s))
 
     async def abort_transaction(
         self,
@@ -252,7 +252,7 @@ class Admin:
     async def find_hanging_transactions(
         self, search: Search = _EVERYTHING, progress: Callable[[int, int], None] | None = None
     ) -> rows.Audit:
-        """Every open transaction with its verdict, evidence and what to do; see `hanging.find_hanging`."""
+        """Every open transaction with its verdict, evidence and what to do; see `hanging_search.find_hanging`."""
         return await find_hanging(self, search, progress)
 
     async def _started_at(

@@ -16,6 +16,10 @@ import time
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.api_versions import choose
+from kafkawire.client.broker_link import Link, address_of, connect
+from kafkawire.client.current_waits import Waits
 from kafkawire.client.deadline import Deadline, backoffs
 from kafkawire.client.errors import (
     AuthenticationError,
@@ -25,12 +29,8 @@ from kafkawire.client.errors import (
     NoSuchBrokerError,
     RequestTimeoutError,
 )
-from kafkawire.client.link import Link, address_of, connect
 from kafkawire.client.results import Broker, Metadata, PartitionInfo, TopicPartition
-from kafkawire.client.rights import missing_right
 from kafkawire.client.sasl import OAUTHBEARER, Credentials
-from kafkawire.client.versions import choose
-from kafkawire.client.waiting import Waits
 from kafkawire.messages import MetadataRequest
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 

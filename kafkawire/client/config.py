@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kafkawire.client.errors import ConfigError
-from kafkawire.client.properties import Jaas, parse_jaas, parse_properties
+from kafkawire.client.java_properties import Jaas, parse_jaas, parse_properties
 from kafkawire.client.property_names import check
 from kafkawire.client.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials, TokenSource
 from kafkawire.client.tls import Tls

@@ -3,7 +3,7 @@
     connection = Connection("broker-1:9092", client_id="me", credentials=None)
     send(connection.start())
     for event in connection.receive(data):    # b"" says that the broker closed the connection
-        ...                                   # Ready once, then Answer for every request
+        ...                                   # Ready once, then BrokerResponse for every request
     send(connection.outgoing())
     correlation_id, data = connection.request(body)
 
@@ -20,7 +20,8 @@ import msgspec
 
 import kafkawire
 from kafkawire import frames
-from kafkawire.client import peers
+from kafkawire.client import listener_detection
+from kafkawire.client.api_versions import VersionRange, choose
 from kafkawire.client.errors import (
     SASL_MECHANISM,
     SASL_STATE,
@@ -31,7 +32,6 @@ from kafkawire.client.errors import (
     ProtocolError,
 )
 from kafkawire.client.sasl import Credentials, SaslError
-from kafkawire.client.versions import Range, choose
 from kafkawire.errors import DecodeError
 from kafkawire.kafka_errors import NAMES
 from kafkawire.messages import (
@@ -44,7 +44,7 @@ from kafkawire.messages import (
 )
 
 if TYPE_CHECKING:
-    from kafkawire.client.sasl import Exchange
+    from kafkawire.client.sasl import SaslExchange
     from kafkawire.wire.message import Message
 
 #: Every broker since Kafka 2.4 knows it; to older ones we fall back.
@@ -60,11 +60,11 @@ class Ready(msgspec.Struct, frozen=True):
         session_ms: for how long the broker keeps us authenticated; 0 for as long as the connection lasts (KIP-368).
     """
 
-    versions: dict[int, Range]
+    versions: dict[int, VersionRange]
     session_ms: int = 0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class BrokerResponse(msgspec.Struct, frozen=True):
     """The response to a request."""
 
     correlation_id: int
@@ -72,7 +72,7 @@ class Answer(msgspec.Struct, frozen=True):
     version: int
 
 
-Event = Ready | Answer
+ConnectionEvent = Ready | BrokerResponse
 
 
 class _Pending(msgspec.Struct, frozen=True):
@@ -98,11 +98,11 @@ class Connection:
         max_response_bytes: int = frames.MAX_FRAME_BYTES,
     ) -> None:
         self.address = address
-        self.versions: dict[int, Range] = {}
+        self.versions: dict[int, VersionRange] = {}
         self.ready = False
         self._client_id = client_id
         self._credentials = credentials
-        self._exchange: Exchange | None = None
+        self._exchange: SaslExchange | None = None
         self._frames = frames.FrameReader(max_response_bytes)
         self._pending: dict[int, _Pending] = {}
         self._next_id = 0
@@ -144,7 +144,7 @@ class Connection:
 
     # What the broker sends --------------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> list[Event]:
+    def receive(self, data: bytes) -> list[ConnectionEvent]:
         """What the broker's bytes mean; `b""` is the end of its stream.
 
         Raises:
@@ -154,10 +154,10 @@ class Connection:
             raise self._closed()
         if self._frames.position == 0:
             self._heard += data[: 64 - len(self._heard)]
-            reason = peers.first_bytes(bytes(self._heard))
+            reason = listener_detection.first_bytes(bytes(self._heard))
             if reason is not None:
                 raise PeerError(self.address, reason)
-        events: list[Event] = []
+        events: list[ConnectionEvent] = []
         try:
             for frame in self._frames.feed(data):
                 events += self._frame(frame)
@@ -166,7 +166,7 @@ class Connection:
             raise (ProtocolError if self.ready else PeerError)(self.address, text) from None
         return events
 
-    def _frame(self, frame: bytes) -> list[Event]:
+    def _frame(self, frame: bytes) -> list[ConnectionEvent]:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         pending = self._pending.pop(correlation_id, None)
         if pending is None or len(frame) < 4:
@@ -179,7 +179,7 @@ class Connection:
         body = response.body
         if self.ready:
             self._answered += 1
-            return [Answer(correlation_id, body, response.version)]
+            return [BrokerResponse(correlation_id, body, response.version)]
         if isinstance(body, ApiVersionsResponse):
             return self._versions(body, pending.version)
         if isinstance(body, SaslHandshakeResponse):
@@ -190,11 +190,11 @@ class Connection:
     def _closed(self) -> ConnectError:
         if self.ready:
             first = self._pending and not self._answered and self._credentials is None
-            return ConnectError(self.address, peers.SASL_HERE if first else peers.LOST)
+            return ConnectError(self.address, listener_detection.SASL_HERE if first else listener_detection.LOST)
         if self._exchange is not None:
             return AuthenticationError(self.address, "closed during authentication: wrong credentials, most likely")
         if self._frames.position == 0 and not self._heard:
-            return PeerError(self.address, peers.NOT_KAFKA)
+            return PeerError(self.address, listener_detection.NOT_KAFKA)
         return PeerError(self.address, "closed in the middle of its first response: no Kafka broker, most likely")
 
     # Before Ready -----------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Connection:
             body = ApiVersionsRequest()
         self._say(body, version)
 
-    def _versions(self, body: ApiVersionsResponse, version: int) -> list[Event]:
+    def _versions(self, body: ApiVersionsResponse, version: int) -> list[ConnectionEvent]:
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in body.api_keys}
         if body.error_code == UNSUPPORTED_VERSION and version > 0:
             own = ApiVersionsRequest.spec.api_key
@@ -219,7 +219,7 @@ class Connection:
         self._say(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE)
         return []
 
-    def _handshake(self, body: SaslHandshakeResponse) -> list[Event]:
+    def _handshake(self, body: SaslHandshakeResponse) -> list[ConnectionEvent]:
         assert self._credentials is not None
         mechanism = self._credentials.mechanism
         if body.error_code == SASL_MECHANISM:
@@ -240,7 +240,7 @@ class Connection:
             raise AuthenticationError(self.address, str(error)) from None
         return []
 
-    def _authenticated(self, body: SaslAuthenticateResponse) -> list[Event]:
+    def _authenticated(self, body: SaslAuthenticateResponse) -> list[ConnectionEvent]:
         if body.error_code:
             detail = f": {body.error_message}" if body.error_message else ""
             raise AuthenticationError(self.address, f"{_name(body.error_code)}{detail}")
@@ -258,7 +258,7 @@ class Connection:
         version = choose(SaslAuthenticateRequest, self.versions, address=self.address)
         self._say(SaslAuthenticateRequest(auth_bytes=token), version)
 
-    def _become_ready(self, session_ms: int) -> list[Event]:
+    def _become_ready(self, session_ms: int) -> list[ConnectionEvent]:
         self.ready = True
         return [Ready(self.versions, session_ms)]
 

@@ -1,4 +1,4 @@
-"""Who is responsible: the leader of a partition, the coordinator of a transactional id. Routes for `driver.drive`."""
+"""The leader of a partition, the coordinator of an id or a group: routes for `request_driver.drive`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
-from kafkawire.client.driver import Route
 from kafkawire.client.errors import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -15,8 +15,8 @@ from kafkawire.client.errors import (
     ClientError,
     NoSuchBrokerError,
 )
+from kafkawire.client.request_driver import Route
 from kafkawire.client.results import PartitionInfo, TopicPartition
-from kafkawire.client.rights import missing_right
 from kafkawire.messages import FindCoordinatorRequest
 
 if TYPE_CHECKING:

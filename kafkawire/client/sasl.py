@@ -14,7 +14,7 @@ import msgspec
 from kafkawire.errors import KafkaWireError, MissingExtraError
 
 if TYPE_CHECKING:
-    Exchange = Generator[bytes, bytes, None]
+    SaslExchange = Generator[bytes, bytes, None]
 
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -64,16 +64,16 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Credentials(mechanism={self.mechanism!r}, username={self.username!r})"
 
-    def exchange(self) -> Exchange:
+    def exchange(self) -> SaslExchange:
         """A new conversation with a broker."""
         return _CONVERSATIONS[self.mechanism](self)
 
 
-def _plain(who: Credentials) -> Exchange:
+def _plain(who: Credentials) -> SaslExchange:
     yield b"\0" + who.username.encode() + b"\0" + who.password.encode()
 
 
-def _scram(who: Credentials) -> Exchange:
+def _scram(who: Credentials) -> SaslExchange:
     scramp = _scramp(who.mechanism)
     try:
         client = scramp.ScramClient([who.mechanism], who.username, who.password)
@@ -102,7 +102,7 @@ def _scramp(mechanism: str) -> Any:
     return scramp
 
 
-def _bearer(who: Credentials) -> Exchange:
+def _bearer(who: Credentials) -> SaslExchange:
     refusal = yield f"n,,\x01auth=Bearer {who.token}\x01\x01".encode()
     if refusal:
         # RFC 7628, 3.2.3: the client ends a failed exchange with this; the broker then says what is wrong.
@@ -110,7 +110,7 @@ def _bearer(who: Credentials) -> Exchange:
         raise SaslError(f"it refuses the token: {refusal.decode(errors='replace')}")
 
 
-_CONVERSATIONS: dict[str, Callable[[Credentials], Exchange]] = {
+_CONVERSATIONS: dict[str, Callable[[Credentials], SaslExchange]] = {
     PLAIN: _plain,
     OAUTHBEARER: _bearer,
     **dict.fromkeys(SCRAM, _scram),

@@ -14,13 +14,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.calls import Call, interrupted, prepared
 from kafkawire.client.deadline import backoffs
 from kafkawire.client.errors import BrokerError, ClientError, is_unknown_id
-from kafkawire.client.fencing import fence_request
-from kafkawire.client.hanging import Search
+from kafkawire.client.hanging_search import Search
+from kafkawire.client.init_producer_id import fence_request
+from kafkawire.client.prepared_request import PreparedRequest, interrupted, prepared
 from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
-from kafkawire.client.unread import gaps_of
+from kafkawire.client.unread_partitions import gaps_of
 from kafkawire.transactions.ending import DECIDED, Refused, permit_end
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ class Terminated(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: str
     before: TransactionDescription
-    call: Call | None = None
+    call: PreparedRequest | None = None
     producer: ProducerIdAndEpoch | None = None
     state: str | None = None
     problem: str | None = None
 
 
 #: Is told what is known and the request before it is sent, and again with what came of it.
-Record = Callable[[TransactionDescription, Call, Terminated | None], None]
+Record = Callable[[TransactionDescription, PreparedRequest, Terminated | None], None]
 
 
 async def describe_one(
@@ -74,7 +74,7 @@ async def describe_one(
         raise
 
 
-async def plan_end(admin: Admin, found: TransactionDescription, timeout_s: float | None = None) -> Call:
+async def plan_end(admin: Admin, found: TransactionDescription, timeout_s: float | None = None) -> PreparedRequest:
     """The request that would end the id's transaction, and its coordinator. Nothing is sent."""
     deadline = admin.cluster.deadline(timeout_s)
     return await prepared(admin.cluster, found.coordinator, fence_request(found.transactional_id, deadline), deadline)
@@ -143,7 +143,9 @@ async def _why_stuck(admin: Admin, found: TransactionDescription, search: Search
     return "".join(f"; {one.topic}-{one.partition}: {one.evidence[2]}" for one in stuck)
 
 
-async def _send(admin: Admin, found: TransactionDescription, call: Call, timeout_s: float | None) -> Terminated:
+async def _send(
+    admin: Admin, found: TransactionDescription, call: PreparedRequest, timeout_s: float | None
+) -> Terminated:
     name = found.transactional_id
     fenced = await admin.fence_producers([name], timeout_s=timeout_s)
     if name in fenced.errors:

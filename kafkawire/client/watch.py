@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kafkawire.client.errors import ClientError, ConnectError
-from kafkawire.client.hanging import Observation, Search, observe
-from kafkawire.client.watch_state import Attempt, State, advance
+from kafkawire.client.hanging_search import Observation, Search, observe
+from kafkawire.client.watch_state import PollAttempt, WatchState, advance
 from kafkawire.errors import KafkaWireError
 from kafkawire.rows import Change, Poll
 
@@ -65,7 +65,7 @@ class Watch:
             read_log_s: at least so long between two readings of `__transaction_state`.
             everything: tell of transactions that are live or young, too.
         """
-        self.state = State()
+        self.state = WatchState()
         self.observation: Observation | None = None
         self.error: KafkaWireError | None = None
         self._admin = admin
@@ -109,7 +109,7 @@ class Watch:
             self.error = ClientError(f"the poll did not come to its end in {self._timeout_s:.3g} s")
         except KafkaWireError as error:
             self.error = error
-        attempt = Attempt(
+        attempt = PollAttempt(
             number=self._number,
             began=began,
             ended=max(began, self._clock()),

@@ -1,8 +1,8 @@
 """What a watch knows, as Prometheus metrics: Kafka's names in Prometheus' spelling, and the health of the polls.
 
-Pure: `families` makes them from a `State`; `Exporter` hands them to prometheus-client. Names that the cluster chose are
-label values and nothing else. How many series there are is bounded: partitions beyond a limit are left out, those that
-matter least first, and counted.
+Pure: `families` makes them from a `WatchState`; `Exporter` hands them to prometheus-client. Names that the cluster
+chose are label values and nothing else. The number of series is bounded: partitions beyond a limit are left out, those
+that matter least first, and counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.results import TopicPartition
-from kafkawire.client.watch_state import OUTCOMES, Seen, State, noteworthy
+from kafkawire.client.watch_state import OUTCOMES, WatchedTransaction, WatchState, noteworthy
 from kafkawire.printable import printable
 from kafkawire.rows import Finding
 from kafkawire.transactions.verdicts import GRACE_MS, HANGING, REASONS
@@ -47,7 +47,7 @@ def late(finding: Finding, as_of: int, max_timeout_ms: int) -> bool:
     return last > 0 and as_of - last > max_timeout_ms + GRACE_MS
 
 
-def late_by_broker(state: State) -> dict[int, int]:
+def late_by_broker(state: WatchState) -> dict[int, int]:
     """How many of the partitions that each broker leads have late transactions.
 
     Kafka's kafka.server:type=ReplicaManager,name=PartitionsWithLateTransactionsCount (KIP-664)."""
@@ -58,8 +58,8 @@ def late_by_broker(state: State) -> dict[int, int]:
     return counts
 
 
-def durations(seen: Iterable[Seen]) -> dict[TopicPartition, float]:
-    """Seconds that the longest open transaction of each partition is open, at least (`Seen.duration_ms`).
+def durations(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, float]:
+    """Seconds that the longest open transaction of each partition is open, at least (`WatchedTransaction.duration_ms`).
 
     MaxActiveTransactionDuration of KIP-664's draft, at the level of partitions; brokers never got it."""
     found: dict[TopicPartition, float] = {}
@@ -69,7 +69,7 @@ def durations(seen: Iterable[Seen]) -> dict[TopicPartition, float]:
     return found
 
 
-def lags(seen: Iterable[Seen]) -> dict[TopicPartition, float]:
+def lags(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, float]:
     """High watermark minus last stable offset of partitions with open transactions; that of others is 0.
 
     Kafka's kafka.cluster:type=Partition,name=LastStableOffsetLag (UnifiedLog.lastStableOffsetLag)."""
@@ -81,7 +81,7 @@ def lags(seen: Iterable[Seen]) -> dict[TopicPartition, float]:
     return found
 
 
-def gauges(state: State) -> Iterator[Gauge]:
+def gauges(state: WatchState) -> Iterator[Gauge]:
     """Of the cluster. Each partition that has a series has all of them; each value is as of its reading."""
     chosen, left_out = _chosen(state, MOST_PARTITIONS)
     by_broker = late_by_broker(state)
@@ -119,7 +119,7 @@ def gauges(state: State) -> Iterator[Gauge]:
     yield "kafkawire_gaps", "What could not be read, or may be hidden.", (), {(): float(len(state.gaps))}
 
 
-def stale(state: State, now: int, interval_ms: int) -> bool:
+def stale(state: WatchState, now: int, interval_ms: int) -> bool:
     """Whether what is exposed is not of the last poll that was due: that one failed, or takes too long.
 
     Too long is half an interval; twice the time of the poll before, where that is more; an interval at most.
@@ -131,7 +131,7 @@ def stale(state: State, now: int, interval_ms: int) -> bool:
     return now > max(last.ended, last.began + interval_ms) + patience
 
 
-def health(state: State, now: int, interval_ms: int) -> Iterator[Gauge]:
+def health(state: WatchState, now: int, interval_ms: int) -> Iterator[Gauge]:
     """Of the polls."""
     last = state.last
     text = "1 where the last poll that was due failed or has not ended."
@@ -155,7 +155,7 @@ def health(state: State, now: int, interval_ms: int) -> Iterator[Gauge]:
         yield "kafkawire_last_complete_timestamp_seconds", text, (), {(): state.complete / 1000}
 
 
-def counters(state: State) -> Iterator[Gauge]:
+def counters(state: WatchState) -> Iterator[Gauge]:
     """What only grows; names without their `_total`."""
     polls: dict[Labels, float] = {(outcome,): float(state.outcomes[outcome]) for outcome in OUTCOMES}
     yield "kafkawire_polls", "Polls by outcome.", ("outcome",), polls
@@ -164,7 +164,7 @@ def counters(state: State) -> Iterator[Gauge]:
     yield "kafkawire_broker_failures", "Polls in which a broker did not answer something.", ("broker",), failures
 
 
-def families(state: State, now: int, *, interval_ms: int) -> Iterator[Metric]:
+def families(state: WatchState, now: int, *, interval_ms: int) -> Iterator[Metric]:
     """All of it.
 
     Args:
@@ -190,7 +190,7 @@ class Exporter:
     """A collector of prometheus-client. `state` is called at each scrape, from another thread: it gives a state that
     nobody changes any more."""
 
-    def __init__(self, state: Callable[[], State], clock: Callable[[], int], *, interval_ms: int) -> None:
+    def __init__(self, state: Callable[[], WatchState], clock: Callable[[], int], *, interval_ms: int) -> None:
         self._state = state
         self._clock = clock
         self._interval_ms = interval_ms
@@ -209,7 +209,7 @@ class Exporter:
         return registry
 
 
-def _fresh(state: State, since: int) -> State | None:
+def _fresh(state: WatchState, since: int) -> WatchState | None:
     """What was read since then, or None."""
     if state.success is None or state.success < since:
         return None
@@ -218,7 +218,7 @@ def _fresh(state: State, since: int) -> State | None:
     return replace(state, seen={key: seen for key, seen in state.seen.items() if seen.at >= since})
 
 
-def _chosen(state: State, most: int) -> tuple[list[Seen], float]:
+def _chosen(state: WatchState, most: int) -> tuple[list[WatchedTransaction], float]:
     """The open transactions of the partitions that have series, and how many partitions have none: those that hang or
     need a look come first, then those that are open longest."""
     ranks: dict[TopicPartition, tuple[bool, bool, int]] = {}
@@ -231,10 +231,10 @@ def _chosen(state: State, most: int) -> tuple[list[Seen], float]:
     return [seen for seen in state.seen.values() if _place(seen) in chosen], float(len(ranks) - len(chosen))
 
 
-def _hanging(state: State, most: int) -> tuple[dict[Labels, float], float]:
+def _hanging(state: WatchState, most: int) -> tuple[dict[Labels, float], float]:
     """How many transactions hang or are stuck in each partition, those that are open longest first; and how many
     partitions have some and no series."""
-    chosen: dict[TopicPartition, list[Seen]] = {}
+    chosen: dict[TopicPartition, list[WatchedTransaction]] = {}
     for seen in state.seen.values():
         if seen.finding.verdict == HANGING or seen.finding.reason == "stuck_prepare":
             chosen.setdefault(_place(seen), []).append(seen)
@@ -244,8 +244,8 @@ def _hanging(state: State, most: int) -> tuple[dict[Labels, float], float]:
     return _by_partition(counts), float(len(chosen) - len(places))
 
 
-def _earliest(seen: Iterable[Seen]) -> dict[TopicPartition, Seen]:
-    found: dict[TopicPartition, Seen] = {}
+def _earliest(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, WatchedTransaction]:
+    found: dict[TopicPartition, WatchedTransaction] = {}
     for one in seen:
         place = _place(one)
         if place not in found or (one.finding.start_offset or 0) < (found[place].finding.start_offset or 0):
@@ -253,7 +253,7 @@ def _earliest(seen: Iterable[Seen]) -> dict[TopicPartition, Seen]:
     return found
 
 
-def _place(seen: Seen) -> TopicPartition:
+def _place(seen: WatchedTransaction) -> TopicPartition:
     return TopicPartition(seen.finding.topic, seen.finding.partition)
 
 

@@ -1,8 +1,8 @@
-"""What a watch knows, and what is different after each poll: pure functions, nothing is asked or printed here.
+"""The state of a watch, and the changes after each poll: pure functions without input or output.
 
-A poll is an `Attempt`: it saw something (`Observation`), or failed. `advance` takes the state before it and gives the
-state after it, with the rows that tell of it: always one `Poll`, and a `Change` for everything that is different. What
-could not be read is kept as it was last, and is not called gone.
+A poll is a `PollAttempt`: it read something (`Observation`), or failed. `advance` takes the state before it and returns
+the state after it, with the rows that describe it: always one `Poll`, and a `Change` for each difference. What could
+not be read is kept as it was last read, and is not reported as gone.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kafkawire.client.hanging import Observation
-from kafkawire.client.reading import Key
+from kafkawire.client.cluster_reading import OpenKey
+from kafkawire.client.hanging_search import Observation
 from kafkawire.client.results import TopicPartition
 from kafkawire.rows import Change, Finding, Poll
 from kafkawire.transactions.verdicts import HELD, MAX_TIMEOUT_MS, UNKNOWN
@@ -27,7 +27,7 @@ HARMLESS = ("live", "young")
 MOST_BROKERS = 1000
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class PollAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One poll.
 
     Attributes:
@@ -52,7 +52,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return INCOMPLETE if seen.gaps or unknown else COMPLETE
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class WatchedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """An open transaction as it was read last, at `at`; open as seen by this watch since `since` (epoch milliseconds).
     `leader`: the broker that said so, -1 where it is not known."""
 
@@ -74,7 +74,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return max(finding.age_ms or 0, self.at - self.since, 0 if begun is None else self.at - begun)
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class WatchState(msgspec.Struct, frozen=True, kw_only=True):
     """See the module.
 
     Attributes:
@@ -91,9 +91,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         max_timeout_ms: transaction.max.timeout.ms, as given or as the brokers say.
     """
 
-    seen: dict[Key, Seen] = {}
+    seen: dict[OpenKey, WatchedTransaction] = {}
     gaps: dict[str, str] = {}
-    last: Attempt | None = None
+    last: PollAttempt | None = None
     success: int | None = None
     complete: int | None = None
     outcomes: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
@@ -107,7 +107,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     max_timeout_ms: int = MAX_TIMEOUT_MS
 
     @property
-    def findings(self) -> dict[Key, Finding]:
+    def findings(self) -> dict[OpenKey, Finding]:
         return {key: seen.finding for key, seen in self.seen.items()}
 
 
@@ -116,7 +116,9 @@ def noteworthy(finding: Finding) -> bool:
     return finding.reason not in HARMLESS
 
 
-def advance(state: State, attempt: Attempt, *, everything: bool = False) -> tuple[State, list[Change | Poll]]:
+def advance(
+    state: WatchState, attempt: PollAttempt, *, everything: bool = False
+) -> tuple[WatchState, list[Change | Poll]]:
     """The state after a poll, and what is told of it: changes, and at last the poll itself.
 
     Args:
@@ -138,7 +140,7 @@ def advance(state: State, attempt: Attempt, *, everything: bool = False) -> tupl
     failures = dict(state.failures)
     for broker in {*failed.values(), *observation.silent} - {-1}:
         failures[broker] = failures.pop(broker, 0) + 1  # those that failed lately last
-    after = State(
+    after = WatchState(
         seen=now | kept_as_it_was,
         gaps=gaps,
         last=attempt,
@@ -162,8 +164,8 @@ def advance(state: State, attempt: Attempt, *, everything: bool = False) -> tupl
     return after, told
 
 
-def _seen_now(state: State, attempt: Attempt, observation: Observation) -> dict[Key, Seen]:
-    now: dict[Key, Seen] = {}
+def _seen_now(state: WatchState, attempt: PollAttempt, observation: Observation) -> dict[OpenKey, WatchedTransaction]:
+    now: dict[OpenKey, WatchedTransaction] = {}
     for finding in observation.audit.findings:
         place = TopicPartition(finding.topic, finding.partition)
         key = place, finding.producer_id
@@ -171,7 +173,7 @@ def _seen_now(state: State, attempt: Attempt, observation: Observation) -> dict[
         same = old is not None and old.finding.start_offset == finding.start_offset
         since = old.since if old is not None and same else attempt.ended
         leader = observation.leaders.get(place, -1)
-        now[key] = Seen(finding=finding, since=since, at=attempt.ended, leader=leader)
+        now[key] = WatchedTransaction(finding=finding, since=since, at=attempt.ended, leader=leader)
     return now
 
 
@@ -183,7 +185,7 @@ def _unread(place: TopicPartition, observation: Observation, gaps: dict[str, str
 
 
 def _of_findings(
-    before: State, after: State, attempt: Attempt, observation: Observation, everything: bool
+    before: WatchState, after: WatchState, attempt: PollAttempt, observation: Observation, everything: bool
 ) -> Iterator[Change]:
     def told(finding: Finding) -> bool:
         return everything or noteworthy(finding)
@@ -207,7 +209,7 @@ def _of_findings(
 _NOT_VISIBLE = "Its partition is not visible any more: deleted, or hidden from the principal."
 
 
-def _of_coverage(before: State, after: State, attempt: Attempt) -> Iterator[Change]:
+def _of_coverage(before: WatchState, after: WatchState, attempt: PollAttempt) -> Iterator[Change]:
     for subject in sorted(before.gaps.keys() | after.gaps.keys()):
         if subject not in after.gaps:
             yield Change(time=attempt.began, poll=attempt.number, change=REGAINED, subject=subject)
@@ -222,7 +224,7 @@ def _said(finding: Finding) -> str:
 
 
 def _change(
-    attempt: Attempt, change: str, finding: Finding, *, before: str | None = None, text: str | None = None
+    attempt: PollAttempt, change: str, finding: Finding, *, before: str | None = None, text: str | None = None
 ) -> Change:
     where = TopicPartition(finding.topic, finding.partition)
     return Change(
@@ -236,7 +238,7 @@ def _change(
     )
 
 
-def _poll(attempt: Attempt) -> Poll:
+def _poll(attempt: PollAttempt) -> Poll:
     observation = attempt.observation
     row = Poll(
         time=attempt.began,

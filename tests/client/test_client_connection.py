@@ -17,7 +17,7 @@ from kafkawire.client import (
     ProtocolError,
     UnsupportedApiError,
 )
-from kafkawire.client.connection import Answer, Ready
+from kafkawire.client.connection import BrokerResponse, Ready
 from kafkawire.client.sasl import ITERATIONS, Credentials
 from kafkawire.drafts import kip_664_draft
 from kafkawire.errors import EncodeError
@@ -130,10 +130,10 @@ def test_answers_come_in_any_order() -> None:
     assert two.version == 12
     assert peer.connection.in_flight == 2
     (event,) = peer.answer(MetadataResponse(cluster_id="c"), request=two)
-    assert isinstance(event, Answer)
+    assert isinstance(event, BrokerResponse)
     assert (event.correlation_id, event.version) == (second, 12)
     (event,) = peer.answer(ListTransactionsResponse(), request=one)
-    assert isinstance(event, Answer)
+    assert isinstance(event, BrokerResponse)
     assert event.correlation_id == first
     assert peer.connection.in_flight == 0
 
@@ -151,7 +151,7 @@ def test_bytes_in_pieces(sizes: list[int]) -> None:
         if answers:
             events += peer.connection.receive(answers[:size])
         answers = answers[size:]
-    assert [event.correlation_id for event in events if isinstance(event, Answer)] == [1, 2, 3]
+    assert [event.correlation_id for event in events if isinstance(event, BrokerResponse)] == [1, 2, 3]
 
 
 # Layouts that were only proposed --------------------------------------------------------------------------------------

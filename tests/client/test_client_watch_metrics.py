@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.client import TopicPartition
-from kafkawire.client.watch_state import State, advance
+from kafkawire.client.watch_state import WatchState, advance
 from kafkawire.rows import Finding
 from tests.client.watching import MINUTE_MS, ORDERS, T0, attempt, finding, observation
 from tests.golden import check
@@ -27,19 +27,19 @@ DURATION = "kafka_cluster_partition_max_active_transaction_duration_seconds"
 LAG = "kafka_cluster_partition_last_stable_offset_lag"
 
 
-def state_of(*seen: Any) -> State:
-    state = State()
+def state_of(*seen: Any) -> WatchState:
+    state = WatchState()
     for number, one in enumerate(seen, 1):
         state, _ = advance(state, attempt(number, one))
     return state
 
 
-def text_of(state: State, now: int = NOW) -> str:
+def text_of(state: WatchState, now: int = NOW) -> str:
     exporter = Exporter(lambda: state, lambda: now, interval_ms=MINUTE_MS)
     return generate_latest(exporter.registry()).decode()
 
 
-def samples(state: State, now: int = NOW) -> dict[str, dict[tuple[str, ...], float]]:
+def samples(state: WatchState, now: int = NOW) -> dict[str, dict[tuple[str, ...], float]]:
     """Value by labels' values (topic and partition, verdict and reason), by name."""
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(text_of(state, now)):
@@ -68,12 +68,12 @@ def test_exposition() -> None:
         gaps={"topic orders": "orders-1: refused"},
         brokers=(1, 2, 3),
     )
-    state, _ = advance(State(), attempt(1, seen, missed=1))
+    state, _ = advance(WatchState(), attempt(1, seen, missed=1))
     check("txn/metrics.txt", text_of(state))
 
 
 def test_before_the_first_poll_and_where_nothing_was_ever_seen() -> None:
-    assert set(samples(State())) == {"kafkawire_polls_total", "kafkawire_missed_polls_total", "kafkawire_stale"}
+    assert set(samples(WatchState())) == {"kafkawire_polls_total", "kafkawire_missed_polls_total", "kafkawire_stale"}
     found = samples(state_of(None))
     assert found["kafkawire_poll_success"] == {(): 0}
     assert found["kafkawire_polls_total"] == {("complete",): 0, ("incomplete",): 0, ("failed",): 1}
@@ -195,20 +195,20 @@ def test_brokers_that_do_not_answer_are_missing_from_those_that_did() -> None:
 
 
 def test_staleness_shows_when_a_poll_failed_or_does_not_end() -> None:
-    def stale(state: State, now: int) -> float:
+    def stale(state: WatchState, now: int) -> float:
         return samples(state, now)["kafkawire_stale"][()]
 
     began = T0 + MINUTE_MS
     state = state_of(observation())
     due = began + MINUTE_MS
-    assert stale(State(), T0) == 1
+    assert stale(WatchState(), T0) == 1
     assert stale(state, due + MINUTE_MS // 2) == 0
     assert stale(state, due + MINUTE_MS // 2 + 1) == 1, "half an interval after it was due"
     failed, _ = advance(state, attempt(2))
     assert stale(failed, due + 1000) == 1
     back, _ = advance(failed, attempt(3, observation()))
     assert stale(back, due + MINUTE_MS + 1000) == 0
-    slow, _ = advance(State(), replace(attempt(1, observation()), ended=began + 40_000))
+    slow, _ = advance(WatchState(), replace(attempt(1, observation()), ended=began + 40_000))
     assert stale(slow, due + MINUTE_MS) == 0, "polls that take long are not late"
     assert stale(slow, due + MINUTE_MS + 1) == 1
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.client import TopicPartition
-from kafkawire.client.watch_state import Attempt, State, advance, noteworthy
+from kafkawire.client.watch_state import PollAttempt, WatchState, advance, noteworthy
 from kafkawire.rows import Change, Finding, Poll
 from tests.client.watching import MINUTE_MS, ORDERS, T0, attempt, finding, observation
 
@@ -21,7 +21,7 @@ Told = tuple[str, str | None]
 
 def changes(*seen: Any, everything: bool = False) -> list[Told]:
     """(change, before) of the last of some polls."""
-    state, told = State(), []
+    state, told = WatchState(), []
     for number, one in enumerate(seen, 1):
         state, told = advance(state, attempt(number, one), everything=everything)
     return [(row.change, row.before) for row in told if isinstance(row, Change)]
@@ -90,7 +90,7 @@ def test_everything() -> None:
 
 
 def test_what_a_change_says() -> None:
-    state, (appeared, _) = advance(State(), attempt(1, observation(finding())))
+    state, (appeared, _) = advance(WatchState(), attempt(1, observation(finding())))
     assert isinstance(appeared, Change)
     assert (appeared.time, appeared.poll) == (T0 + MINUTE_MS, 1)
     assert appeared.subject == "orders-0, producer id 7, offset 40"
@@ -112,7 +112,7 @@ def test_what_a_poll_says() -> None:
         errors={OTHER: "no leader"},
         gaps={"topic orders": "orders-1: no leader"},
     )
-    _, told = advance(State(), attempt(3, seen, missed=2))
+    _, told = advance(WatchState(), attempt(3, seen, missed=2))
     assert told[-1] == Poll(
         time=T0 + 3 * MINUTE_MS,
         poll=3,
@@ -125,13 +125,13 @@ def test_what_a_poll_says() -> None:
         transactions={"hanging transaction_ended": 1, "not_hanging live": 2},
         gaps=("orders-1: no leader",),
     )
-    state, told = advance(State(), attempt(4, None, "no connection"))
+    state, told = advance(WatchState(), attempt(4, None, "no connection"))
     assert told == [Poll(time=T0 + 4 * MINUTE_MS, poll=4, duration_ms=1000, outcome="failed", error="no connection")]
     assert state.success is None
 
 
 def test_failures_by_broker() -> None:
-    state = State()
+    state = WatchState()
     errors = {ORDERS: "refused", OTHER: "no leader"}
     seen = observation(described=(), errors=errors, leaders={ORDERS: 2, OTHER: -1}, silent=[2, 3])
     for number in (1, 2):
@@ -148,7 +148,7 @@ def test_how_long_one_is_open() -> None:
     """The longest that is known: its last batch, what its coordinator says, or for how long it was seen."""
 
     def seen(**fields: Any) -> int:
-        state = State()
+        state = WatchState()
         for number in (1, 2):
             state, _ = advance(state, attempt(number, observation(finding(**fields))))
         (one,) = state.seen.values()
@@ -171,7 +171,7 @@ SUBJECTS = ["broker 2", "topic a", "hidden topics"]
 
 
 @st.composite
-def attempts(draw: st.DrawFn) -> list[Attempt]:
+def attempts(draw: st.DrawFn) -> list[PollAttempt]:
     made = []
     for number in range(1, draw(st.integers(1, 8)) + 1):
         missed = draw(st.integers(0, 2))
@@ -197,9 +197,9 @@ def attempts(draw: st.DrawFn) -> list[Attempt]:
 
 
 @given(attempts(), st.booleans())
-def test_changes_rebuild_what_is_known(polls: list[Attempt], everything: bool) -> None:
+def test_changes_rebuild_what_is_known(polls: list[PollAttempt], everything: bool) -> None:
     """Who has only the changes knows the state; and each poll is told, once, with what became of it."""
-    state = State()
+    state = WatchState()
     known: dict[str, Finding] = {}
     gaps: dict[str, str | None] = {}
     outcomes = []
@@ -237,8 +237,8 @@ def test_changes_rebuild_what_is_known(polls: list[Attempt], everything: bool) -
 
 
 @given(attempts())
-def test_nothing_is_gone_that_was_not_looked_at(polls: list[Attempt]) -> None:
-    state = State()
+def test_nothing_is_gone_that_was_not_looked_at(polls: list[PollAttempt]) -> None:
+    state = WatchState()
     for one in polls:
         before, (state, told) = state, advance(state, one)
         gone = {row.subject for row in told if isinstance(row, Change) and row.change == "gone"}

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafkawire.client import ClientError, TopicPartition
-from kafkawire.client.hanging import Gap, Observation
-from kafkawire.client.watch_state import Attempt
+from kafkawire.client.hanging_search import Observation
+from kafkawire.client.unread_partitions import UnreadGap
+from kafkawire.client.watch_state import PollAttempt
 from kafkawire.rows import Audit, Coverage, Finding
 
 T0 = 1_700_000_000_000
@@ -40,17 +41,17 @@ def observation(
         errors={place: ClientError(text) for place, text in (errors or {}).items()},
         leaders=dict.fromkeys((*described, *(errors or ())), 1) | dict(leaders or {}),
         silent={broker: ClientError("silent") for broker in silent},
-        gaps=tuple(Gap(subject, text) for subject, text in (gaps or {}).items()),
+        gaps=tuple(UnreadGap(subject, text) for subject, text in (gaps or {}).items()),
         expected=frozenset(brokers) | frozenset(missing),
         answered=frozenset(brokers) - frozenset(silent),
         max_timeout_ms=max_timeout_ms,
     )
 
 
-def attempt(number: int, seen: Observation | None = None, error: str = "nobody there", missed: int = 0) -> Attempt:
+def attempt(number: int, seen: Observation | None = None, error: str = "nobody there", missed: int = 0) -> PollAttempt:
     """Poll `number`, a minute after the one before, of a second."""
     began = T0 + number * MINUTE_MS
-    return Attempt(
+    return PollAttempt(
         number=number,
         began=began,
         ended=began + 1000,

@@ -9,13 +9,13 @@ from typing import Any
 
 from kafkawire import frames
 from kafkawire.client import Admin, Connection, Search, TopicPartition
+from kafkawire.client.blocked_group import group_offsets
 from kafkawire.client.cluster import Cluster
 from kafkawire.client.config import Config
 from kafkawire.client.errors import ClientError, ConnectError
-from kafkawire.client.groups import group_offsets
+from kafkawire.client.hidden_resources import has_authorizer, hidden_topics
 from kafkawire.client.sasl import Credentials
-from kafkawire.client.state_log import read_ids
-from kafkawire.client.visibility import has_authorizer, hidden_topics
+from kafkawire.client.transaction_state_log import read_ids
 from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
 from kafkawire.wire.message import Message

@@ -13,8 +13,8 @@ from unittest import mock
 
 from kafkawire.client.config import Config, TokenSource
 from kafkawire.client.errors import AuthenticationError, ConfigError
+from kafkawire.client.java_properties import parse_properties
 from kafkawire.client.oauth import get_token
-from kafkawire.client.properties import parse_properties
 from kafkawire.client.sasl import MECHANISMS, Credentials, SaslError
 from kafkawire.client.tls import Tls
 from tools.fuzz import inputs, scratch

@@ -10,7 +10,7 @@ from kafkawire.client.errors import UnsupportedApiError
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
 
-Range = tuple[int, int]
+VersionRange = tuple[int, int]
 
 #: Requests that tell a broker's listener from a KRaft controller's.
 _METADATA, _VOTE = 3, 52
@@ -26,7 +26,7 @@ _SINCE: dict[str, dict[int, str]] = {
 
 def choose(
     request: type[Message],
-    offered: Mapping[int, Range],
+    offered: Mapping[int, VersionRange],
     *,
     at_most: int | None = None,
     at_least: int = 0,

@@ -11,13 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.assignments import SHARE, Assignment, group_assignment
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
-from kafkawire.client.driver import drive
 from kafkawire.client.errors import UNSTABLE_OFFSET_COMMIT, BrokerError, ClientError
-from kafkawire.client.hanging import Search, find_hanging
+from kafkawire.client.group_assignments import SHARE, GroupAssignment, group_assignment
+from kafkawire.client.hanging_search import Search, find_hanging
+from kafkawire.client.request_driver import drive
 from kafkawire.client.results import TopicPartition
-from kafkawire.client.rights import missing_right
 from kafkawire.client.routing import group_coordinators
 from kafkawire.messages import OffsetFetchRequest
 from kafkawire.transactions.model import partition_of_id
@@ -99,10 +99,10 @@ async def find_blocking(
     if assignment is None and not (isinstance(offsets, GroupOffsets) and offsets.partitions):
         raise ClientError(f"group {group} does not exist: it has no members and no committed offsets")
     gaps = _not_had(group, offsets, assignment)
-    waiting = Waiting(
+    waiting = GroupPartitions(
         group=group,
         offsets=offsets if isinstance(offsets, GroupOffsets) else GroupOffsets({}, ()),
-        assignment=assignment if isinstance(assignment, Assignment) else None,
+        assignment=assignment if isinstance(assignment, GroupAssignment) else None,
     )
     own = None
     if waiting.keeps_offsets:
@@ -124,12 +124,12 @@ async def find_blocking(
     return replace(found, read=read, findings=findings)
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class GroupPartitions(msgspec.Struct, frozen=True):
     """What may hold up a group: where it has committed offsets, and what its members are assigned, as far as known."""
 
     group: str
     offsets: GroupOffsets
-    assignment: Assignment | None
+    assignment: GroupAssignment | None
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -152,7 +152,9 @@ async def _had(asked: Awaitable[T]) -> T | ClientError:
         return error
 
 
-def _not_had(group: str, offsets: GroupOffsets | ClientError, assignment: Assignment | ClientError | None) -> list[str]:
+def _not_had(
+    group: str, offsets: GroupOffsets | ClientError, assignment: GroupAssignment | ClientError | None
+) -> list[str]:
     """Why there may be more partitions than those that are looked at, in sentences."""
     gaps = []
     if isinstance(offsets, ClientError):
@@ -166,7 +168,7 @@ def _not_had(group: str, offsets: GroupOffsets | ClientError, assignment: Assign
     return gaps
 
 
-def _scope(waiting: Waiting, own: TopicPartition | None) -> str:
+def _scope(waiting: GroupPartitions, own: TopicPartition | None) -> str:
     """What was looked at, as a sentence."""
     assignment, who = waiting.assignment, f"group {waiting.group!r}"
     parts = [f"{len(waiting.offsets.partitions)} with committed offsets"]
@@ -178,7 +180,7 @@ def _scope(waiting: Waiting, own: TopicPartition | None) -> str:
     return f"Of {who} these partitions were looked at: {'; '.join(parts)}."
 
 
-def _waits(waiting: Waiting, finding: rows.Finding, own: TopicPartition | None) -> list[str]:
+def _waits(waiting: GroupPartitions, finding: rows.Finding, own: TopicPartition | None) -> list[str]:
     place = TopicPartition(finding.topic, finding.partition)
     group, offsets = waiting.group, waiting.offsets
     if place == own:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafkawire.wire.message import Message
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request and where it goes.
 
     Attributes:
@@ -37,7 +37,7 @@ def interrupted(error: BaseException) -> str:
     return f"interrupted ({str(error) or type(error).__name__}): whether it was carried out is not known"
 
 
-async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: Deadline) -> Call:
+async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: Deadline) -> PreparedRequest:
     """What `cluster.ask(broker_id, body)` would send now.
 
     Raises:
@@ -47,7 +47,7 @@ async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: De
     broker = cluster.brokers[broker_id]
     spec = body.spec
     assert spec.api_key is not None
-    return Call(
+    return PreparedRequest(
         api=spec.name.removesuffix("Request"),
         api_key=spec.api_key,
         version=version,

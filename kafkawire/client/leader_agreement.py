@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from kafkawire.client.driver import every
+from kafkawire.client.request_driver import every
 from kafkawire.client.results import Metadata, TopicPartition
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.client import BrokerError, ClientError
-from kafkawire.client.hanging import observe
-from kafkawire.client.limits import max_timeouts, settings
+from kafkawire.client.hanging_search import observe
+from kafkawire.client.max_transaction_timeout import max_timeouts, settings
 from kafkawire.client.results import Results
 from kafkawire.messages import DescribeConfigsRequest, DescribeConfigsResponse, DescribeProducersRequest
 from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from kafkawire.client import Admin, ClientError, NoSuchBrokerError, Search
+from kafkawire.client.blocked_group import find_blocking
 from kafkawire.client.errors import RETRIABLE
-from kafkawire.client.groups import find_blocking
 from kafkawire.messages import ConsumerGroupHeartbeatRequest
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.live import HIDDEN

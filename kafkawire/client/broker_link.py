@@ -10,9 +10,9 @@ import contextlib
 import ssl
 from typing import TYPE_CHECKING
 
-from kafkawire.client.connection import Answer, Connection, Ready
+from kafkawire.client.connection import BrokerResponse, Connection, Ready
 from kafkawire.client.errors import ConnectError, PeerError, RequestTimeoutError, TlsError
-from kafkawire.client.peers import CERTIFICATE_WANTED, LOST, NOT_KAFKA
+from kafkawire.client.listener_detection import CERTIFICATE_WANTED, LOST, NOT_KAFKA
 
 if TYPE_CHECKING:
     from kafkawire.client.config import Config
@@ -116,7 +116,7 @@ class Link:
         try:
             while True:
                 for event in self.connection.receive(await self._reader.read(_CHUNK)):
-                    assert isinstance(event, Answer)
+                    assert isinstance(event, BrokerResponse)
                     waiting = self._waiting.get(event.correlation_id)
                     if waiting is not None and not waiting.done():
                         waiting.set_result(event.body)

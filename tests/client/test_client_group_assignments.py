@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkawire.client import BrokerError, ClientError, TopicPartition, UnsupportedApiError
-from kafkawire.client.assignments import Assignment, group_assignment
+from kafkawire.client.group_assignments import GroupAssignment, group_assignment
 from kafkawire.messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -29,10 +29,10 @@ CONSUMER, SHARE, STREAMS = (
 )
 
 
-def asked(broker: GroupBroker) -> Assignment | None:
+def asked(broker: GroupBroker) -> GroupAssignment | None:
     """What the client makes of the broker's answers."""
 
-    async def scenario() -> Assignment | None:
+    async def scenario() -> GroupAssignment | None:
         broker.brokers.clear()  # it has another port each time
         async with broker.running(), admin(broker.address) as client:
             return await group_assignment(client.cluster, GROUP, client.cluster.deadline())
@@ -40,7 +40,7 @@ def asked(broker: GroupBroker) -> Assignment | None:
     return asyncio.run(asyncio.wait_for(scenario(), 20))
 
 
-def of(kind: str, group: Any) -> Assignment:
+def of(kind: str, group: Any) -> GroupAssignment:
     broker = GroupBroker()
     broker.described = {kind: group}
     found = asked(broker)

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
-from kafkawire.client.driver import drive
 from kafkawire.client.errors import BrokerError, ClientError
+from kafkawire.client.request_driver import drive
 from kafkawire.client.results import Offsets, Results, TopicPartition
-from kafkawire.client.rights import missing_right
 from kafkawire.client.routing import leaders
 from kafkawire.messages import ListOffsetsRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic

@@ -8,7 +8,7 @@ import pytest
 
 from kafkawire.client import ApiTimeoutError, BrokerError, ConnectError, Metadata, NoSuchBrokerError, TopicPartition
 from kafkawire.client.results import Broker, PartitionInfo
-from kafkawire.client.unread import Gap, gaps_of, readable_again, rows_of
+from kafkawire.client.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of
 from kafkawire.rows import Unread
 
 
@@ -29,12 +29,12 @@ def test_each_partition_is_named_with_its_reason() -> None:
     errors |= {place: denied(place) for place in places(1, topic="payments")}
     errors[TopicPartition("orders", 2)] = denied(TopicPartition("orders", 2))
     assert gaps_of(errors) == [
-        Gap(
+        UnreadGap(
             "topic orders",
             "orders-2 was not read: TOPIC_AUTHORIZATION_FAILED: the principal needs Read on topic orders",
         ),
-        Gap("topic orders", "orders-3, orders-7, orders-11 were not read: h:9094: connection refused"),
-        Gap(
+        UnreadGap("topic orders", "orders-3, orders-7, orders-11 were not read: h:9094: connection refused"),
+        UnreadGap(
             "topic payments",
             "payments-1 was not read: TOPIC_AUTHORIZATION_FAILED: the principal needs Read on topic payments",
         ),

@@ -12,8 +12,8 @@ import msgspec
 
 from kafkawire import records
 from kafkawire.client.errors import ClientError
-from kafkawire.client.fetching import batches
-from kafkawire.client.offsets import offset_at
+from kafkawire.client.fetch_batches import batches
+from kafkawire.client.partition_offsets import offset_at
 from kafkawire.client.results import Offsets, TopicPartition
 from kafkawire.client.routing import leaders
 from kafkawire.transactions.ending import Named
@@ -28,7 +28,7 @@ ABORT, COMMIT = "ABORT", "COMMIT"
 _NEAR = 100_000
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class EndedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """A transaction that has ended.
 
     Attributes:
@@ -48,7 +48,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: int
 
 
-async def how_it_ended(admin: Admin, named: Named, timeout_s: float | None = None) -> Ended | None:
+async def how_it_ended(admin: Admin, named: Named, timeout_s: float | None = None) -> EndedTransaction | None:
     """The marker that ended a transaction; None where none was found near its start nor where its producer last wrote.
 
     Raises:
@@ -75,7 +75,7 @@ async def how_it_ended(admin: Admin, named: Named, timeout_s: float | None = Non
     if found is None:
         return None
     assert found.control is not None
-    return Ended(
+    return EndedTransaction(
         topic=place.topic,
         partition=place.partition,
         producer_id=found.producer_id,

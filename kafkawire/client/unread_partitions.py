@@ -14,14 +14,14 @@ from kafkawire.transactions.wording import some
 _NAMED = 20
 
 
-class Gap(msgspec.Struct, frozen=True):
+class UnreadGap(msgspec.Struct, frozen=True):
     """Something that was not read: `subject` names it in a few words, always the same; `text` is a sentence on why."""
 
     subject: str
     text: str
 
 
-def gaps_of(errors: Mapping[TopicPartition, ClientError]) -> list[Gap]:
+def gaps_of(errors: Mapping[TopicPartition, ClientError]) -> list[UnreadGap]:
     """One sentence a topic and reason: it names the partitions, the first of them where there are many."""
     grouped: dict[tuple[str, str], list[TopicPartition]] = {}
     for place, error in sorted(errors.items()):
@@ -29,7 +29,7 @@ def gaps_of(errors: Mapping[TopicPartition, ClientError]) -> list[Gap]:
     gaps = []
     for (topic, why), places in grouped.items():
         names = some([str(place) for place in places], _NAMED)
-        gaps.append(Gap(f"topic {topic}", f"{names} {'was' if len(places) == 1 else 'were'} not read: {why}"))
+        gaps.append(UnreadGap(f"topic {topic}", f"{names} {'was' if len(places) == 1 else 'were'} not read: {why}"))
     return gaps
 
 

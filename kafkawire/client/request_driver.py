@@ -24,7 +24,7 @@ from kafkawire.client.results import Results
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster
-    from kafkawire.client.waiting import Wait
+    from kafkawire.client.current_waits import Wait
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkawire.client import ClientError, RequestTimeoutError, TopicPartition, cluster
-from kafkawire.client.waiting import Waits
+from kafkawire.client.current_waits import Waits
 from kafkawire.messages import (
     ApiVersionsRequest,
     DescribeProducersRequest,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from kafkawire.client.cluster_reading import ClusterReading, epoch_of
 from kafkawire.client.errors import BrokerError, ClientError
-from kafkawire.client.reading import Reading, epoch_of
+from kafkawire.client.hidden_resources import has_authorizer
 from kafkawire.client.results import Results, TopicPartition
-from kafkawire.client.state_log import read_ids
-from kafkawire.client.visibility import has_authorizer
+from kafkawire.client.transaction_state_log import read_ids
 from kafkawire.transactions.coordinator import IdLog, pick_owner
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.live import HIDDEN, Absence, Word
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LATER = f"{TRANSACTION_STATE} was read as a proof a short while ago; it is read again later."
 
 
-class Prover:
+class NoOwnerProver:
     """Proves absence for one search.
 
     Attributes:
@@ -48,7 +48,7 @@ class Prover:
             self._authorizer = await has_authorizer(cluster, cluster.deadline(self._timeout_s))
         return self._authorizer
 
-    async def prove(self, reading: Reading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, Word]]:
+    async def prove(self, reading: ClusterReading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, Word]]:
         """What is proven of producer ids that no coordinator named, and the words that its log has of them.
 
         Without an authorizer nothing is hidden, and it is enough that every coordinator had loaded all that it leads,
@@ -79,7 +79,7 @@ class Prover:
         read = f"all {count(len(self.read), 'partition')} of {TRANSACTION_STATE} were read"
         return Absence(proof=read), words
 
-    async def _logs(self, reading: Reading) -> Results[TopicPartition, IdLog] | ClientError:
+    async def _logs(self, reading: ClusterReading) -> Results[TopicPartition, IdLog] | ClientError:
         leaders = reading.coordinators[1].leaders
         if not leaders:
             problem = reading.coordinators[1].problem or "it has no partitions"
@@ -88,7 +88,7 @@ class Prover:
         return await read_ids(cluster, sorted(leaders), cluster.deadline(self._timeout_s))
 
 
-def _silent(reading: Reading) -> list[str]:
+def _silent(reading: ClusterReading) -> list[str]:
     """Coordinators that did not answer, or not for all that they lead, in sentences."""
     doubts = [
         f"Broker {broker} did not list its transactional ids ({error})."
@@ -126,7 +126,7 @@ def _unreadable(logs: Results[TopicPartition, IdLog] | ClientError) -> str:
     return f"{TRANSACTION_STATE} could not be read as a proof ({error})."
 
 
-def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: Reading) -> Word | None:
+def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: ClusterReading) -> Word | None:
     """What the log says of a producer id: its owner is hidden from the lists, has expired, or uses another one now."""
     owner = pick_owner(owner for log in logs.values() if (owner := log.owner(producer_id)) is not None)
     if owner is None:

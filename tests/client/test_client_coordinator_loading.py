@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.client.loaded import id_of_partition
+from kafkawire.client.coordinator_loading import id_of_partition
 from kafkawire.transactions.model import partition_of_id
 
 

@@ -15,13 +15,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.absence import Prover
+from kafkawire.client.cluster_reading import ClusterReading, OpenKey, missing_brokers, read
 from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
-from kafkawire.client.limits import max_timeouts, settings
-from kafkawire.client.reading import Key, Reading, missing_brokers, read
+from kafkawire.client.hidden_resources import hidden_topics
+from kafkawire.client.max_transaction_timeout import max_timeouts, settings
+from kafkawire.client.no_owner_proof import NoOwnerProver
 from kafkawire.client.results import Metadata, Results, TopicPartition
-from kafkawire.client.unread import Gap, gaps_of, readable_again, rows_of, topics_of
-from kafkawire.client.visibility import hidden_topics
+from kafkawire.client.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, topics_of
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.live import Absence, LiveCase, Word
 from kafkawire.transactions.model import PREPARED, state_name
@@ -93,7 +93,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[TopicPartition, ClientError]
     leaders: dict[TopicPartition, int]
     silent: dict[int, ClientError]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[UnreadGap, ...]
     read_log: bool = False
     expected: frozenset[int] = frozenset()
     answered: frozenset[int] = frozenset()
@@ -115,7 +115,7 @@ async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, in
 async def observe(
     admin: Admin,
     search: Search,
-    earlier: Mapping[Key, rows.Finding],
+    earlier: Mapping[OpenKey, rows.Finding],
     *,
     read_log: bool = True,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -137,7 +137,7 @@ class _Finder:
         admin: Admin,
         search: Search,
         progress: Callable[[int, int], None] | None,
-        earlier: Mapping[Key, rows.Finding],
+        earlier: Mapping[OpenKey, rows.Finding],
         *,
         read_log: bool,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -148,8 +148,8 @@ class _Finder:
         self._search = search
         self._progress = progress
         self._earlier = earlier
-        self._prover = Prover(admin, search.timeout_s, read_log=read_log)
-        self._gaps: list[Gap] = []
+        self._prover = NoOwnerProver(admin, search.timeout_s, read_log=read_log)
+        self._gaps: list[UnreadGap] = []
         self._cluster_id: str | None = None
         self._leaders: dict[TopicPartition, int] = {}
 
@@ -192,7 +192,7 @@ class _Finder:
 
     async def _first_reading(
         self, partitions: Collection[TopicPartition], metadata: Metadata
-    ) -> tuple[Reading, Results[int, int]]:
+    ) -> tuple[ClusterReading, Results[int, int]]:
         """A reading, and side by side with it the longest transaction that each broker allows."""
         deadline = self._admin.cluster.deadline(self._search.timeout_s)
         asking = asyncio.create_task(max_timeouts(self._admin.cluster, metadata.brokers, deadline))
@@ -219,7 +219,7 @@ class _Finder:
             raise NoSuchBrokerError(f"the cluster has no broker {search.broker_id} now; its brokers are {known}")
         if topics and len(metadata.errors) == len(set(topics)):
             raise next(iter(metadata.errors.values()))
-        self._gaps += [Gap(f"topic {topic}", str(error)) for topic, error in metadata.errors.items()]
+        self._gaps += [UnreadGap(f"topic {topic}", str(error)) for topic, error in metadata.errors.items()]
         if topics is None:
             await self._look_for_hidden_topics(metadata)
         return metadata
@@ -233,10 +233,10 @@ class _Finder:
         if hidden:
             names = ", ".join(hidden[:_FEW]) + (", ..." if len(hidden) > _FEW else "")
             text = f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}"
-            self._gaps.append(Gap("hidden topics", text))
+            self._gaps.append(UnreadGap("hidden topics", text))
         if more is not None:
             text = f"topics that the principal may not Describe were not seen ({more})"
-            self._gaps.append(Gap("topics that may be hidden", text))
+            self._gaps.append(UnreadGap("topics that may be hidden", text))
 
     def _chosen(self, metadata: Metadata) -> list[TopicPartition]:
         search = self._search
@@ -259,7 +259,7 @@ class _Finder:
                 raise ClientError(f"topic {', '.join(search.topics or ())} has no partition {number}")
         return chosen
 
-    async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> Reading:
+    async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> ClusterReading:
         """`first`: to find suspects, brokers are taken at their word."""
         progress = self._progress
         total = len(partitions)
@@ -278,13 +278,13 @@ class _Finder:
 
     async def _judge(
         self,
-        reading: Reading,
-        keys: Collection[Key],
-        moved: dict[Key, tuple[str, ...]],
+        reading: ClusterReading,
+        keys: Collection[OpenKey],
+        moved: dict[OpenKey, tuple[str, ...]],
         *,
         thorough: bool,
-        before: Reading | None = None,
-    ) -> dict[Key, rows.Finding]:
+        before: ClusterReading | None = None,
+    ) -> dict[OpenKey, rows.Finding]:
         """`thorough`: with proofs of absence; without them the verdicts are good for finding suspects only.
         `before`: an earlier reading, from which no coordinator has moved."""
         absence = Absence()
@@ -301,8 +301,8 @@ class _Finder:
 
     def _case(
         self,
-        key: Key,
-        reading: Reading,
+        key: OpenKey,
+        reading: ClusterReading,
         starts: dict[TopicPartition, int],
         words: dict[int, Word],
         absence: Absence,
@@ -337,7 +337,7 @@ class _Finder:
             address=self._search.reach,
         )
 
-    def _confirmed(self, key: Key, finding: rows.Finding) -> rows.Finding | None:
+    def _confirmed(self, key: OpenKey, finding: rows.Finding) -> rows.Finding | None:
         """A finding that an earlier search has confirmed, and that is the same now."""
         old = self._earlier.get(key)
         if old is not None and old.reason == "stuck_prepare" and _ending(finding):
@@ -350,8 +350,8 @@ class _Finder:
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
 
     async def _confirm(
-        self, suspects: set[Key], before: Reading, said: dict[Key, rows.Finding], metadata: Metadata
-    ) -> tuple[dict[Key, rows.Finding], Reading, set[TopicPartition]]:
+        self, suspects: set[OpenKey], before: ClusterReading, said: dict[OpenKey, rows.Finding], metadata: Metadata
+    ) -> tuple[dict[OpenKey, rows.Finding], ClusterReading, set[TopicPartition]]:
         """Reads suspects again until two readings agree. Those that have ended meanwhile are left out.
 
         Partitions that could not be read before are read with them, where their broker has come back.
@@ -359,7 +359,7 @@ class _Finder:
         Returns:
             The findings, the last reading, and the partitions that could be read after all.
         """
-        final: dict[Key, rows.Finding] = {}
+        final: dict[OpenKey, rows.Finding] = {}
         unread, returned = before.errors, set[TopicPartition]()
         unsettled = bool(missing_brokers(metadata))
         for turn in range(_READINGS):
@@ -376,7 +376,7 @@ class _Finder:
             last = turn == _READINGS - 1
             open_ = {key for key in suspects if key in reading.opens}
             lost = {key for key in suspects - open_ if key[0] in reading.errors}
-            again: dict[Key, tuple[str, ...]] = {key: (changed,) for key in open_ if changed}
+            again: dict[OpenKey, tuple[str, ...]] = {key: (changed,) for key in open_ if changed}
             for key in open_:
                 old = before.opens.get(key)
                 if old is None or old.transaction_start_offset != reading.opens[key].transaction_start_offset:
@@ -415,10 +415,12 @@ class _Finder:
             }
         return back
 
-    def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: Reading) -> tuple[Gap, ...]:
+    def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: ClusterReading) -> tuple[UnreadGap, ...]:
         """What is missing in the end: partitions, and brokers that were silent in the last reading."""
         silent = last.listed.errors.items() if last.opens else ()
-        gaps = [Gap(f"broker {n}", f"broker {n} did not list its transactional ids: {error}") for n, error in silent]
+        gaps = [
+            UnreadGap(f"broker {n}", f"broker {n} did not list its transactional ids: {error}") for n, error in silent
+        ]
         return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *gaps)))
 
     def _suspect(self, finding: rows.Finding) -> bool:
@@ -429,7 +431,7 @@ class _Finder:
         """Whether it is said that no coordinator will end it."""
         return finding.verdict == HANGING or (self._search.confirm_young and finding.reason == "young")
 
-    def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[Gap, ...]) -> rows.Coverage:
+    def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[UnreadGap, ...]) -> rows.Coverage:
         return rows.Coverage(
             paths=(self._search.address,),
             brokers=tuple(sorted(metadata.brokers)),
@@ -461,7 +463,7 @@ def _ending(finding: rows.Finding) -> bool:
     return finding.reason in ("live", "stuck_prepare") and finding.coordinator_state in PREPARED
 
 
-def _lasting(key: Key, before: Reading, after: Reading) -> int | None:
+def _lasting(key: OpenKey, before: ClusterReading, after: ClusterReading) -> int | None:
     """For how long a coordinator has been preparing an open transaction, in milliseconds; None where it has not."""
     state, word = after.opens[key], after.words.get(key[1])
     then = before.opens.get(key), before.words.get(key[1])
@@ -479,13 +481,13 @@ def _same(finding: rows.Finding, before: rows.Finding | None) -> bool:
     )
 
 
-def _unsettled(reading: Reading) -> bool:
+def _unsettled(reading: ClusterReading) -> bool:
     """Whether a broker is missing, or a coordinator moved while it was read."""
     before, after = reading.coordinators
     return bool(before.missing or after.missing or reading.listed.errors) or before.leaders != after.leaders
 
 
-def _changed(before: Reading, after: Reading) -> str:
+def _changed(before: ClusterReading, after: ClusterReading) -> str:
     """What of the coordinators has moved from one reading to the next, as a sentence; empty where nothing has."""
     first, *_, last = maps = [*before.coordinators, *after.coordinators]
     if all(one.leaders == first.leaders for one in maps):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
-from kafkawire.client.driver import every
 from kafkawire.client.errors import CLUSTER_DENIED, SECURITY_DISABLED, BrokerError
+from kafkawire.client.request_driver import every
 from kafkawire.client.results import Results
-from kafkawire.client.rights import missing_right
 from kafkawire.messages import DescribeAclsRequest, DescribeLogDirsRequest
 
 if TYPE_CHECKING:

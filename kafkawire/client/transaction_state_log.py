@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kafkawire.client.deadline import Deadline
-from kafkawire.client.driver import drive
 from kafkawire.client.errors import ClientError
-from kafkawire.client.fetching import batches
-from kafkawire.client.offsets import list_offsets
+from kafkawire.client.fetch_batches import batches
+from kafkawire.client.partition_offsets import list_offsets
+from kafkawire.client.request_driver import drive
 from kafkawire.client.results import Offsets, Results, TopicPartition
 from kafkawire.client.routing import leaders
 from kafkawire.transactions.coordinator import IdLog, coordinator_records, registration

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafkawire.client import ended
-from kafkawire.client.ended import Ended, how_it_ended
+from kafkawire.client import ended_transaction
+from kafkawire.client.ended_transaction import EndedTransaction, how_it_ended
 from kafkawire.messages import FetchRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
 from kafkawire.transactions.ending import Named
@@ -21,9 +21,9 @@ def marker(producer_id: int = 7, epoch: int = 3) -> WritableTxnMarker:
     return WritableTxnMarker(producer_id=producer_id, producer_epoch=epoch, coordinator_epoch=5)
 
 
-def ask(broker: PartitionBroker, *questions: dict[str, Any]) -> list[Ended | None]:
+def ask(broker: PartitionBroker, *questions: dict[str, Any]) -> list[EndedTransaction | None]:
     """What became of each transaction that is named."""
-    found: list[Ended | None] = []
+    found: list[EndedTransaction | None] = []
 
     async def scenario() -> None:
         async with broker.running(), admin(broker.address) as client:
@@ -51,7 +51,7 @@ def test_a_marker_far_behind_the_start_is_found_by_the_time_of_its_producer(monk
     """Without reading all that was written in between."""
     broker = PartitionBroker()
     broker.log.append_marker(marker())
-    monkeypatch.setattr(ended, "_NEAR", 1)
+    monkeypatch.setattr(ended_transaction, "_NEAR", 1)
     read = broker.log.read
     monkeypatch.setattr(broker.log, "read", lambda offset: read(offset)[: LENGTH if offset == START else None])
     (done,) = ask(broker, {"start_offset": START})

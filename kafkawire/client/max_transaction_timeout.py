@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kafkawire import rows
-from kafkawire.client.driver import every
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.errors import BrokerError, ClientError
+from kafkawire.client.request_driver import every
 from kafkawire.client.results import Results
-from kafkawire.client.rights import missing_right
 from kafkawire.messages import DescribeConfigsRequest
 from kafkawire.messages.describe_configs_request import DescribeConfigsResource
 from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS

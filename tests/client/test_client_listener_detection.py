@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.client import peers
-from kafkawire.client.peers import first_bytes
+from kafkawire.client import listener_detection
+from kafkawire.client.listener_detection import first_bytes
 from kafkawire.frames import encode_response
 from kafkawire.messages import ApiVersionsResponse
 
@@ -15,8 +15,8 @@ from kafkawire.messages import ApiVersionsResponse
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"\x15\x03\x03\x00\x02\x02\x46", peers.TLS_HERE),
-        (b"\x16\x03\x01", peers.TLS_HERE),
+        (b"\x15\x03\x03\x00\x02\x02\x46", listener_detection.TLS_HERE),
+        (b"\x16\x03\x01", listener_detection.TLS_HERE),
         (b"HTTP/1.1 400 Bad Request\r\n", "an HTTP server answers here: give the port of a Kafka listener"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "an SSH server answers here: give the port of a Kafka listener"),
         (b"220 mail.example ESMTP", "a mail or FTP server answers here: give the port of a Kafka listener"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import kafkawire
-from kafkawire.client import rights
+from kafkawire.client import acl_rights
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.errors import CLUSTER_DENIED, GROUP_DENIED, ID_DENIED, TOPIC_DENIED
-from kafkawire.client.rights import missing_right
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_rights(api: str, code: int, resource: str, right: str | None) -> None:
     assert missing_right(api, code, resource) == right
 
 
-@pytest.mark.parametrize(("api", "code"), rights._RIGHTS)
+@pytest.mark.parametrize(("api", "code"), acl_rights._RIGHTS)
 def test_the_table_names_requests_and_errors_that_there_are(api: str, code: int) -> None:
     assert kafkawire.lookup(f"{api}Request").spec.kind == "request"
     assert kafkawire.kafka_errors.error_name(code).endswith("_AUTHORIZATION_FAILED")

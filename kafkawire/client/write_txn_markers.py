@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
-from kafkawire.client.driver import drive
 from kafkawire.client.errors import BrokerError, ClientError, ConnectError, OutcomeUnknownError
+from kafkawire.client.request_driver import drive
 from kafkawire.client.results import Marked, TopicPartition
-from kafkawire.client.rights import missing_right
 from kafkawire.client.routing import leaders
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic

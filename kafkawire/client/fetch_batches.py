@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from kafkawire import records
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import TopicPartition
-from kafkawire.client.rights import missing_right
 from kafkawire.messages import FetchRequest
 from kafkawire.messages.fetch_request import FetchPartition, FetchTopic
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kafkawire.client.coordinator_loading import unloaded
 from kafkawire.client.errors import ClientError, is_unknown_id
-from kafkawire.client.leadership import disputed, views
-from kafkawire.client.loaded import unloaded
+from kafkawire.client.leader_agreement import disputed, views
 from kafkawire.client.results import (
     Metadata,
     Offsets,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
 
 #: An open transaction: its partition, and its producer id.
-Key = tuple[TopicPartition, int]
+OpenKey = tuple[TopicPartition, int]
 
 
 class Coordinators(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Coordinators(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     """See the module.
 
     Attributes:
@@ -63,7 +63,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     at: int
     described: int
-    opens: dict[Key, ProducerState]
+    opens: dict[OpenKey, ProducerState]
     errors: dict[TopicPartition, ClientError]
     offsets: dict[TopicPartition, Offsets]
     listed: Results[int, tuple[TransactionListing, ...]]
@@ -96,7 +96,7 @@ async def read(
     progress: Callable[[int], None] | None = None,
     thorough: bool = False,
     loaded: bool = False,
-) -> Reading:
+) -> ClusterReading:
     """Reads once. What fails is in the reading; only what makes all of it impossible is raised.
 
     Args:
@@ -132,7 +132,7 @@ async def read(
         words = await _words(admin, opens, listed, before, timeout_s)
         after = await coordinators(admin, timeout_s)
         seen += await views(admin, topics, timeout_s) if topics else []
-    return Reading(
+    return ClusterReading(
         at=at,
         described=len(states.values),
         opens=opens,
@@ -165,7 +165,7 @@ def missing_brokers(metadata: Metadata) -> frozenset[int]:
 
 async def _words(
     admin: Admin,
-    opens: Iterable[Key],
+    opens: Iterable[OpenKey],
     listed: Results[int, tuple[TransactionListing, ...]],
     known: Coordinators,
     timeout_s: float | None,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
-from kafkawire.client.driver import drive
 from kafkawire.client.errors import (
     GROUP_ID_NOT_FOUND,
     TOPIC_DENIED,
@@ -22,8 +22,8 @@ from kafkawire.client.errors import (
     ClientError,
     UnsupportedApiError,
 )
+from kafkawire.client.request_driver import drive
 from kafkawire.client.results import TopicPartition
-from kafkawire.client.rights import missing_right
 from kafkawire.client.routing import group_coordinators
 from kafkawire.errors import DecodeError
 from kafkawire.messages import (
@@ -49,7 +49,7 @@ _DEAD = "Dead"
 _SETTLED = ("Stable", "Reconciling")
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+class GroupAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """What the members of a group are assigned.
 
     Attributes:
@@ -66,25 +66,27 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     doubt: str | None = None
 
 
-async def group_assignment(cluster: Cluster, group: str, deadline: Deadline) -> Assignment | None:
+async def group_assignment(cluster: Cluster, group: str, deadline: Deadline) -> GroupAssignment | None:
     """What the members of a group are assigned; None where its coordinator knows no group of this name.
 
     Raises:
         ClientError: it could not be had (Describe on the group; from KIP-848 on, on each of its topics, too).
     """
 
-    async def ask(broker: int, keys: Sequence[str]) -> dict[str, Assignment | ClientError | None]:
+    async def ask(broker: int, keys: Sequence[str]) -> dict[str, GroupAssignment | ClientError | None]:
         return {group: await _described(cluster, broker, group, deadline)}
 
     return (await drive(cluster, [group], group_coordinators(cluster, deadline), ask, deadline))[group]
 
 
-async def _described(cluster: Cluster, broker: int, group: str, deadline: Deadline) -> Assignment | ClientError | None:
-    for kind in _KINDS:
+async def _described(
+    cluster: Cluster, broker: int, group: str, deadline: Deadline
+) -> GroupAssignment | ClientError | None:
+    for kind in _GROUP_KINDS:
         try:
             answer = await cluster.ask(broker, kind.request(group), deadline)
         except UnsupportedApiError:
-            if kind is _KINDS[0]:
+            if kind is _GROUP_KINDS[0]:
                 raise
             continue  # a broker without the request has no group of the kind
         found = next((one for one in answer.groups if one.group_id == group), None)
@@ -98,13 +100,13 @@ async def _described(cluster: Cluster, broker: int, group: str, deadline: Deadli
     return None
 
 
-def _error(kind: _Kind, group: str, found: Any) -> BrokerError:
+def _error(kind: _GroupKind, group: str, found: Any) -> BrokerError:
     code = found.error_code
     right = "Describe on each of its topics" if code == TOPIC_DENIED else missing_right(kind.api, code, group)
     return BrokerError(code, f"members of group {group}", detail=found.error_message or "", right=right)
 
 
-def _assignment(kind: _Kind, group: str, found: Any) -> Assignment:
+def _assignment(kind: _GroupKind, group: str, found: Any) -> GroupAssignment:
     partitions, unreadable = kind.partitions(found)
     doubts = []
     if not found.members:
@@ -114,7 +116,7 @@ def _assignment(kind: _Kind, group: str, found: Any) -> Assignment:
     doubts += unreadable
     if not doubts and not partitions:
         doubts.append("its members are assigned no partition now")
-    return Assignment(
+    return GroupAssignment(
         kind=kind.name,
         state=found.group_state,
         members=len(found.members),
@@ -187,7 +189,7 @@ def _topics(subtopology: Any, active: bool) -> set[str]:
     return {*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics), *changelogs}
 
 
-class _Kind(NamedTuple):
+class _GroupKind(NamedTuple):
     """A kind of group, what describes it, and what its description says."""
 
     name: str
@@ -199,9 +201,9 @@ class _Kind(NamedTuple):
         return self.request("").spec.name.removesuffix("Request")
 
 
-_KINDS = (
-    _Kind("classic", lambda group: DescribeGroupsRequest(groups=(group,)), _classic),
-    _Kind("consumer", lambda group: ConsumerGroupDescribeRequest(group_ids=(group,)), _consumer),
-    _Kind(SHARE, lambda group: ShareGroupDescribeRequest(group_ids=(group,)), _share),
-    _Kind("streams", lambda group: StreamsGroupDescribeRequest(group_ids=(group,)), _streams),
+_GROUP_KINDS = (
+    _GroupKind("classic", lambda group: DescribeGroupsRequest(groups=(group,)), _classic),
+    _GroupKind("consumer", lambda group: ConsumerGroupDescribeRequest(group_ids=(group,)), _consumer),
+    _GroupKind(SHARE, lambda group: ShareGroupDescribeRequest(group_ids=(group,)), _share),
+    _GroupKind("streams", lambda group: StreamsGroupDescribeRequest(group_ids=(group,)), _streams),
 )
