@@ -1,4 +1,4 @@
-"""The HTML report of an audit: one file, nothing loaded from anywhere, readable without its script.
+"""The HTML report of an audit: one file that loads nothing and is readable without its script.
 
 html = report.render(audit)              # rows.Audit -> text of an HTML document
 """

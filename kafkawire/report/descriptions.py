@@ -1,4 +1,4 @@
-"""What the report says of verdicts, reasons and rules: tables of words, and the few sentences that count."""
+"""Severities of findings, and the report's texts: descriptions of reasons and checks, headline, summary, advice."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kafkawire.transactions.checks import OF_FINDINGS
 from kafkawire.transactions.completeness import not_read
 from kafkawire.transactions.wording import count
 
-#: See `severity`, the loudest first.
+#: Severities, the most severe first. They are classes of the style sheet, too.
 SEVERITIES = ("hanging", "stuck", "unknown", "watch", "fine")
 
-#: Each severity's name in the tally, for one and for many.
+#: The names of severities beside their numbers.
 SEVERITY_NAMES: Mapping[str, str] = {
     "hanging": "hanging",
     "stuck": "stuck",
@@ -27,7 +27,7 @@ SEVERITY_NAMES: Mapping[str, str] = {
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """A verdict's reason in words: a title, and what it means."""
+    """The description of a reason: a title, and what it means."""
 
     title: str
     meaning: str = ""
@@ -35,31 +35,31 @@ class Reason(msgspec.Struct, frozen=True):
 
 REASONS: Mapping[str, Reason] = {
     "no_transactional_id": Reason(
-        "Nobody owns its producer id",
+        "Its producer id has no owner",
         "No coordinator knows this producer id, so none will ever write the marker that ends its transaction.",
     ),
     "transaction_ended": Reason(
-        "Its transaction had ended before",
-        "A batch came after its transaction had been committed or aborted. The coordinator is done with that "
+        "Its transaction has already ended",
+        "A batch was written after its transaction was committed or aborted. The coordinator has completed that "
         "transaction and writes no second marker.",
     ),
     "epoch_bumped": Reason(
-        "Its producer has gone on to a later epoch",
-        "The transactional id has a newer epoch. No marker will come for the data of the one before.",
+        "Its producer epoch is outdated",
+        "The transactional id has a newer epoch. No marker will be written for data of an older one.",
     ),
     "partition_not_in_transaction": Reason(
-        "The coordinator was never told of this partition",
-        "The batch was written without adding the partition to the transaction, so the coordinator's marker will not "
-        "come here.",
+        "The partition is not in the transaction",
+        "The batch was written without adding the partition to the transaction, so the coordinator will write no "
+        "marker here.",
     ),
     "stuck_prepare": Reason(
-        "Decided, but its marker does not arrive",
-        "The coordinator has decided the outcome, and other partitions may have it already. An abort by hand would "
-        "break the transaction apart: some of it committed, some of it lost.",
+        "Decided, but its marker is not written",
+        "The coordinator has decided the outcome, and other partitions may have its marker already. A manual abort "
+        "would break the transaction's atomicity: a part of it committed, a part of it lost.",
     ),
     "coverage_incomplete": Reason(
         "Not enough was read to be certain",
-        "Something that was not read could turn this verdict around. Do not abort on this evidence.",
+        "Data that was not read could reverse this verdict. Do not abort on this evidence.",
     ),
     "late": Reason(
         "Past its own timeout",
@@ -67,18 +67,18 @@ REASONS: Mapping[str, Reason] = {
         "partition.",
     ),
     "two_phase_commit": Reason(
-        "Waits for its owner", "A two-phase commit never times out: whoever began it must commit or abort it."
+        "Two-phase commit", "A two-phase commit never times out. The application that began it must commit or abort it."
     ),
     "live": Reason("In progress", "Its coordinator holds it, and its producer or its timeout will end it."),
-    "young": Reason("Too young to say", "Its producer may still be about to register it."),
+    "young": Reason("Too young to judge", "Its producer may still be about to register it."),
     "ghost": Reason(
         "Its data is deleted",
-        "Only the partition's producer state remembers it: there is nothing to abort or to commit. Where readers wait "
-        "behind it, a marker lets them go on.",
+        "It remains in the partition's producer state only: there is nothing to abort or to commit. If readers wait "
+        "behind it, a marker lets them continue.",
     ),
 }
 
-#: The rules that logs are held against, in one sentence each. A rule without a sentence is shown by its name.
+#: The rules that checks test, one sentence each. A check without a sentence is shown by its name.
 CHECKS: Mapping[str, str] = {
     "sequence_contiguous": "A producer's sequence numbers follow each other without gap or step back.",
     "new_epoch_from_zero": "A producer's first batch of a new epoch has sequence number 0.",
@@ -93,23 +93,23 @@ CHECKS: Mapping[str, str] = {
     "transaction_unknown_to_coordinator": "Every open transaction is one that its coordinator holds.",
     "late_transaction": "No transaction is open for longer than its timeout allows.",
     "lso": "The last stable offset is where the earliest open transaction begins.",
-    "txnindex_equals_log": "The index of aborted transactions says what the log says.",
-    "snapshot_equals_replay": "Snapshots of producer state say what the log says.",
-    "snapshot_ghost": "Snapshots remember no open transaction whose data is deleted.",
-    "prepare_completed": "What was decided is carried out: every partition gets its marker.",
+    "txnindex_equals_log": "The index of aborted transactions agrees with the log.",
+    "snapshot_equals_replay": "Snapshots of producer state agree with the log.",
+    "snapshot_ghost": "Snapshots contain no open transaction whose data is deleted.",
+    "prepare_completed": "Every decision is carried out: every partition gets its marker.",
     "one_outcome": "All markers of a transaction agree with what its coordinator decided.",
     "legal_transition": "A transactional id goes from state to state as Kafka's coordinator does.",
     "transition_fields": "Times, partitions and timeouts fit from one state to the next.",
     "epoch_step": "A transactional id's epoch goes up in the steps that Kafka takes.",
-    "previous_producer_id": "A new producer id names the one before it.",
-    "producer_id_unique": "A producer id belongs to one transactional id, and somebody gave it out.",
-    "id_in_its_partition": "A transactional id lies in the partition that its hash names.",
+    "previous_producer_id": "The record of a new producer id names the previous one.",
+    "producer_id_unique": "A producer id belongs to one transactional id and was allocated by the cluster.",
+    "id_in_its_partition": "A transactional id is in the partition that its hash selects.",
     "replicas_agree": "Replicas of a partition hold the same.",
 }
 
 
 def severity(finding: Finding) -> str:
-    """How loud a finding is: one of `SEVERITIES`."""
+    """The severity of a finding: one of `SEVERITIES`."""
     if finding.verdict != "not_hanging":
         return finding.verdict if finding.verdict in SEVERITIES else "unknown"
     if finding.reason == "stuck_prepare":
@@ -118,20 +118,20 @@ def severity(finding: Finding) -> str:
 
 
 def label(finding: Finding) -> str:
-    """A finding in a word or two: its verdict, and where that is not_hanging what it is instead."""
-    loud = severity(finding)
+    """A short name of a finding: its verdict, or for not_hanging its reason."""
+    level = severity(finding)
     if finding.verdict != "not_hanging":
         return with_spaces(finding.verdict)
-    return loud if loud == "stuck" else with_spaces(finding.reason)
+    return level if level == "stuck" else with_spaces(finding.reason)
 
 
 def by_severity(finding: Finding) -> tuple[int, int, int]:
-    """Sorts findings: the loudest severity, then what holds back most, then the oldest first."""
+    """The sort key of findings: the most severe first, then the most waiting offsets, then the oldest."""
     return SEVERITIES.index(severity(finding)), -waiting_offsets(finding), -(finding.age_ms or 0)
 
 
 def reason_of(finding: Finding) -> Reason:
-    """Its reason in words; one that has none yet by its name."""
+    """The description of a finding's reason. One without a description is shown by its name."""
     return REASONS.get(finding.reason) or Reason(with_spaces(finding.reason).capitalize())
 
 
@@ -141,18 +141,18 @@ def with_spaces(name: str) -> str:
 
 
 def waiting_offsets(finding: Finding) -> int:
-    """Offsets that readers of committed data wait for behind this transaction; 0 where it holds nobody back."""
+    """The number of offsets behind this transaction that read_committed consumers wait for."""
     stable, high = finding.last_stable_offset, finding.high_watermark
     return high - stable if finding.blocked and stable is not None and high is not None else 0
 
 
 def other_violations(audit: Audit) -> list[Violation]:
-    """Rules that are broken, beside what the findings say already."""
+    """The violations that are not reported as findings."""
     return [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
 
 
 def overall_severity(audit: Audit) -> str:
-    """The severity of the whole page."""
+    """The severity of the whole audit."""
     severities = set(map(severity, audit.findings))
     if "hanging" in severities:
         return "hanging"
@@ -164,20 +164,20 @@ def overall_severity(audit: Audit) -> str:
 
 
 def coverage(read: Coverage) -> str:
-    """How much of `__transaction_state` a verdict rests on."""
+    """How much of `__transaction_state` was read, as text."""
     there, missing = len(read.transaction_state), len(read.transaction_state_missing)
     if not there:
-        return "nothing"
+        return "none"
     return f"{there} of {there + missing} partitions" if missing else f"all {count(there, 'partition')}"
 
 
 def incomplete(audit: Audit) -> bool:
-    """Whether something was not read."""
+    """Whether part of the data was not read."""
     return bool(not_read(audit))
 
 
 def headline(audit: Audit) -> str:
-    """The answer in one sentence. That none was found says nothing of what was not read."""
+    """The result in one sentence. It says *found* where hanging transactions may exist in data that was not read."""
     severities = Counter(map(severity, audit.findings))
     missing = ", and not everything could be read" if incomplete(audit) else ""
     if severities["hanging"]:
@@ -196,7 +196,7 @@ def headline(audit: Audit) -> str:
 
 
 def summary(audit: Audit) -> list[str]:
-    """What follows from the headline, in a few sentences."""
+    """The sentences below the headline."""
     if not audit.findings:
         return ["No transaction is open in what was read."]
     severities = Counter(map(severity, audit.findings))
@@ -209,39 +209,39 @@ def summary(audit: Audit) -> list[str]:
         hanging = (finding for finding in audit.findings if severity(finding) == "hanging")
         sentences.append(_held_back(hanging, "It holds" if one else "They hold"))
         what = "end it; its command is below" if one else "end them; each has its command below"
-        sentences.append(f"Nothing but an abort by hand will {what}.")
+        sentences.append(f"Only a manual abort will {what}.")
     if severities["stuck"]:
-        sentences.append("What is stuck must never be aborted: its outcome is decided.")
+        sentences.append("A stuck transaction must never be aborted: its outcome is decided.")
     return sentences
 
 
 def _held_back(findings: Iterable[Finding], who_holds: str) -> str:
     held = {(f.cluster_id, f.topic, f.partition): waiting_offsets(f) for f in findings if f.blocked}
     if not held:
-        return f"{who_holds} nobody back now."
+        return f"{who_holds} no readers back now."
     offsets = sum(held.values())
     by = f", by {count(offsets, 'offset')}" if offsets else ""
     return f"{who_holds} readers of committed data back in {count(len(held), 'partition')}{by}."
 
 
-#: An action that names a command: alone, or behind the reason for it.
+#: An action with a command: the command alone, or after its reason.
 _COMMAND = re.compile(r"(?:(?P<why>[^:]*): )??(?P<command>(?P<tool>kafkawire|kafka-transactions\.sh) .*)", re.DOTALL)
 
 
 def what_to_do(finding: Finding) -> tuple[str | None, str]:
-    """The command to run, if there is one, and a sentence on it or why there is none."""
+    """The command to run, or None, and advice: how to run it, or why there is none."""
     action = finding.action or "none"
     if action.startswith("none"):
         return None, _sentence("Nothing" + action.removeprefix("none"))
     named = _COMMAND.fullmatch(action)
     if named is None:
         return None, _sentence(action)
-    said = [_sentence(named["why"])] if named["why"] else []
+    advice = [_sentence(named["why"])] if named["why"] else []
     if "HOST:PORT" in action:
-        said.append("Put a broker's address for HOST:PORT.")
+        advice.append("Replace HOST:PORT by a broker's address.")
     if named["tool"] == "kafkawire":
-        said.append("It looks once more before it acts, aborts in this partition alone, and looks again.")
-    return named["command"], " ".join(said)
+        advice.append("It judges again before it acts, aborts in this partition only, and verifies the result.")
+    return named["command"], " ".join(advice)
 
 
 def _sentence(text: str) -> str:

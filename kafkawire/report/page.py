@@ -1,9 +1,9 @@
 """`render`: an audit as one HTML document.
 
-Names and ids in it were written by strangers: Jinja escapes them, characters that do not print are spelled out, long
-ones are shortened, and of long lists the first are shown and the rest counted. The page's content policy allows no
-request, and of styles and scripts only the two whose hashes it names. Without its script (sorting, searching, copying)
-everything can be read.
+Names and ids are untrusted: Jinja escapes them, characters that are not printable become escapes, long texts are
+shortened, and long lists show their first elements and the number of the others. The page's content policy allows no
+request, and only the style and the script whose hashes it names. The script sorts, searches and copies; everything can
+be read without it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kafkawire.transactions.wording import count, duration, numbers, when
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: Findings with a section of their own, of these the ones on the first screen, and partitions with a chart; tables
+#: Limits: findings with a section of their own, findings listed on the first screen, partitions with a chart. Tables
 #: have more.
 MOST_CARDS = 30
 MOST_FIRST = 6
@@ -51,11 +51,13 @@ MOST_CHARTS = 8
 
 
 class Card(msgspec.Struct, frozen=True):
-    """A finding that somebody has to look at.
+    """A finding that needs attention, with a section of its own.
 
     Attributes:
-        anchor: the id of its section. `command`: what to run, where something is; `advice`: what to know about it.
-        waiting: offsets that readers wait for behind it.
+        anchor: the HTML id of its section.
+        waiting: number of offsets behind it that readers wait for.
+        command: the command to run; None if there is none.
+        advice: how to run the command, or why there is none.
     """
 
     anchor: str
@@ -70,12 +72,12 @@ class Card(msgspec.Struct, frozen=True):
 
 
 def render(audit: Audit) -> str:
-    """The report, as text of an HTML document (UTF-8)."""
+    """The report as an HTML document, to be stored in UTF-8."""
     style, script = _template("report.css"), _template("report.js")
     severities = Counter(map(severity, audit.findings))
     ordered = sorted(audit.findings, key=by_severity)
-    loud = [finding for finding in ordered if severity(finding) != "fine"]
-    cards = [_card(position, finding, audit.as_of) for position, finding in enumerate(loud[:MOST_CARDS], 1)]
+    notable = [finding for finding in ordered if severity(finding) != "fine"]
+    cards = [_card(position, finding, audit.as_of) for position, finding in enumerate(notable[:MOST_CARDS], 1)]
     drawn = partition_charts(audit.findings)
     return (
         _environment()
@@ -93,7 +95,7 @@ def render(audit: Audit) -> str:
             coverage=coverage(audit.read),
             tally=[(word, SEVERITY_NAMES[word], severities[word]) for word in SEVERITIES if severities[word]],
             cards=cards,
-            more_cards=len(loud) - len(cards),
+            more_cards=len(notable) - len(cards),
             partition_charts=drawn[:MOST_CHARTS],
             row_height=ROW_HEIGHT,
             most_first=MOST_FIRST,
@@ -110,7 +112,7 @@ def render(audit: Audit) -> str:
 def _card(position: int, finding: Finding, as_of: int | None) -> Card:
     command, advice = what_to_do(finding)
     if command is not None and not runnable(command):
-        command, advice = None, "The command holds names that cannot be shown as they are: --format json has it."
+        command, advice = None, "The command contains text that cannot be shown unchanged; --format json has it."
     return Card(
         anchor=f"finding-{position}",
         finding=finding,
@@ -157,12 +159,12 @@ def _environment() -> Environment:
 
 
 def _final(value: object) -> object:
-    """What every `{{ }}` goes through before it is escaped. Text that is markup already stays what it is."""
+    """Applied to every `{{ }}` before escaping. Markup is returned unchanged."""
     return value if hasattr(value, "__html__") else shortened(shown(value))
 
 
 def _as_is(text: str) -> object:
-    """A command, which is escaped and never shortened."""
+    """A command: escaped, and never shortened."""
     from markupsafe import escape
 
     return escape(text)

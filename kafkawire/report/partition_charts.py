@@ -1,6 +1,6 @@
-"""Where a partition's open transactions lie, and from where on readers wait: numbers for an SVG chart.
+"""Charts of partitions: the offsets of open transactions, and the range that readers wait for. Numbers for SVG.
 
-Places are per cent of the chart's width, so that it fits a phone and paper, and its text keeps its size.
+Horizontal positions are in per cent of the width, so that a chart fits phones and paper and its text keeps its size.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import msgspec
 from kafkawire.report.descriptions import waiting_offsets
 from kafkawire.rows import Finding
 
-#: Height of a transaction's caption and bar together, and of the scale below them, in pixels.
+#: Heights in pixels: a transaction's caption and bar, and the scale below them.
 ROW_HEIGHT = 34
 SCALE_HEIGHT = 40
 
-#: Per cent of the width that stay free on both sides.
+#: Margin on both sides, in per cent of the width.
 EDGE = 1.5
 
-#: Transactions in one chart; a partition with more shows the earliest.
+#: Limit of bars in a chart. The earliest transactions are shown.
 MOST_BARS = 20
 
 
 class TransactionBar(msgspec.Struct, frozen=True):
-    """An open transaction: its bar's left end and width, its row, and its finding."""
+    """The bar of an open transaction: its left end and width in per cent, its row from 0, and its finding."""
 
     x: float
     width: float
@@ -34,19 +34,19 @@ class TransactionBar(msgspec.Struct, frozen=True):
 
     @property
     def caption_ends(self) -> bool:
-        """Whether its caption stands left of its right end, and not right of its left one."""
+        """Whether the caption ends at the bar's right end, rather than beginning at its left end."""
         return self.x > 35 and self.x + self.width >= 65
 
     @property
     def caption(self) -> float:
-        """Where its caption begins, or ends: at the bar, as far as there is room for it on a phone."""
+        """Where the caption begins or ends: at the bar, if that leaves enough room on a phone."""
         if self.caption_ends:
             return round(self.x + self.width, 2)
         return self.x if self.x <= 35 else EDGE
 
 
 class OffsetLine(msgspec.Struct, frozen=True):
-    """A vertical line at an offset, with its name; `end` where the name stands left of it."""
+    """A vertical line at an offset, with a name. `end`: whether the name is on its left side."""
 
     x: float
     name: str
@@ -55,13 +55,14 @@ class OffsetLine(msgspec.Struct, frozen=True):
 
 
 class PartitionChart(msgspec.Struct, frozen=True):
-    """One partition.
+    """The chart of one partition.
 
     Attributes:
-        findings: its open transactions, by start offset. `hidden`: how many of them have no bar.
-        stuck: x and width of what readers of committed data do not see; None where that is not known.
-        waiting: offsets from there to the high watermark.
-        first, last: the offsets at the chart's edges.
+        findings: the partition's open transactions, sorted by start offset.
+        waiting: number of offsets from the last stable offset to the high watermark, if a transaction holds it back.
+        height: height of the chart, in pixels.
+        stuck: x and width of the range that read_committed consumers do not see; None if it is unknown.
+        first, last: the offsets at the left and right edge.
     """
 
     cluster_id: str | None
@@ -85,7 +86,7 @@ class PartitionChart(msgspec.Struct, frozen=True):
 
 
 def partition_charts(findings: Iterable[Finding]) -> list[PartitionChart]:
-    """A chart for each partition with open transactions: the one where readers wait for most first."""
+    """One chart for each partition with open transactions, the most waiting offsets first."""
     groups: dict[tuple[str | None, str, int], list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.start_offset is not None:
@@ -101,7 +102,7 @@ def _chart(findings: list[Finding]) -> PartitionChart:
     ends = [max(f.last_offset or 0, f.start_offset or 0) + 1 for f in ordered]
     offsets = [*starts, *ends, *(n for n in (stable, high) if n is not None)]
     low, top = min(offsets), max(offsets)
-    low = max(min(low, one.log_start_offset or 0), low - (top - low) // 12)  # some of what readers do see
+    low = max(min(low, one.log_start_offset or 0), low - (top - low) // 12)  # a part of what readers do see
 
     def x(offset: int) -> float:
         return round(EDGE + (offset - low) * (100 - 2 * EDGE) / (top - low), 2)

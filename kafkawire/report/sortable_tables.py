@@ -1,4 +1,4 @@
-"""The report's tables: rows of cells, each with the key that it is sorted by. One macro draws them all."""
+"""The report's tables: rows of cells with sort keys. One macro of the template renders all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafkawire.report.partition_charts import PartitionChart
 from kafkawire.rows import Audit, CheckAnswer, Finding
 from kafkawire.transactions.wording import duration
 
-#: Rows that a table shows; the rest is counted, and `--format json` has them all.
+#: Limit of rows in a table. The number of the others is shown; `--format json` has all of them.
 MOST_ROWS = 500
 
 _ANSWER_SEVERITIES = {"violated": "stuck", "not_checkable": "unknown", "holds": "fine"}
@@ -29,9 +29,11 @@ class TableCell(msgspec.Struct, frozen=True):
     """A cell of a table.
 
     Attributes:
-        key: what it is sorted by where that is not its text; None where it is not known: those stand last.
-        severity: its colour, one of `descriptions.SEVERITIES`. `code`: it is a name of Kafka's.
-        anchor: the id of the section of this page that it leads to. `bar`: per cent of a bar beside its text.
+        key: the sort key; "" for the text itself, None for an unknown value, which is sorted last.
+        severity: one of `descriptions.SEVERITIES`, for the colour.
+        code: whether the text is a name, shown in a fixed-width font.
+        anchor: the id of the page's section to which the cell links.
+        bar: length of a bar beside the text, in per cent.
     """
 
     text: str
@@ -43,14 +45,14 @@ class TableCell(msgspec.Struct, frozen=True):
 
 
 class TableColumn(msgspec.Struct, frozen=True):
-    """A column's heading, and whether it holds numbers."""
+    """The heading of a column, and whether its cells are numbers."""
 
     name: str
     number: bool = False
 
 
 class SortableTable(msgspec.Struct, frozen=True):
-    """A table with its caption; `hidden`: rows that are not in it."""
+    """A table. `hidden`: number of rows that are not shown."""
 
     caption: str
     columns: tuple[TableColumn, ...]
@@ -59,12 +61,12 @@ class SortableTable(msgspec.Struct, frozen=True):
 
 
 def number_cell(value: int | None) -> TableCell:
-    """An offset or id as commands take it, or that it is not known."""
+    """An offset or id without separators, as commands accept it; unknown for None."""
     return TableCell("unknown", None) if value is None else TableCell(str(value), value)
 
 
 def count_cell(value: int) -> TableCell:
-    """How many, with its thousands apart."""
+    """A number of things, with separators between thousands."""
     return TableCell(f"{value:,}", value)
 
 
@@ -73,7 +75,7 @@ def text_cell(value: str) -> TableCell:
 
 
 def name_cell(value: str | None) -> TableCell:
-    """A name of Kafka's or its users'."""
+    """A name of the cluster or its users: a transactional id, a state, a check."""
     return TableCell("none", None) if value is None else TableCell(value, value, code=True)
 
 
@@ -88,17 +90,23 @@ def partition_cell(topic: str, partition: int, cluster: str | None, *, several: 
 
 
 def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[TableCell, ...]], total: int) -> SortableTable:
-    """A table of the first rows. A column whose heading ends with `#` holds numbers."""
+    """A table of the first rows. A heading that ends with `#` marks a column of numbers."""
     shown = tuple(row for row, _ in zip(rows, range(MOST_ROWS), strict=False))
     heads = tuple(TableColumn(head.removesuffix("#"), head.endswith("#")) for head in columns)
     return SortableTable(caption, heads, shown, total - len(shown))
 
 
-# What is in them -----------------------------------------------------------------------------------------------------
+# The tables -----------------------------------------------------------------------------------------------------
 
 
 def findings(audit: Audit, ordered: Sequence[Finding], anchors: Sequence[str]) -> SortableTable:
-    """All open transactions, in that order; `anchors`: of the first of them, which have a section of their own."""
+    """All open transactions.
+
+    Args:
+        audit: the audit.
+        ordered: its findings, in the order of the rows.
+        anchors: ids of the sections of the first findings.
+    """
     several = len(audit.read.clusters) > 1
 
     def row(position: int, finding: Finding) -> tuple[TableCell, ...]:
@@ -121,11 +129,11 @@ def findings(audit: Audit, ordered: Sequence[Finding], anchors: Sequence[str]) -
     columns = ("Finding", "Partition", "From offset#", "Why", "Age#", "Holds back#", "Transactional id", "State",
                "Producer id#", "Epoch#")  # fmt: skip
     rows = (row(position, finding) for position, finding in enumerate(ordered))
-    return _table("All open transactions, the loudest first", columns, rows, len(ordered))
+    return _table("All open transactions, the most severe first", columns, rows, len(ordered))
 
 
 def partitions(audit: Audit, partition_charts: Sequence[PartitionChart]) -> SortableTable:
-    """Where open transactions are: how far readers get, and how much they wait for."""
+    """Partitions with open transactions: how far readers get, and how many offsets they wait for."""
     several = len(audit.read.clusters) > 1
     most = max((chart.waiting for chart in partition_charts), default=0)
 
@@ -135,7 +143,7 @@ def partitions(audit: Audit, partition_charts: Sequence[PartitionChart]) -> Sort
         return (
             partition_cell(chart.topic, chart.partition, chart.cluster_id, several=several),
             TableCell(f"{behind:,}", behind, bar=round(100 * behind / most, 1) if most else None),
-            TableCell("nobody", None) if holder is None else TableCell(label(holder), severity=severity(holder)),
+            TableCell("none", None) if holder is None else TableCell(label(holder), severity=severity(holder)),
             number_cell(chart.last_stable_offset),
             number_cell(chart.high_watermark),
             number_cell(chart.log_start),
@@ -148,7 +156,7 @@ def partitions(audit: Audit, partition_charts: Sequence[PartitionChart]) -> Sort
 
 
 def answers(audit: Audit) -> SortableTable:
-    """What each rule answers: broken ones first, then those that could not be checked."""
+    """The answers of all checks: violated ones first, then those that are not checkable."""
     order = list(_ANSWER_SEVERITIES)
 
     def rank(answer: CheckAnswer) -> int:
@@ -166,9 +174,9 @@ def answers(audit: Audit) -> SortableTable:
             text_cell("; ".join(answer.lacked)),
         )
 
-    columns = ("Answer", "Rule", "What it says", "Broken#", "Held#", "Not checkable#", "Noted#", "What was lacking")
+    columns = ("Answer", "Rule", "Description", "Broken#", "Held#", "Not checkable#", "Noted#", "What was lacking")
     ordered = sorted(audit.answers, key=rank)
-    return _table("The rules that the logs were held against", columns, map(row, ordered), len(ordered))
+    return _table("The rules that were checked", columns, map(row, ordered), len(ordered))
 
 
 def violations(audit: Audit) -> SortableTable:
@@ -185,11 +193,11 @@ def violations(audit: Audit) -> SortableTable:
         )
         for found in shown
     )
-    return _table("Where rules are broken, beside what is open", columns, rows, len(shown))
+    return _table("Broken rules, besides open transactions", columns, rows, len(shown))
 
 
 def damage(audit: Audit) -> SortableTable:
-    columns = ("File", "Byte#", "Reason", "Detail", "Reading went on at#", "Harmless")
+    columns = ("File", "Byte#", "Reason", "Detail", "Reading resumed at#", "Harmless")
     rows = (
         (
             text_cell(found.file or ""),
@@ -207,4 +215,4 @@ def damage(audit: Audit) -> SortableTable:
 def settings(audit: Audit) -> SortableTable:
     columns = ("Setting", "Value#", "From")
     rows = ((name_cell(one.name), number_cell(one.value), text_cell(one.source)) for one in audit.read.settings)
-    return _table("Settings of the cluster that count here", columns, rows, len(audit.read.settings))
+    return _table("Settings of the cluster that verdicts depend on", columns, rows, len(audit.read.settings))

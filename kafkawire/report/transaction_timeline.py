@@ -1,4 +1,4 @@
-"""The timeline of an open transaction in time: what its partition and its coordinator did, up to the clock."""
+"""The timeline of an open transaction: events of its partition and its coordinator, and the report's clock."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ _STATES = {
     "CompleteAbort": "all markers of the abort are written",
 }
 
-#: Per cent of the picture's width: its edges, and how far apart two numbered dots stand at least.
+#: In per cent of the width: the left and right margin, and the minimum distance of two numbered dots.
 _LEFT, _RIGHT, _GAP = 3.0, 97.0, 7.0
 
 
 class TimelineEvent(msgspec.Struct, frozen=True):
-    """Something that happened.
+    """An event of a timeline.
 
     Attributes:
-        time: epoch milliseconds. `x`: per cent of the picture's width, in order, not to scale where events are close.
-        lane: whose it is: the coordinator's, the partition's, or only the clock.
-        ahead: it has not come when the clock stands. `leaves_open`: what it wrote is open from then on.
+        time: epoch milliseconds.
+        lane: COORDINATOR, PARTITION or CLOCK.
+        what: a description.
+        ahead: whether the event is after the clock.
+        leaves_open: whether data that it wrote is open from then on.
+        x: position in per cent of the width. Close events are moved apart, so the scale is approximate.
     """
 
     time: int
@@ -43,7 +46,7 @@ class TimelineEvent(msgspec.Struct, frozen=True):
 
 
 class TimelineSpan(msgspec.Struct, frozen=True):
-    """From one event to another on a lane, in per cent: a transaction that its coordinator held, or data left open."""
+    """A line between two events of a lane, in per cent: an ongoing transaction of the coordinator, or open data."""
 
     lane: str
     x: float
@@ -51,14 +54,19 @@ class TimelineSpan(msgspec.Struct, frozen=True):
 
 
 class TransactionTimeline(msgspec.Struct, frozen=True):
-    """The events of one transaction, the earliest first."""
+    """The events of one transaction, the earliest first, and the lines between them."""
 
     events: tuple[TimelineEvent, ...]
     spans: tuple[TimelineSpan, ...]
 
 
 def timeline(finding: Finding, as_of: int | None) -> TransactionTimeline | None:
-    """What is known of it in time; None where fewer than two events are."""
+    """The timeline of a finding; None if fewer than two events are known.
+
+    Args:
+        finding: the finding.
+        as_of: the clock of the audit in epoch milliseconds, for findings without an age.
+    """
     events = sorted(_events(finding, _clock(finding, as_of)), key=lambda event: event.time)
     if len(events) < 2:
         return None
@@ -70,7 +78,7 @@ def timeline(finding: Finding, as_of: int | None) -> TransactionTimeline | None:
 
 
 def _clock(finding: Finding, as_of: int | None) -> int | None:
-    """The clock of the finding's own cluster, from which its age counts."""
+    """The clock of the finding's cluster: the time against which its age was counted."""
     if finding.age_ms is None or finding.last_timestamp is None:
         return as_of
     return finding.last_timestamp + finding.age_ms
@@ -82,7 +90,7 @@ def _events(finding: Finding, clock: int | None) -> list[TimelineEvent]:
     events = []
     if finding.marker_timestamp is not None:
         events.append(
-            TimelineEvent(finding.marker_timestamp, PARTITION, "a marker, the newest before that data's last batch")
+            TimelineEvent(finding.marker_timestamp, PARTITION, "the newest marker before the last batch of the data")
         )
     if begun is not None and not (state == "Ongoing" and begun == changed):
         events.append(TimelineEvent(begun, COORDINATOR, "the newest transaction of the id began"))
@@ -107,7 +115,7 @@ def _events(finding: Finding, clock: int | None) -> list[TimelineEvent]:
 
 
 def _positions(times: Sequence[int]) -> list[float]:
-    """Ascending times as per cent of the width: to scale, then pushed apart until each has its room."""
+    """Positions of ascending times in per cent of the width: to scale, then moved apart to the minimum distance."""
     low, high = times[0], times[-1]
     scale = (_RIGHT - _LEFT) / max(1, high - low)
     places = [_LEFT + (time - low) * scale for time in times]
@@ -121,7 +129,7 @@ def _positions(times: Sequence[int]) -> list[float]:
 
 
 def _spans(finding: Finding, events: Sequence[TimelineEvent]) -> list[TimelineSpan]:
-    """Lines on the lanes: the coordinator's transaction, and the partition's from its last batch to the clock."""
+    """The lines of both lanes: the coordinator's transaction, and open data from its last batch to the clock."""
     now = next((event.x for event in events if event.lane == CLOCK), events[-1].x)
     spans = []
     own = [event.x for event in events if event.lane == COORDINATOR and not event.ahead]

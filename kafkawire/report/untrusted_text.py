@@ -1,21 +1,21 @@
-"""Text that strangers wrote, as it may stand in the page: printable, and of bounded length."""
+"""Untrusted text for the page: printable, and of bounded length."""
 
 from __future__ import annotations
 
 from kafkawire.printable import collapsed, printable
 
-#: Characters of a name or sentence that are shown; of a command, all or none.
+#: Limits in characters: longer names and sentences are shortened, longer commands are not shown.
 MOST_CHARACTERS = 400
 MOST_COMMAND = 2000
 
 
 def shown(value: object) -> str:
-    """A value's text, harmless, with runs of one escape counted; nothing for None."""
+    """The printable text of a value, with runs of one escape counted. None is an empty text."""
     return "" if value is None else collapsed(printable(str(value)))
 
 
 def shortened(text: str) -> str:
-    """A long text's beginning and end, and how long it is."""
+    """The text; if it is long, its beginning, its end and its length."""
     if len(text) <= MOST_CHARACTERS:
         return text
     end = MOST_CHARACTERS // 4
@@ -23,5 +23,5 @@ def shortened(text: str) -> str:
 
 
 def runnable(command: str) -> bool:
-    """Whether a command can be shown as it is, so that what is copied is what is meant."""
+    """Whether a command can be shown unchanged, so that copying it gives the same command."""
     return command.isprintable() and len(command) <= MOST_COMMAND

@@ -61,7 +61,7 @@ class Violation(Row, frozen=True, kw_only=True):
 
     Attributes:
         check: name of the rule.
-        place: the partition and, if there is one, the offset, as text.
+        place: the partition and the offset, as text.
         what: what was found there.
         transactional_id: the id of the record or transaction, if it is known.
     """

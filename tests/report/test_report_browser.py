@@ -32,8 +32,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def show(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    """Shows an audit's report. What the browser complains of (a script that fails, a policy that is broken) is an error
-    of the test."""
+    """Shows an audit's report. Errors that the browser logs (of scripts and of the content policy) fail the test."""
     browser.resize(chromium, 1280, 900)
     browser.look(chromium)
     chromium.get_log("browser")
@@ -49,7 +48,7 @@ def show(chromium: Any, tmp_path: Path) -> Iterator[Open]:
 
 
 def column(driver: Any, table: str, number: int) -> list[str]:
-    """The texts of a table's column, as it stands; hidden rows left out."""
+    """The texts of a table's column in their order, without hidden rows."""
     found: list[str] = driver.execute_script(
         """
         const [caption, number] = arguments;
@@ -188,7 +187,7 @@ def test_page_is_readable_without_scripts(show: Open) -> None:
     assert "kafkawire txn abort --bootstrap-server HOST:PORT" in text
 
 
-def test_every_table_has_a_caption_and_headings_and_no_heading_is_skipped(show: Open) -> None:
+def test_tables_and_headings_are_accessible(show: Open) -> None:
     driver = show(every_kind())
     tables, headings = driver.execute_script(
         """
@@ -207,7 +206,7 @@ def test_every_table_has_a_caption_and_headings_and_no_heading_is_skipped(show: 
     assert driver.find_element("css selector", ".search input").accessible_name == "Search these rows"
 
 
-def test_dark_and_printed(show: Open, tmp_path: Path) -> None:
+def test_dark_scheme_and_print(show: Open, tmp_path: Path) -> None:
     driver = show(every_kind())
     ground = "return getComputedStyle(document.body).backgroundColor"
     light = driver.execute_script(ground)
@@ -220,13 +219,13 @@ def test_dark_and_printed(show: Open, tmp_path: Path) -> None:
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
 
 
-def test_the_zoo_on_a_screenshot(show: Open, tmp_path: Path) -> None:
-    """A real audit: as many sections as findings that somebody has to look at, each with its picture in time."""
+def test_screenshot_of_a_real_audit(show: Open, tmp_path: Path) -> None:
+    """A real audit: one section for each finding that needs attention, each with its timeline."""
     audit = transactions.audit(logdir.open(str(HANGING)))
     driver = show(audit)
     cards = driver.find_elements("css selector", "article.card")
     assert len(cards) == 12  # 10 that hang, one that is stuck, one ghost that holds readers back
-    assert len(driver.find_elements("css selector", "article.card figure.story")) == 12
+    assert len(driver.find_elements("css selector", "article.card figure.timeline")) == 12
     commands = [block.text.split()[0] for block in driver.find_elements("css selector", "pre.command code")]
     assert commands == ["kafkawire"] * 10 + ["kafka-transactions.sh"]
     browser.resize(driver, 1000, 700)

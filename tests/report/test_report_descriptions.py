@@ -55,17 +55,17 @@ def test_summary_uses_singular_and_plural() -> None:
     two = report.render(Audit(as_of=NOON, read=READ, findings=(finding(), finding(partition=2, blocked=False))))
     assert "They hold readers of committed data back in 1 partition, by 80 offsets." in two
     free = report.render(Audit(as_of=NOON, read=READ, findings=(finding(blocked=False),)))
-    assert "It holds nobody back now." in free
+    assert "It holds no readers back now." in free
 
 
 @pytest.mark.parametrize(
     ("action", "command", "advice"),
     [
         ("kafkawire txn abort --topic 'a: kafkawire b'", "kafkawire txn abort --topic 'a: kafkawire b'",
-         "It looks once more before it acts, aborts in this partition alone, and looks again."),
+         "It judges again before it acts, aborts in this partition only, and verifies the result."),
         ("readers wait: kafka-transactions.sh --bootstrap-server HOST:PORT abort",
          "kafka-transactions.sh --bootstrap-server HOST:PORT abort",
-         "Readers wait. Put a broker's address for HOST:PORT."),
+         "Readers wait. Replace HOST:PORT by a broker's address."),
         ("none: its producer ends it; to end it now: kafkawire txn force-terminate x", None,
          "Nothing: its producer ends it; to end it now: kafkawire txn force-terminate x."),
         ("ask somebody", None, "Ask somebody."),

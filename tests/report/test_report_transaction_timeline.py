@@ -22,7 +22,7 @@ def events_of(of: Finding, as_of: int | None = NOON) -> list[tuple[int, str, str
 def test_events_are_sorted_by_time() -> None:
     assert events_of(finding()) == [
         (NOON - 5 * HOUR, COORDINATOR, "the newest transaction of the id began"),
-        (NOON - 4 * HOUR, PARTITION, "a marker, the newest before that data's last batch"),
+        (NOON - 4 * HOUR, PARTITION, "the newest marker before the last batch of the data"),
         (NOON - 4 * HOUR, COORDINATOR, "CompleteCommit (all markers of the commit are written)"),
         (NOON - 3 * HOUR, PARTITION, "last batch of the data, up to offset 12 (the client's clock)"),
         (NOON, CLOCK, "the clock of this report"),
