@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafkawire.cli import main
+from kafkawire.cli import main, txn_ending
 from tests.cli.runner import Result, Run
+from tests.client.partition_script import Coordinator, PartitionBroker, in_thread
 
 
 @pytest.fixture
@@ -29,3 +32,46 @@ def run(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
         return result
 
     return runner
+
+
+# Scripted brokers for commands that end transactions ------------------------------------------------------------------
+
+
+@pytest.fixture
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of default audit logs: nothing is written to the home of the user who runs the tests."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def partition() -> Iterator[PartitionBroker]:
+    with in_thread(PartitionBroker()) as broker:
+        assert isinstance(broker, PartitionBroker)
+        yield broker
+
+
+@pytest.fixture
+def three() -> Iterator[PartitionBroker]:
+    with in_thread(PartitionBroker(3)) as broker:
+        assert isinstance(broker, PartitionBroker)
+        yield broker
+
+
+@pytest.fixture
+def coordinator() -> Iterator[Coordinator]:
+    with in_thread(Coordinator(partitions=2)) as broker:
+        assert isinstance(broker, Coordinator)
+        broker.logs[1].start = -1
+        yield broker
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A terminal on which a given answer is typed."""
+
+    def type_answer(answer: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        monkeypatch.setattr(txn_ending, "_can_ask", lambda: True)
+
+    return type_answer

@@ -1,0 +1,176 @@
+"""The audit log: what is recorded before and after a request, and of attempts that were refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire.cli import main
+from kafkawire.cli.txn_audit_log import default_path
+from kafkawire.messages import (
+    WriteTxnMarkersRequest,
+)
+from tests.cli.ending import abort, lines, marker, sent, terminate
+from tests.cli.harmless import harmless
+from tests.cli.runner import Run
+from tests.cli.terminal import COMMAND
+from tests.client.partition_script import END, NAME, START, Coordinator, PartitionBroker
+
+pytestmark = pytest.mark.usefixtures("state_home")
+
+
+def test_abort_is_recorded_before_and_after(run: Run, partition: PartitionBroker, state_home: Path) -> None:
+    partition.log.timestamp = 2**53
+    result = abort(run, partition, "--yes", "--force", "told by the \x1b[31mowner")
+    path = state_home / "kafkawire" / "txn-audit.jsonl"
+    assert default_path() == path
+    assert result.err == f"note: recorded in {path}\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert harmless(path.read_text())
+    before, after = lines(path)
+    assert (before["phase"], after["phase"]) == ("before", "after")
+    assert before["id"] == after["id"]
+    assert before["time"] <= after["time"]
+    assert before["operation"] == "abort"
+    assert before["reason"] == "told by the \x1b[31mowner"
+    assert before["target"]["reason"] == "young"
+    assert before["target"]["evidence"]
+    assert before["request"]["body"]["markers"][0]["producerId"] == 7
+    assert before["bootstrap_server"] == partition.address
+    assert before["user"]
+    assert before["host"]
+    assert before["result"] is None
+    assert (after["result"]["outcome"], after["result"]["marker_offset"]) == ("aborted", END)
+    assert after["target"] == before["target"]
+    assert not {"finding", "call"} & set(after["result"])  # said once
+
+
+def test_audit_log_is_appended_to_and_has_to_be_writable(
+    run: Run, partition: PartitionBroker, tmp_path: Path, state_home: Path
+) -> None:
+    """A file that is there is kept; one that cannot be written stops it all before anything is sent."""
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text('{"phase":"mine"}\n')
+    for path, code in ((tmp_path / "no" / "folder" / "a.jsonl", 1), (tmp_path, 1), (mine, 0)):
+        result = abort(run, partition, "--yes", "--audit-log", path)
+        assert (result.code, sent(partition)) == (code, 0 if code else 1)
+        assert str(path) in result.err
+    assert [line["phase"] for line in lines(mine)] == ["mine", "before", "after"]
+    assert not state_home.exists()
+
+
+def test_failed_abort_is_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
+    partition.log.code = 31
+    result = abort(run, partition, "--yes")
+    assert result.code == 1
+    assert json.loads(result.text)["Outcome"] == "not_written"
+    note, error = result.err.splitlines()
+    assert note.startswith("note: recorded in ")
+    assert error.startswith("error: orders-0, offset 40: not_written: no marker was written: CLUSTER_AUTH")
+    assert error.endswith("the principal needs Alter or ClusterAction on the cluster")
+    _, after = lines(state_home / "kafkawire" / "txn-audit.jsonl")
+    assert after["result"]["outcome"] == "not_written"
+
+
+def test_force_terminate_is_recorded(run: Run, coordinator: Coordinator, state_home: Path) -> None:
+    assert terminate(run, coordinator, "--yes").code == 0
+    before, after = lines(state_home / "kafkawire" / "txn-audit.jsonl")
+    assert (before["operation"], before["target"]["transactional_id"]) == ("force-terminate", NAME)
+    assert before["request"]["body"]["transactionalId"] == NAME
+    assert (after["result"]["outcome"], after["result"]["producer"]["producer_epoch"]) == ("terminated", 5)
+
+
+# Refused attempts -----------------------------------------------------------------------------------------------------
+
+
+def test_refused_attempts_are_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
+    """Who, when, what was asked, and why it was refused."""
+    partition.log.timestamp = 2**53
+    result = abort(run, partition, "--yes")
+    assert result.code == 1
+    path = state_home / "kafkawire" / "txn-audit.jsonl"
+    assert result.err.startswith(f"note: recorded in {path}\n")
+    partition.log.append_marker(marker())
+    abort(run, partition, "--yes")
+    abort(run, partition, "--partition", 0, "--start-offset", 41, "--yes", "--force", "why", one=False)
+    young, done, other = lines(path)
+    assert [line["phase"] for line in (young, done, other)] == ["refused"] * 3
+    assert len({line["id"] for line in (young, done, other)}) == 3
+    assert (young["operation"], young["request"]) == ("abort", None)
+    assert young["asked"] == {"topics": ["orders"], "partition": 0, "start_offset": START}
+    assert (young["target"]["reason"], young["result"]["reason"]) == ("young", "young")
+    assert "--force REASON" in young["result"]["text"]
+    assert all(young[who] for who in ("time", "user", "host", "version"))
+    assert (done["target"], done["result"]["reason"]) == (None, "already_aborted")
+    assert f"ABORT marker at offset {END}" in done["result"]["text"]
+    assert (other["reason"], other["asked"]["start_offset"]) == ("why", 41)
+
+
+def test_refused_dry_runs_are_not_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
+    partition.log.timestamp = 2**53
+    assert abort(run, partition, "--dry-run").code == 1
+    assert not state_home.exists()
+
+
+def test_unconfirmed_attempts_are_recorded(
+    partition: PartitionBroker, coordinator: Coordinator, terminal: Any, state_home: Path
+) -> None:
+    for broker, command in ((partition, abort), (coordinator, terminate)):
+        terminal("n\n")
+        assert command(lambda *arguments: main([str(one) for one in arguments]), broker) == 1
+    aborting, ending = lines(state_home / "kafkawire" / "txn-audit.jsonl")
+    assert (aborting["result"]["reason"], aborting["target"]["producer_id"]) == ("not_confirmed", 7)
+    assert (ending["result"]["reason"], ending["asked"]) == ("not_confirmed", {"transactional_id": NAME})
+    assert ending["target"]["state"] == "Ongoing"
+
+
+def test_a_refused_force_terminate_is_recorded(run: Run, coordinator: Coordinator, state_home: Path) -> None:
+    coordinator.states = ["PrepareCommit"]
+    assert terminate(run, coordinator, "--yes").code == 1
+    coordinator.states = ["Empty"]
+    assert terminate(run, coordinator, "--yes").code == 3  # in the partition, it hangs
+    stuck, over = lines(state_home / "kafkawire" / "txn-audit.jsonl")
+    assert (stuck["phase"], stuck["operation"]) == ("refused", "force-terminate")
+    assert (stuck["asked"], stuck["result"]["reason"]) == ({"transactional_id": NAME}, "stuck_prepare")
+    assert (over["phase"], over["result"]["reason"]) == ("refused", "nothing_open")
+
+
+# Signals --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda one: one.name)
+def test_a_signal_after_sending_is_recorded_as_not_verified(
+    partition: PartitionBroker, tmp_path: Path, one: signal.Signals
+) -> None:
+    """Between the marker and its answer the outcome is not known; the record states that."""
+    sent_it = threading.Event()
+
+    def silent(_: Any) -> Any:
+        sent_it.set()
+        return ...
+
+    partition.on[WriteTxnMarkersRequest] = silent
+    log = tmp_path / "audit.jsonl"
+    which = ("--topic", "orders", "--partition", "0", "--start-offset", str(START), "--confirm-after", "0.01")
+    line = ("txn", "abort", "--bootstrap-server", partition.address, *which, "--yes", "--audit-log", str(log))
+    with subprocess.Popen([*COMMAND, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert sent_it.wait(60)
+        process.send_signal(one)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + one
+    assert out == b""
+    assert err.decode() == f"note: recorded in {log}\n"
+    before, after = lines(log)
+    assert (before["phase"], before["result"], after["phase"]) == ("before", None, "after")
+    assert (after["id"], after["result"]["outcome"]) == (before["id"], "not_verified")
+    name = "CancelledError" if one is signal.SIGINT else one.name
+    assert after["result"]["problem"] == f"interrupted ({name}): whether it was carried out is not known"
