@@ -1,4 +1,4 @@
-"""docs/DESIGN.md: at most three pages, and a map that names every room and every hand-written module, and no other."""
+"""docs/DESIGN.md: at most four pages, and a map that names every room and every hand-written module, and no other."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ def test_every_folder_at_the_top_is_mapped() -> None:
     assert {"codegen/", "native/src/", "kafkawire/", "tools/"} <= mapped().keys()
 
 
-def test_it_is_three_pages_at_most() -> None:
-    assert len(DESIGN.splitlines()) <= 3 * LINES_A_PAGE
+def test_it_is_four_pages_at_most() -> None:
+    assert len(DESIGN.splitlines()) <= 4 * LINES_A_PAGE
