@@ -93,7 +93,7 @@ class ColumnPlan:
     ]:
         """The parts of a `kafkawire.wire.columns.build.PlanColumns`."""
 
-# Record batches, as `kafkawire.records.engine.Engine`; arrays are contiguous.
+# Record batches, as `kafkawire.records.column_engine.ColumnEngine`; arrays are contiguous.
 _Bytes = NDArray[np.uint8]
 _Int32 = NDArray[np.int32]
 _Int64 = NDArray[np.int64]

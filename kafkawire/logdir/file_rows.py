@@ -16,7 +16,7 @@ from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import start_position
 from kafkawire.records import Batch, Control, Damage, Source
 from kafkawire.records.control import MALFORMED
-from kafkawire.records.topics import CLUSTER_METADATA
+from kafkawire.records.internal_topics import CLUSTER_METADATA
 
 #: An index of more bytes is none: segment.index.bytes is an int32.
 _MAX_INDEX = 1 << 31

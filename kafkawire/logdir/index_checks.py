@@ -19,7 +19,7 @@ from kafkawire.logdir.indexes import offset_index, time_index
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.seek import entries_of
 from kafkawire.records import Batch, Damage, read
-from kafkawire.records.source import Watched
+from kafkawire.records.source import WatchedSource
 
 _WINDOW = 1 << 18
 #: How often over a log may be read for its index.
@@ -168,7 +168,7 @@ class _Log:
 
     def __init__(self, file: Opened, index: LocatedFile) -> None:
         self.file = file
-        self.source = Watched(FileSource(file, _WINDOW))
+        self.source = WatchedSource(FileSource(file, _WINDOW))
         self.damaged = False
         self._base = index.offset or 0
         self._index = index

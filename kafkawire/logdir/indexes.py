@@ -15,7 +15,7 @@ from kafkawire.logdir.entries import AbortedEntry, OffsetEntry, SnapshotEntry, T
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage, Source
-from kafkawire.records.source import Watched
+from kafkawire.records.source import WatchedSource
 
 _PIECE = 8192  # entries
 _ZEROS = bytes(_PIECE * 12)
@@ -43,7 +43,7 @@ def aborted_transactions(source: Source) -> Iterator[AbortedEntry | Damage]:
     from kafkawire.logdir.entry_layouts import ABORTED_ENTRY
 
     size = ABORTED_ENTRY.sizeof()
-    source = Watched(source)
+    source = WatchedSource(source)
     for position, (version, producer_id, first, last, stable) in _entries(source, ABORTED_ENTRY):
         if version in AbortedTxn.spec.valid_versions:
             aborted = AbortedTxn(
@@ -89,7 +89,7 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
 
 def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E], not_so: str) -> Iterator[E | Damage]:
     """Entries of two numbers, of which the first ascends and the second does not descend; `not_so` says where not."""
-    source = Watched(source)
+    source = WatchedSource(source)
     before = (-1, -1)
     astray = False
     for position, pair in _used(source, layout):
@@ -147,7 +147,7 @@ def _used(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
         yield 0, nothing  # not preallocated: a broker cuts closed indexes, and a first entry may be of zeros
 
 
-def _torn(source: Watched, size: int, *, zeros_are_none: bool = True) -> Iterator[Damage]:
+def _torn(source: WatchedSource, size: int, *, zeros_are_none: bool = True) -> Iterator[Damage]:
     left = source.size % size
     torn = left and (any(source.at(source.size - left, left)) or not zeros_are_none)
     if source.ended is not None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkawire import rows
-from kafkawire.records.arrays import Int32, Int64
+from kafkawire.records.array_types import Int32, Int64
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.compression import CODEC_NAMES

@@ -14,10 +14,10 @@ from kafkawire.records.compression import CODECS, MAX_BATCH_BYTES
 from kafkawire.records.control import CONTROL_TYPES, Control
 from kafkawire.records.damage import Damage
 from kafkawire.records.decoded_message import Decoded
+from kafkawire.records.internal_topics import INTERNAL_TOPICS, decode_key, decode_value, decoded
 from kafkawire.records.reader import find_batch, read
 from kafkawire.records.record import Header, Record
 from kafkawire.records.source import Memory, Source
-from kafkawire.records.topics import INTERNAL_TOPICS, decode_key, decode_value, decoded
 
 __all__ = [
     "CODECS",

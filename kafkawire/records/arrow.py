@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kafkawire.records.engine import engine
+from kafkawire.records.column_engine import engine
 
 if TYPE_CHECKING:
-    from kafkawire.records.arrays import Bytes, Int32, Int64
+    from kafkawire.records.array_types import Bytes, Int32, Int64
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 SCHEMA = pa.schema(

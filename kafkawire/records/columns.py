@@ -21,11 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.errors import RecordError
-from kafkawire.records.arrays import Bools, Bytes, Int16, Int32, Int64
+from kafkawire.records.array_types import Bools, Bytes, Int16, Int32, Int64
 from kafkawire.records.batch import Batch
+from kafkawire.records.batch_walk import BatchWalk
+from kafkawire.records.column_engine import engine
 from kafkawire.records.compression import MAX_BATCH_BYTES, CompressionError, decompress
 from kafkawire.records.damage import Damage
-from kafkawire.records.engine import engine
 from kafkawire.records.header import (
     CODEC_MASK,
     CONTROL,
@@ -36,7 +37,6 @@ from kafkawire.records.header import (
     TRANSACTIONAL,
 )
 from kafkawire.records.source import Data, source_of
-from kafkawire.records.walk import Walk
 from kafkawire.wire.backend import native
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def batches(
     The other arguments are those of `records.read`.
     """
     source = source_of(data)
-    walk = Walk(source, check_crc, max_batch_bytes, start)
+    walk = BatchWalk(source, check_crc, max_batch_bytes, start)
     stop = source.size if end is None else min(end, source.size)
     position: int | None = start
     while position is not None and position < stop:
@@ -294,7 +294,7 @@ def read(
             yield item
 
 
-def _scan(data: memoryview, position: int, walk: Walk, stop: int) -> Batches:
+def _scan(data: memoryview, position: int, walk: BatchWalk, stop: int) -> Batches:
     """The batches at the beginning of `data`, which lies at `position`."""
     columns = engine.scan_batches(np.frombuffer(data, np.uint8), stop - position, walk.check_crc, walk.max_batch_bytes)
     end = int(columns[0][-1] + columns[2][-1]) if len(columns[0]) else 0

@@ -50,7 +50,7 @@ class _FieldError(ValueError):
     """A key or a value that reaches over its message's end."""
 
 
-class Contents(msgspec.Struct, frozen=True, gc=False):
+class WrapperContents(msgspec.Struct, frozen=True, gc=False):
     """What a wrapper holds.
 
     Attributes:
@@ -67,7 +67,7 @@ class Contents(msgspec.Struct, frozen=True, gc=False):
     problem: str | None
 
 
-def contents(data: memoryview, *, position: int, limit: int) -> Contents:
+def contents(data: memoryview, *, position: int, limit: int) -> WrapperContents:
     """Decompresses a wrapper and walks over its messages' sizes.
 
     Raises:
@@ -106,7 +106,7 @@ def contents(data: memoryview, *, position: int, limit: int) -> Contents:
         if shift < 0:
             found = f"a wrapper's offset of {offset} below that of the last message in it, {last}"
             raise _error("a wrapper's offset", found, position, "records")
-    return Contents(count, first + shift, last + shift, shift, payload, problem)
+    return WrapperContents(count, first + shift, last + shift, shift, payload, problem)
 
 
 def read_messages(data: memoryview, *, position: int, limit: int) -> Iterator[Record]:

@@ -1,7 +1,7 @@
-"""The columns of batches and records without the native engine: made object by object (`engine.Engine`).
+"""The columns of batches and records without the native engine: a `ColumnEngine` that goes object by object.
 
-What the objects of `walk` and `batch` say is what the columns hold, so there is no second reader. Keys, values and
-headers are copied.
+The columns contain the values of the objects of `batch_walk` and `batch`, so there is no second reader. Keys, values
+and headers are copied.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.errors import RecordError
-from kafkawire.records.arrays import Bools, Bytes, Columns, Int32, Int64
+from kafkawire.records.array_types import Bools, Bytes, Columns, Int32, Int64
 from kafkawire.records.batch import Batch
+from kafkawire.records.batch_walk import BatchWalk
 from kafkawire.records.header import HEADER, LOG_OVERHEAD, MAGIC, MAGIC_AT, length_of
 from kafkawire.records.record import SMALLEST_RECORD
 from kafkawire.records.source import Memory
-from kafkawire.records.walk import Walk
 
 #: The types of the columns, in their order in `columns.Batches` and in `columns.Records`.
 _BATCH = ["i8", "i8", "i8", "i4", "u4", "i2", "i4", "i8", "i8", "i8", "i2", "i4", "i4"]
@@ -28,7 +28,7 @@ _HEADER = ["i8", "i4", "i8", "i4"]
 
 def scan_batches(data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int) -> Columns:
     view = data.data
-    walk = Walk(Memory(view), check_crc, max_batch_bytes, 0)
+    walk = BatchWalk(Memory(view), check_crc, max_batch_bytes, 0)
     found: list[tuple[int, ...]] = []
     position = 0
     while position < stop and view[position + MAGIC_AT : position + MAGIC_AT + 1] == bytes([MAGIC]):

@@ -2,7 +2,7 @@
 
 `read` yields what it meets in order of position: each `Batch`, and a `Damage` for each stretch of bytes that holds
 none. After damage it goes on at the next batch that is proven by its magic, a sane length and its checksum. The work is
-linear in the size of the data, whatever the bytes claim (`Walk`).
+linear in the size of the data, whatever the bytes claim (`BatchWalk`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkawire.records.batch import Batch
+from kafkawire.records.batch_walk import BatchWalk
 from kafkawire.records.compression import MAX_BATCH_BYTES
 from kafkawire.records.damage import Damage
 from kafkawire.records.header import LOG_OVERHEAD
 from kafkawire.records.source import Data, source_of
-from kafkawire.records.walk import Walk
 
 
 def read(
@@ -35,7 +35,7 @@ def read(
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
     """
     source = source_of(data)
-    walk = Walk(source, check_crc, max_batch_bytes, start)
+    walk = BatchWalk(source, check_crc, max_batch_bytes, start)
     stop = source.size if end is None else min(end, source.size)
     position: int | None = start
     while position is not None and position < stop:
@@ -58,4 +58,4 @@ def find_batch(
     """
     source = source_of(data)
     stop = source.size if end is None else min(end, source.size)
-    return Walk(source, True, max_batch_bytes, start).find(start, stop)
+    return BatchWalk(source, True, max_batch_bytes, start).find(start, stop)

@@ -52,7 +52,7 @@ class Memory:
         return self.size
 
 
-class Watched:
+class WatchedSource:
     """A `Source` that notes where another one ended before its size.
 
     Attributes:

@@ -7,9 +7,9 @@ from typing import Any, Unpack
 from msgspec import UNSET, UnsetType
 
 from kafkawire import records as _records
-from kafkawire.records.control_values import decoded_control
+from kafkawire.records.control_json import decoded_control
+from kafkawire.records.internal_topics import CLUSTER_METADATA
 from kafkawire.records.secrets import REDACTED
-from kafkawire.records.topics import CLUSTER_METADATA
 from kafkawire.rows.base import Json, LogRow, Row, RowOrigin, field_names, text_or_base64
 
 

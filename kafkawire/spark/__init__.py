@@ -24,9 +24,9 @@ try:
 except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
+from kafkawire.spark.audit_dataframes import audit_tables
 from kafkawire.spark.audit_job import audit
 from kafkawire.spark.functions import from_kafka_message, to_kafka_message
-from kafkawire.spark.lake import audit_tables
 from kafkawire.spark.message_tables import message_table
 from kafkawire.spark.session import local_session, session_on
 from kafkawire.spark.shipping import ship
@@ -55,9 +55,9 @@ __all__ = [
 def register(spark: SparkSession) -> None:
     """Make the data sources of this package known to a session: `kafka_segment`, `kafka_pcap`, `kafka_index`. Lets
     Spark push filters down to data sources in Python, which their option `filterPushdown` needs."""
-    from kafkawire.spark.captures import KafkaPcap
-    from kafkawire.spark.indexes import KafkaIndex
-    from kafkawire.spark.segments import KafkaSegment
+    from kafkawire.spark.capture_source import KafkaPcap
+    from kafkawire.spark.index_source import KafkaIndex
+    from kafkawire.spark.segment_source import KafkaSegment
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     for source in (KafkaSegment, KafkaPcap, KafkaIndex):

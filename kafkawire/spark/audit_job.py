@@ -18,7 +18,7 @@ from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.spark.errors import SparkError, first_line
 from kafkawire.spark.session import QUICK_START, session_on
-from kafkawire.spark.shares import file_size, on_workers
+from kafkawire.spark.task_sizing import file_size, on_workers
 from kafkawire.transactions.assembly import conclude
 from kafkawire.transactions.checks.replicas import replicas_agree, together
 from kafkawire.transactions.facts import Placed
@@ -37,13 +37,13 @@ SMALL_BYTES = 1 << 30
 _SCHEMA = "task int, facts binary"
 
 
-class Group(NamedTuple):
+class ReplicaGroup(NamedTuple):
     """A task: the replicas of a partition to compare."""
 
     replicas: list[Partition]
 
 
-Task = Replica | Group
+AuditTask = Replica | ReplicaGroup
 
 
 def audit(
@@ -80,7 +80,7 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
     metadata = read_metadata(audited)
     clusters = cluster_ids(directory)
     groups = together(audited, clusters)
-    found = _done([*to_read(audited, settings, metadata, clusters), *map(Group, groups)], spark)
+    found = _done([*to_read(audited, settings, metadata, clusters), *map(ReplicaGroup, groups)], spark)
     facts = facts_of(directory, found[: len(audited)], metadata, paths=paths)
     agreement = [placed for answers in found[len(audited) :] for placed in answers]
     if not groups:
@@ -88,7 +88,7 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
     return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
 
 
-def _done(tasks: list[Task], spark: SparkSession) -> list[Any]:
+def _done(tasks: list[AuditTask], spark: SparkSession) -> list[Any]:
     """What the tasks give, in their order: `ReplicaFacts` of a replica, the answers of a group."""
     try:
         answers = on_workers(spark, list(enumerate(tasks)), lambda task: _size(task[1]), _answer, _SCHEMA).toArrow()
@@ -98,21 +98,21 @@ def _done(tasks: list[Task], spark: SparkSession) -> list[Any]:
     return [pickle.loads(found[number]) for number in range(len(tasks))]  # written by our own workers
 
 
-def _answer(numbered: tuple[int, Task]) -> Iterator[pa.RecordBatch]:
+def _answer(numbered: tuple[int, AuditTask]) -> Iterator[pa.RecordBatch]:
     number, task = numbered
     columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(_do(task))], pa.binary())]
     yield pa.RecordBatch.from_arrays(columns, ["task", "facts"])
 
 
-def _do(task: Task) -> ReplicaFacts | list[Placed]:
-    if isinstance(task, Group):
+def _do(task: AuditTask) -> ReplicaFacts | list[Placed]:
+    if isinstance(task, ReplicaGroup):
         return list(replicas_agree([task.replicas]))
     return replica_facts(task)
 
 
-def _size(task: Task) -> int:
+def _size(task: AuditTask) -> int:
     """Bytes to read."""
-    partitions = task.replicas if isinstance(task, Group) else [task.partition]
+    partitions = task.replicas if isinstance(task, ReplicaGroup) else [task.partition]
     return sum(file_size(file) for partition in partitions for file in partition.segments)
 
 

@@ -26,8 +26,8 @@ from kafkawire.logdir.remote import remote_files
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.filters import wanted_range, wanted_values
-from kafkawire.spark.shares import file_size
-from kafkawire.spark.sources import PART_BYTES, ItemReader, Options
+from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
+from kafkawire.spark.task_sizing import file_size
 
 ROWS = ("exchanges", "frames")
 EXCHANGES = arrow.schema([rows.Exchange])
@@ -53,7 +53,7 @@ _BUFFER_BYTES = 1 << 20
 _MILLISECOND = 1_000_000
 
 
-class Part(NamedTuple):
+class CapturePart(NamedTuple):
     """The connections of a capture that belong to one of so many shares; of its first `size` bytes, or of all. Or a
     `problem`, which is all that there is to tell."""
 
@@ -64,10 +64,10 @@ class Part(NamedTuple):
     problem: str | None = None
 
 
-class CaptureReader(ItemReader[Part]):
+class CaptureReader(ItemReader[CapturePart]):
     """An item is a part of a capture."""
 
-    def __init__(self, schema: StructType, options: Options) -> None:
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
         super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
         self.part_bytes = options.number("maxPartBytes", PART_BYTES)
@@ -78,17 +78,17 @@ class CaptureReader(ItemReader[Part]):
             "show_secrets": options.flag("showSecrets"),
         }
 
-    def items(self) -> Iterator[Part]:
+    def items(self) -> Iterator[CapturePart]:
         return (part for file in captures(self.options.paths) for part in parts_of(file, self.part_bytes))
 
-    def size_of(self, item: Part) -> int:
+    def size_of(self, item: CapturePart) -> int:
         return file_size(item.file) // item.shares
 
-    def batches(self, items: Iterable[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def batches(self, items: Iterable[CapturePart], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for part in items:
             yield from self._part(part, schema)
 
-    def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _part(self, part: CapturePart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         asked = frozenset(schema.names)
         found = self._exchanges(part, asked)
         if self.rows == "exchanges":
@@ -97,7 +97,7 @@ class CaptureReader(ItemReader[Part]):
             show_secrets = self.shown["show_secrets"]
             yield from arrow.batches((frame for matched in found for frame in _frames(matched, show_secrets)), schema)
 
-    def _exchanges(self, part: Part, asked: frozenset[str]) -> Iterator[CapturedExchange]:
+    def _exchanges(self, part: CapturePart, asked: frozenset[str]) -> Iterator[CapturedExchange]:
         """What a part holds, and last what is wrong with the file, told by the first of its parts."""
         path = part.file.path
         if part.problem is not None:
@@ -134,7 +134,7 @@ class CaptureReader(ItemReader[Part]):
 
 
 class FilteringCaptureReader(CaptureReader):
-    """Takes filters; see `Options.filter_pushdown`."""
+    """Takes filters; see `SourceOptions.filter_pushdown`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         # What chooses exchanges by a request's time cannot choose frames, of which each has a time of its own.
@@ -168,7 +168,7 @@ def captures(paths: Iterable[str]) -> Iterator[LogFile]:
             yield log_file(path)
 
 
-def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterator[Part]:
+def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterator[CapturePart]:
     """A file's parts, as many as its bytes are worth; or those of its first `size` bytes."""
     shares = 1
     try:
@@ -179,7 +179,7 @@ def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterato
     except OSError:
         pass  # whoever reads it says what is wrong
     for share in range(shares):
-        yield Part(file, share, shares, size)
+        yield CapturePart(file, share, shares, size)
 
 
 def _hidden(path: str) -> bool:

@@ -20,8 +20,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kafkawire.logdir.log_files import LogFile, log_file
-from kafkawire.spark.capture_reader import CaptureReader, Part, captures, parts_of
-from kafkawire.spark.sources import Options
+from kafkawire.spark.capture_reader import CapturePart, CaptureReader, captures, parts_of
+from kafkawire.spark.sources import SourceOptions
 
 #: path -> bytes, and the checksum of the first of them
 Offset = dict[str, list[int]]
@@ -34,7 +34,7 @@ _HEAD_BYTES = 4096
 class CaptureStream(DataSourceStreamReader):
     """See the module."""
 
-    def __init__(self, schema: StructType, options: Options) -> None:
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
         self.reader = CaptureReader(schema, options)
         self.settle_seconds = options.number("settleSeconds", _SETTLE_SECONDS, least=0)
         self._ends: Offset = {}
@@ -73,21 +73,25 @@ class CaptureStream(DataSourceStreamReader):
         except OSError:
             return before  # gone since it was listed; if it was never read, there is nothing to tell
 
-    def _parts(self, file: LogFile | None, path: str, start: list[int] | None, known: list[int]) -> Iterator[Part]:
+    def _parts(
+        self, file: LogFile | None, path: str, start: list[int] | None, known: list[int]
+    ) -> Iterator[CapturePart]:
         size, checksum = known
         if file is None:
-            yield Part(log_file(path), problem="the file is gone before it was read")
+            yield CapturePart(log_file(path), problem="the file is gone before it was read")
             return
         try:
             if file.size < size or _checksum(file, size) != checksum:
-                yield Part(file, problem="another file stands where a capture was, before that was read")
+                yield CapturePart(file, problem="another file stands where a capture was, before that was read")
             elif start is not None and start[0] < size and _checksum(file, start[0]) == start[1]:
                 grown = size - start[0]
-                yield Part(file, problem=f"the file grew by {grown} bytes after it had been read; they are not read")
+                yield CapturePart(
+                    file, problem=f"the file grew by {grown} bytes after it had been read; they are not read"
+                )
             else:
                 yield from parts_of(file, self.reader.part_bytes, size)
         except OSError as error:
-            yield Part(file, problem=error.strerror or str(error))
+            yield CapturePart(file, problem=error.strerror or str(error))
 
 
 def _checksum(file: LogFile, size: int) -> int:

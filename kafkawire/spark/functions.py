@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import BinaryType, DataType
 
-from kafkawire.spark.calls import check_version, message_named, read_options
-from kafkawire.spark.codec import decoded, encoded
+from kafkawire.spark.column_codec import decoded, encoded
+from kafkawire.spark.function_options import check_version, message_named, read_options
 from kafkawire.spark.schema import spark_schema
 
 if TYPE_CHECKING:

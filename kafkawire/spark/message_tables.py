@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafkawire.spark.calls import check_version, message_named, read_options
-from kafkawire.spark.codec import decoded
+from kafkawire.spark.column_codec import decoded
+from kafkawire.spark.function_options import check_version, message_named, read_options
 from kafkawire.spark.schema import ERROR, spark_schema
 
 if TYPE_CHECKING:

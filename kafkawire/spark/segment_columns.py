@@ -19,7 +19,7 @@ from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.compression import CODEC_NAMES
 from kafkawire.records.control import ABORT, COMMIT, MALFORMED
-from kafkawire.records.markers import markers
+from kafkawire.records.marker_columns import markers
 from kafkawire.rows.arrow import arrow_text
 
 Row = dict[str, Any]
@@ -83,7 +83,7 @@ def of_rows(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     return _record_batch(columns, schema, len(rows))
 
 
-class Controls(NamedTuple):
+class ControlColumns(NamedTuple):
     """What control batches say, an element a batch: its name (None for data), the coordinator's epoch (-1: none)."""
 
     names: npt.NDArray[np.object_]
@@ -92,10 +92,10 @@ class Controls(NamedTuple):
 
 
 #: Where nobody asks.
-NO_CONTROLS = Controls(np.empty(0, object), np.empty(0, np.int32), [])
+NO_CONTROLS = ControlColumns(np.empty(0, object), np.empty(0, np.int32), [])
 
 
-def controls(found: Batches) -> Controls:
+def controls(found: Batches) -> ControlColumns:
     """The names of control batches."""
     names = np.full(len(found), None, object)
     epochs = np.full(len(found), -1, np.int32)
@@ -113,10 +113,10 @@ def controls(found: Batches) -> Controls:
         assert control is not None
         names[index] = control.name
         epochs[index] = -1 if control.coordinator_epoch is None else control.coordinator_epoch
-    return Controls(names, epochs, malformed)
+    return ControlColumns(names, epochs, malformed)
 
 
-def of_batches(found: Batches, said: Controls, place: Row, schema: pa.Schema) -> pa.RecordBatch:
+def of_batches(found: Batches, said: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
     """A row a batch."""
     columns: dict[str, Callable[[], Any]] = {
         "position": lambda: found.position,
@@ -134,7 +134,7 @@ def of_batches(found: Batches, said: Controls, place: Row, schema: pa.Schema) ->
     return _filled(columns, place, schema, len(found))
 
 
-def of_records(found: Records, said: Controls, place: Row, schema: pa.Schema) -> pa.RecordBatch:
+def of_records(found: Records, said: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
     """A row a record."""
     batches, batch = found.batches, found.batch
     columns: dict[str, Callable[[], Any]] = {
@@ -162,7 +162,7 @@ def _headers(found: Records) -> Any:
     return pa.ListArray.from_arrays(headers.offsets, pa.StructArray.from_arrays([texts, values], ["key", "value"]))
 
 
-def _shared(found: Batches, said: Controls, index: Any) -> dict[str, Callable[[], Any]]:
+def _shared(found: Batches, said: ControlColumns, index: Any) -> dict[str, Callable[[], Any]]:
     return {
         "timestamp_type": lambda: _TIMESTAMP_TYPES[found.log_append_time.astype(np.int8)[index]],
         "leader_epoch": lambda: found.leader_epoch[index],

@@ -16,19 +16,19 @@ from kafkawire.logdir import LogFile, Selection
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.records import Batch, Damage, columns
-from kafkawire.records.arrays import Bools
+from kafkawire.records.array_types import Bools
 from kafkawire.records.columns import Batches
 from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.filters import wanted_range, wanted_values
 from kafkawire.spark.segment_columns import Row
-from kafkawire.spark.shares import file_size
-from kafkawire.spark.sources import PART_BYTES, ItemReader, Options
+from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
+from kafkawire.spark.task_sizing import file_size
 
 ROWS = ("records", "batches", "headers")
 
 
-class Part(NamedTuple):
+class SegmentPart(NamedTuple):
     """The batches of a segment that begin in `[start, end)`; `end` is None for the last part. Or a `problem`, which is
     all that there is to tell."""
 
@@ -38,10 +38,10 @@ class Part(NamedTuple):
     problem: str | None = None
 
 
-class SegmentReader(ItemReader[Part]):
+class SegmentReader(ItemReader[SegmentPart]):
     """An item is a part of a segment."""
 
-    def __init__(self, schema: StructType, options: Options) -> None:
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
         super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
         self.part_bytes = options.number("maxPartBytes", PART_BYTES)
@@ -50,13 +50,13 @@ class SegmentReader(ItemReader[Part]):
         self.topics: frozenset[Any] | None = None
         self.numbers: frozenset[Any] | None = None
 
-    def items(self) -> Iterator[Part]:
+    def items(self) -> Iterator[SegmentPart]:
         return (part for file in self._files() for part in self._parts(file))
 
-    def size_of(self, item: Part) -> int:
+    def size_of(self, item: SegmentPart) -> int:
         return (file_size(item.file) if item.end is None else item.end) - item.start
 
-    def batches(self, items: Iterable[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def batches(self, items: Iterable[SegmentPart], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for part in items:
             yield from self._part(part, schema)
 
@@ -66,16 +66,16 @@ class SegmentReader(ItemReader[Part]):
             if topics_wanted and (self.numbers is None or partition.partition in self.numbers):
                 yield from logdir.wanted_files(partition.segments, self.selection)
 
-    def _parts(self, file: LogFile) -> Iterator[Part]:
+    def _parts(self, file: LogFile) -> Iterator[SegmentPart]:
         try:
             begin = start_position(file, self.selection)
             for start, end in ranges(file, self.part_bytes):
                 if end is None or end > begin:
-                    yield Part(file, max(start, begin), end)
+                    yield SegmentPart(file, max(start, begin), end)
         except OSError:
-            yield Part(file)  # whoever reads it says what is wrong
+            yield SegmentPart(file)  # whoever reads it says what is wrong
 
-    def _part(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _part(self, part: SegmentPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, the damage in it behind what is around it."""
         if part.problem is not None:
             yield self._damage(part, Damage(part.start, "truncated", part.problem), schema)
@@ -94,7 +94,7 @@ class SegmentReader(ItemReader[Part]):
             damage = Damage(0, "unreadable", error.strerror or str(error))
             yield self._damage(part, damage, schema, error)
 
-    def _batches(self, part: Part, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         chosen = self._chosen(found)
         if not chosen.all():
             found = found.where(chosen)
@@ -135,7 +135,7 @@ class SegmentReader(ItemReader[Part]):
             chosen &= np.isin(found.producer_id, np.array(sorted(self.producers), np.int64))
         return chosen
 
-    def _old(self, part: Part, batch: Batch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _old(self, part: SegmentPart, batch: Batch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         row = segment_columns.row_of(batch.measured(), segment_columns.place_of(part.file))
         if self.rows != "records":
             yield segment_columns.of_rows([row], schema)
@@ -150,7 +150,7 @@ class SegmentReader(ItemReader[Part]):
             yield segment_columns.of_rows(rows, schema)
 
     def _damage(
-        self, part: Part, damage: Damage, schema: pa.Schema, cause: BaseException | None = None
+        self, part: SegmentPart, damage: Damage, schema: pa.Schema, cause: BaseException | None = None
     ) -> pa.RecordBatch:
         text = f"{damage.reason}: {damage.detail}"
         if self.options.fail_fast:
@@ -161,7 +161,7 @@ class SegmentReader(ItemReader[Part]):
 
 
 class FilteringSegmentReader(SegmentReader):
-    """Takes filters; see `Options.filter_pushdown`."""
+    """Takes filters; see `SourceOptions.filter_pushdown`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         offsets = wanted_range(filters, "offset" if self.rows == "records" else "base_offset")

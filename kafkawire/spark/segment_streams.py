@@ -27,8 +27,8 @@ from kafkawire import logdir
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import ranges, written
-from kafkawire.spark.segment_reader import Part, SegmentReader
-from kafkawire.spark.sources import Options
+from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
+from kafkawire.spark.sources import SourceOptions
 
 #: path -> [end, checksum]; the end alone in checkpoints that knew no checksums yet.
 Offset = dict[str, list[int] | int]
@@ -40,7 +40,7 @@ _UNREADABLE = -1
 class SegmentStream(DataSourceStreamReader):
     """See the module."""
 
-    def __init__(self, schema: StructType, options: Options) -> None:
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
         self.reader = SegmentReader(schema, options)
         self._up_to_high_watermark = options.flag("highWatermark")
         self._files: dict[str, LogFile] = {}
@@ -82,18 +82,18 @@ class SegmentStream(DataSourceStreamReader):
                 end = file.size if closed else written(file, read if read <= file.size else 0, before=limit)
                 note(file, end, closed=closed)
 
-    def _parts(self, path: str, before: list[int] | int, after: list[int] | int) -> Iterator[Part]:
+    def _parts(self, path: str, before: list[int] | int, after: list[int] | int) -> Iterator[SegmentPart]:
         file = self._files.get(path) or log_file(path, partition_of(os.path.dirname(path), [os.path.basename(path)]))
         start, until = _end(before), _end(after)
         if until < start:
             problem = f"the file became shorter: {until} bytes, of which {start} had been read"
-            yield Part(file, until, until, problem)
+            yield SegmentPart(file, until, until, problem)
             return
         if before == after:
             return
         if isinstance(before, list) and start and _mark(file, start) not in (before[1], _UNREADABLE):
             problem = f"what was read, up to byte {start}, was cut off, and other batches were written in its place"
-            yield Part(file, start, start, problem)
+            yield SegmentPart(file, start, start, problem)
         try:
             found = ranges(file, self.reader.part_bytes)
         except OSError:
@@ -101,7 +101,7 @@ class SegmentStream(DataSourceStreamReader):
         for first, end in found:
             begin, stop = max(first, start), until if end is None else min(end, until)
             if begin < stop:
-                yield Part(file, begin, stop)
+                yield SegmentPart(file, begin, stop)
 
 
 def _end(known: list[int] | int) -> int:

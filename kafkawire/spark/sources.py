@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.text_files import INT64, whole_number
-from kafkawire.spark.shares import share_out
+from kafkawire.spark.task_sizing import split_into_tasks
 
 Item = TypeVar("Item")
 
@@ -39,7 +39,7 @@ class ItemReader(DataSourceReader, Generic[Item]):
     """Reads a list of items in tasks with a like number of bytes each, and gives the columns of `schema`, which may be
     fewer than the source has. A source says which items there are, how large one is, and what is in some."""
 
-    def __init__(self, schema: StructType, options: Options) -> None:
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
         self.schema = schema
         self.options = options
 
@@ -60,14 +60,14 @@ class ItemReader(DataSourceReader, Generic[Item]):
 
     def tasks(self, items: Iterable[Item]) -> Sequence[InputPartition]:
         """Tasks that read these items."""
-        return [Task(share) for share in share_out(list(items), self.size_of)]
+        return [Task(share) for share in split_into_tasks(list(items), self.size_of)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, Task):  # Spark makes one partition of nothing out of none
             yield from self.batches(partition.items, to_arrow_schema(self.schema, timezone="UTC"))
 
 
-class Options:
+class SourceOptions:
     """The options of a data source, by lower-case name; an option that no source has is left to Spark.
 
     Raises:

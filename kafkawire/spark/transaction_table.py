@@ -24,8 +24,8 @@ from kafkawire.logdir import LogDirectory, LogFile, Partition
 from kafkawire.logdir.splits import ranges
 from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, EMPTY, MALFORMED
 from kafkawire.rows.arrow import arrow_text
-from kafkawire.spark.shares import file_size, on_workers
 from kafkawire.spark.sources import PART_BYTES
+from kafkawire.spark.task_sizing import file_size, on_workers
 from kafkawire.spark.transaction_sql import TRANSACTIONS
 from kafkawire.transactions.columnar import Appends, read_pieces
 from kafkawire.transactions.coordinator import registration
@@ -69,7 +69,7 @@ _SPARK_TYPES = {"int8": "tinyint", "int16": "smallint", "int32": "int", "int64":
 _SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES.get(str(field.type), str(field.type))}" for field in _SCHEMA)
 
 
-class Part(NamedTuple):
+class ReplicaSegmentPart(NamedTuple):
     """A part of a segment to read: the number of its place, its segment's number in that place, the file, the bytes."""
 
     place: int
@@ -106,7 +106,7 @@ def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
     return spark.sql(TRANSACTIONS, facts=facts, places=spark.createDataFrame(named, _PLACES))
 
 
-def _parts(number: int, partition: Partition) -> Iterator[Part]:
+def _parts(number: int, partition: Partition) -> Iterator[ReplicaSegmentPart]:
     """The segments of a replica, large ones in parts. The coordinator's are small."""
     for segment, file in enumerate(partition.segments):
         try:
@@ -114,14 +114,14 @@ def _parts(number: int, partition: Partition) -> Iterator[Part]:
         except OSError:
             continue  # gone, or not readable: the audit says so
         for start, end in found:
-            yield Part(number, segment, file, start, end)
+            yield ReplicaSegmentPart(number, segment, file, start, end)
 
 
-def _size(part: Part) -> int:
+def _size(part: ReplicaSegmentPart) -> int:
     return (file_size(part.file) if part.end is None else part.end) - part.start
 
 
-def facts_of(part: Part) -> Iterator[pa.RecordBatch]:
+def facts_of(part: ReplicaSegmentPart) -> Iterator[pa.RecordBatch]:
     """The facts of a part, in pieces of bounded size."""
     place = Place("", part.file.topic or "", part.file.partition or 0)
     first = part.segment << _RANK_BITS

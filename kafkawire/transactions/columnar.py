@@ -16,11 +16,11 @@ from kafkawire import rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import CONTROL_TYPES, Batch, Damage
-from kafkawire.records.arrays import Bools, Int16, Int32, Int64
+from kafkawire.records.array_types import Bools, Int16, Int32, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
-from kafkawire.records.markers import markers
+from kafkawire.records.marker_columns import markers
 from kafkawire.transactions.appends import Append, append_of
 from kafkawire.transactions.coordinator import Unreadable, coordinator_records
 from kafkawire.transactions.facts import (

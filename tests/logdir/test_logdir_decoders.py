@@ -23,7 +23,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.group_metadata_value import MemberMetadata
 from kafkawire.records import Record, build
-from kafkawire.records.topics import COORDINATOR_TOPICS
+from kafkawire.records.internal_topics import COORDINATOR_TOPICS
 from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message
 from kafkawire.wire.write import uvarint

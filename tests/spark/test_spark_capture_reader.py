@@ -19,7 +19,7 @@ from kafkawire.rows import arrow
 from kafkawire.spark import capture_reader, register
 from kafkawire.spark.capture_reader import CaptureReader, FilteringCaptureReader
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.sources import Options, Task
+from kafkawire.spark.sources import SourceOptions, Task
 from tests.capture.wiretap import Talk, ask, ethernet, pcap
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 
 def reader(path: object, *columns: str, **options: str) -> FilteringCaptureReader:
-    given = Options({**options, "path": str(path)})
+    given = SourceOptions({**options, "path": str(path)})
     schema = (
         capture_reader.EXCHANGES if given.choice("rows", capture_reader.ROWS) == "exchanges" else capture_reader.FRAMES
     )
@@ -234,5 +234,5 @@ def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="rows is exchanges or frames, not packets"):
         reader(PCAP, rows="packets")
     with pytest.raises(ValueError, match="no path"):
-        CaptureReader(from_arrow_schema(capture_reader.EXCHANGES), Options({})).partitions()
+        CaptureReader(from_arrow_schema(capture_reader.EXCHANGES), SourceOptions({})).partitions()
     assert issubclass(SourceError, errors.KafkaWireError)

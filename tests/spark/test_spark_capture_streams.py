@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire.spark import register
 from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.sources import Options
+from kafkawire.spark.sources import SourceOptions
 from tests.capture.wiretap import Talk, ask, ethernet, pcap
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def write(folder: Path, number: int, name: str | None = None) -> Path:
 
 
 def stream(folder: Path, **options: str) -> CaptureStream:
-    given = Options({"settleSeconds": "0", **options, "path": str(folder)})
+    given = SourceOptions({"settleSeconds": "0", **options, "path": str(folder)})
     return CaptureStream(from_arrow_schema(EXCHANGES), given)
 
 

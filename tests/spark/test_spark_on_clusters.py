@@ -28,7 +28,7 @@ from kafkawire import logdir, transactions
 from kafkawire.spark import capture_reader, segment_columns
 from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import Options
+from kafkawire.spark.sources import SourceOptions
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 from tests.spark.clusters import Cluster, call
@@ -171,7 +171,9 @@ def chosen(schema: pa.Schema, columns: tuple[str, ...]) -> Any:
 
 @pytest.fixture(scope="module")
 def records() -> list[Any]:
-    return digest_of(read(SegmentReader(chosen(segment_columns.RECORDS, RECORDS), Options({"path": LOGS}))), RECORDS)
+    return digest_of(
+        read(SegmentReader(chosen(segment_columns.RECORDS, RECORDS), SourceOptions({"path": LOGS}))), RECORDS
+    )
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +204,7 @@ def audit(paths: list[str]) -> dict[str, Any]:
 
 def check_tables(said: dict[str, list[Any]], records: list[Any]) -> None:
     assert said["records"] == records
-    found = read(CaptureReader(chosen(capture_reader.EXCHANGES, EXCHANGES), Options({"path": PCAP})))
+    found = read(CaptureReader(chosen(capture_reader.EXCHANGES, EXCHANGES), SourceOptions({"path": PCAP})))
     assert said["exchanges"] == digest_of(found, EXCHANGES)
     assert len(said["same"]) == len(said["ids"]) > 10
     assert all(same == [True, True] for same in said["same"])

@@ -22,7 +22,7 @@ from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
 from kafkawire.spark.segment_columns import BATCHES
 from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import Options
+from kafkawire.spark.sources import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +82,7 @@ def test_tables(spark: SparkSession, bucket: Any, source: str, path: str, here: 
 
 
 def test_no_password_is_in_a_row(bucket: Any) -> None:
-    reader = SegmentReader(from_arrow_schema(BATCHES), Options({"rows": "batches", "path": bucket("logs")}))
+    reader = SegmentReader(from_arrow_schema(BATCHES), SourceOptions({"rows": "batches", "path": bucket("logs")}))
     (task, *_) = reader.partitions()
     rows = [row for batch in reader.read(task) for row in batch.to_pylist()]
     assert rows
@@ -91,7 +91,9 @@ def test_no_password_is_in_a_row(bucket: Any) -> None:
 
 
 def test_a_stream_of_captures(bucket: Any) -> None:
-    stream = CaptureStream(from_arrow_schema(EXCHANGES), Options({"settleSeconds": "0", "path": bucket("captures")}))
+    stream = CaptureStream(
+        from_arrow_schema(EXCHANGES), SourceOptions({"settleSeconds": "0", "path": bucket("captures")})
+    )
     end = stream.latestOffset()
     assert list(end) == ["s3://fleet/captures/transactions.pcap"]
     rows = [row for task in stream.partitions({}, end) for batch in stream.read(task) for row in batch.to_pylist()]

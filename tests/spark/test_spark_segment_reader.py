@@ -22,7 +22,7 @@ from kafkawire.logdir.splits import ranges
 from kafkawire.records import Batch, Header, Record, build, build_marker
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
 from kafkawire.spark.segment_reader import FilteringSegmentReader, SegmentReader
-from kafkawire.spark.sources import Options, Task
+from kafkawire.spark.sources import SourceOptions, Task
 from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node" / "broker-1"
@@ -35,8 +35,8 @@ def reader(path: object, schema: pa.Schema | None = None, filters: Iterable[Filt
     given = {"rows": "records", **options, "path": str(path)}
     chosen = schema or (RECORDS if given["rows"] == "records" else BATCHES)
     if not filters:
-        return SegmentReader(from_arrow_schema(chosen), Options(given))
-    found = FilteringSegmentReader(from_arrow_schema(chosen), Options(given))
+        return SegmentReader(from_arrow_schema(chosen), SourceOptions(given))
+    found = FilteringSegmentReader(from_arrow_schema(chosen), SourceOptions(given))
     assert list(found.pushFilters(list(filters))) == list(filters)
     return found
 

@@ -15,7 +15,7 @@ from kafkawire.records import Record, build
 from kafkawire.spark import register
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import Options
+from kafkawire.spark.sources import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +52,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def stream(log: Log, **options: str) -> SegmentStream:
-    return SegmentStream(from_arrow_schema(RECORDS), Options({**options, "path": str(log.folder.parent)}))
+    return SegmentStream(from_arrow_schema(RECORDS), SourceOptions({**options, "path": str(log.folder.parent)}))
 
 
 def rows(found: SegmentStream, start: Any, end: Any) -> list[dict[str, Any]]:

@@ -9,18 +9,18 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.sources import Options
+from kafkawire.spark.sources import SourceOptions
 
 
 def test_names_and_words_in_any_case() -> None:
-    options = Options({"ROWS": "Headers", "Mode": "failfast", "filterpushdown": "TRUE"})
+    options = SourceOptions({"ROWS": "Headers", "Mode": "failfast", "filterpushdown": "TRUE"})
     assert options.choice("rows", ("records", "headers")) == "headers"
     assert options.fail_fast
     assert options.filter_pushdown
 
 
 def test_defaults() -> None:
-    options = Options({})
+    options = SourceOptions({})
     assert options.choice("rows", ("records", "headers")) == "records"
     assert options.several("kinds", ("a", "b")) == ("a", "b")
     assert options.number("settleSeconds", 10, least=0) == 10
@@ -29,12 +29,12 @@ def test_defaults() -> None:
 
 
 def test_several_come_in_the_sources_order() -> None:
-    assert Options({"kinds": "c, A"}).several("kinds", ("a", "b", "c")) == ("a", "c")
+    assert SourceOptions({"kinds": "c, A"}).several("kinds", ("a", "b", "c")) == ("a", "c")
 
 
 @pytest.mark.parametrize(("text", "least", "number"), [("7", 1, 7), ("0", 0, 0)])
 def test_numbers(text: str, least: int, number: int) -> None:
-    assert Options({"n": text}).number("n", 3, least=least) == number
+    assert SourceOptions({"n": text}).number("n", 3, least=least) == number
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_values_that_there_are_not(given: dict[str, str], said: str) -> None:
 
 
 def read_all(given: dict[str, str]) -> None:
-    options = Options(given)
+    options = SourceOptions(given)
     options.choice("rows", ("records", "batches", "headers"))
     options.flag("body")
     options.several("kinds", ("a", "b"))
@@ -68,11 +68,15 @@ def test_paths(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "x[1]").touch()
     both = [str(tmp_path / "a"), str(tmp_path / "b")]
-    assert Options({"path": str(tmp_path / "[ab]")}).paths == both
-    assert Options({"path": f"file:{tmp_path}/a"}).paths == Options({"path": f"file://{tmp_path}/a"}).paths == both[:1]
-    assert Options({"paths": json.dumps([*both, "s3://logs/*"])}).paths == [*both, "s3://logs/*"]
-    assert Options({"path": str(tmp_path / "x[1]")}).paths == [str(tmp_path / "x[1]")]
+    assert SourceOptions({"path": str(tmp_path / "[ab]")}).paths == both
+    assert (
+        SourceOptions({"path": f"file:{tmp_path}/a"}).paths
+        == SourceOptions({"path": f"file://{tmp_path}/a"}).paths
+        == both[:1]
+    )
+    assert SourceOptions({"paths": json.dumps([*both, "s3://logs/*"])}).paths == [*both, "s3://logs/*"]
+    assert SourceOptions({"path": str(tmp_path / "x[1]")}).paths == [str(tmp_path / "x[1]")]
     with pytest.raises(ValueError, match="no path is given"):
-        _ = Options({}).paths
+        _ = SourceOptions({}).paths
     with pytest.raises(FileNotFoundError, match="nothing matches"):
-        _ = Options({"path": str(tmp_path / "n*")}).paths
+        _ = SourceOptions({"path": str(tmp_path / "n*")}).paths

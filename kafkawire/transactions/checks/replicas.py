@@ -18,7 +18,7 @@ from kafkawire.transactions.facts import Placed
 from kafkawire.transactions.reading import place_of
 
 if TYPE_CHECKING:
-    from kafkawire.records.arrays import Bools, Int64
+    from kafkawire.records.array_types import Bools, Int64
 
 _NO_CHECKPOINT = "a replica has no replication-offset-checkpoint: its high watermark is not known"
 _COMPACTED = "compaction, which each replica does by itself, may have removed or rewritten the batch"

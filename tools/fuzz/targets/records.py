@@ -10,7 +10,7 @@ from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import REGISTRY
 from kafkawire.records import CODECS, Control, Header, Record
 from kafkawire.records.control import control_of
-from kafkawire.records.topics import (
+from kafkawire.records.internal_topics import (
     COORDINATOR_TOPICS,
     FRAMED_TOPICS,
     INTERNAL_TOPICS,

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.shares import FEWEST_TASKS, TASK_BYTES, share_out
+from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, split_into_tasks
 
 
 @given(st.lists(st.integers(0, 4 * TASK_BYTES), max_size=50))
 def test_everything_is_in_one_share_and_none_is_empty(sizes: list[int]) -> None:
-    shares = share_out(range(len(sizes)), sizes.__getitem__)
+    shares = split_into_tasks(range(len(sizes)), sizes.__getitem__)
     assert sorted(item for share in shares for item in share) == list(range(len(sizes)))
     assert all(shares)
     assert len(shares) >= min(len(sizes), FEWEST_TASKS)
 
 
 def test_shares_are_alike() -> None:
-    shares = share_out([100, 1, 100, 1, 100, 1, 100, 1], int)
+    shares = split_into_tasks([100, 1, 100, 1, 100, 1, 100, 1], int)
     assert [sum(share) for share in shares] == [101] * FEWEST_TASKS

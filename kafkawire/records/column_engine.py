@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kafkawire.records.arrays import Bools, Bytes, Columns, Int32, Int64
+from kafkawire.records.array_types import Bools, Bytes, Columns, Int32, Int64
 from kafkawire.wire.backend import native
 
 
-class Engine(Protocol):
+class ColumnEngine(Protocol):
     """What both have. An engine refuses without a reason; the readers of objects give it."""
 
     def scan_batches(self, data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int, /) -> Columns:
@@ -33,7 +33,7 @@ class Engine(Protocol):
         """
 
 
-def _chosen() -> Engine:
+def _chosen() -> ColumnEngine:
     if native is not None:
         return native
     from kafkawire.records import object_columns

@@ -19,7 +19,7 @@ PREFIX = "prefix"
 FAILFAST, PERMISSIVE = "FAILFAST", "PERMISSIVE"
 
 
-class Options(NamedTuple):
+class FunctionOptions(NamedTuple):
     """The options of a call, read and checked."""
 
     mode: str = FAILFAST
@@ -27,7 +27,7 @@ class Options(NamedTuple):
     schema_directory: str | None = None
 
 
-def read_options(options: Mapping[str, str] | None) -> Options:
+def read_options(options: Mapping[str, str] | None) -> FunctionOptions:
     """The options of a call.
 
     Raises:
@@ -41,7 +41,7 @@ def read_options(options: Mapping[str, str] | None) -> Options:
     mode = read.get("mode", FAILFAST)
     if mode not in (FAILFAST, PERMISSIVE):
         raise ValueError(f"mode is FAILFAST or PERMISSIVE, not {mode}")
-    return Options(mode, read.get("errors", False), read.get("schemadirectory"))
+    return FunctionOptions(mode, read.get("errors", False), read.get("schemadirectory"))
 
 
 def _boolean(text: str) -> bool:

@@ -9,8 +9,8 @@ import pytest
 from record_bytes import FIRST, SECOND, SIZE, THIRD, fixed, message
 
 from kafkawire.records import Batch, Damage, Memory, Record, build, columns, find_batch, read
+from kafkawire.records.batch_walk import BatchWalk, Fault
 from kafkawire.records.compression import MAX_BATCH_BYTES
-from kafkawire.records.walk import Fault, Walk
 from tests.shortened import Shrinking
 
 
@@ -198,21 +198,21 @@ def test_what_follows_a_file_that_became_shorter_and_grew_again_is_not_read() ->
 def test_what_proofs_may_cost_grows_with_what_was_walked_over() -> None:
     """One batch of the largest size at first, then 16 bytes for each byte."""
     least = SIZE - 12  # the limit is one of lengths, which offset and length do not count in
-    assert Walk(Memory(FIRST), True, least - 1, 0).find(0, SIZE) is None
-    walk = Walk(Memory(FIRST), True, least, 0)
+    assert BatchWalk(Memory(FIRST), True, least - 1, 0).find(0, SIZE) is None
+    walk = BatchWalk(Memory(FIRST), True, least, 0)
     assert (walk.find(0, SIZE), walk.proved) == (0, SIZE)
     assert walk.find(0, SIZE) is None, "all is spent"
     for walked in range(12):
-        walk = Walk(Memory(b"x" * walked + FIRST), True, least, 0)
+        walk = BatchWalk(Memory(b"x" * walked + FIRST), True, least, 0)
         walk.proved = SIZE
         assert walk.find(0, 10 * SIZE) == (walked if 16 * walked >= SIZE else None)
-    walk = Walk(Memory(b"x" * 11 + FIRST), True, least, 11)
+    walk = BatchWalk(Memory(b"x" * 11 + FIRST), True, least, 11)
     walk.proved = SIZE
     assert walk.find(11, 10 * SIZE) is None, "bytes before the walk's beginning do not count"
 
 
 def test_faults_say_where_the_next_batch_would_be() -> None:
-    walk = Walk(Memory(fixed(FIRST, crc=0) + fixed(FIRST, delta=-1) + FIRST), True, 1 << 20, 0)
+    walk = BatchWalk(Memory(fixed(FIRST, crc=0) + fixed(FIRST, delta=-1) + FIRST), True, 1 << 20, 0)
     mismatch, header, whole = (walk.batch_at(position) for position in (0, SIZE, 2 * SIZE))
     assert isinstance(mismatch, Fault)
     assert (mismatch.reason, mismatch.next) == ("crc_mismatch", SIZE)
@@ -224,7 +224,7 @@ def test_faults_say_where_the_next_batch_would_be() -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_faults_of_messages_say_where_the_next_one_would_be(magic: int) -> None:
     plain = message(magic, b"value")
-    walk = Walk(Memory(plain + b"\xff" * 8 + plain[8:] + plain), True, 1 << 20, 0)
+    walk = BatchWalk(Memory(plain + b"\xff" * 8 + plain[8:] + plain), True, 1 << 20, 0)
     assert walk.batch_at(len(plain)) == Fault("bad_header", "offset -1", 2 * len(plain))
     assert isinstance(walk.batch_at(2 * len(plain)), Batch)
 

@@ -1,4 +1,4 @@
-"""`Walk`: batches at positions of a source, why there is none, and where the next one is."""
+"""`BatchWalk`: batches at positions of a source, why there is none, and where the next one is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kafkawire.records.header import (
     stored_checksum,
 )
 from kafkawire.records.legacy import KEY_AT
-from kafkawire.records.source import Source, Watched
+from kafkawire.records.source import Source, WatchedSource
 
 #: How many bytes are checksummed for proofs, at most, per byte that was walked over.
 _PROOF_FACTOR = 16
@@ -43,7 +43,7 @@ class Fault(msgspec.Struct, frozen=True):
     shortened: bool = False
 
 
-class Walk:
+class BatchWalk:
     """Reads batches at positions of a source.
 
     Proving a batch means a checksum over its claimed length, and crafted bytes could claim a long one at every
@@ -58,7 +58,7 @@ class Walk:
     def __init__(self, source: Source, check_crc: bool, max_batch_bytes: int, start: int) -> None:
         self.size = source.size
         self.at = source.at
-        self._watched = Watched(source)
+        self._watched = WatchedSource(source)
         self.check_crc = check_crc
         self.max_batch_bytes = max_batch_bytes
         self.longest = max_batch_bytes + LOG_OVERHEAD

@@ -15,8 +15,8 @@ from kafkawire import logdir, rows
 from kafkawire.rows import arrow
 from kafkawire.spark import register
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.indexes import KINDS, IndexReader
-from kafkawire.spark.sources import Options
+from kafkawire.spark.index_source import KINDS, IndexReader
+from kafkawire.spark.sources import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 
 def read(path: object, **options: str) -> list[dict[str, Any]]:
-    given = Options({**options, "path": str(path)})
+    given = SourceOptions({**options, "path": str(path)})
     schema = from_arrow_schema(arrow.schema([rows.LOG_ROWS[kind] for kind in given.several("kinds", KINDS)]))
     reader = IndexReader(schema, given)
     return [row for task in reader.partitions() for batch in reader.read(task) for row in batch.to_pylist()]

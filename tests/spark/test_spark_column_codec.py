@@ -17,7 +17,7 @@ import kafkawire
 from kafkawire.errors import EncodeError
 from kafkawire.messages import TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.spark.codec import messages_of
+from kafkawire.spark.column_codec import messages_of
 from kafkawire.spark.schema import ERROR, arrow_type
 from kafkawire.wire import columns
 from kafkawire.wire.columns.objects import clean

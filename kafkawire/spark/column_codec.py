@@ -9,7 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from kafkawire.errors import EncodeError, KafkaWireError, UnsupportedVersionError
-from kafkawire.spark.calls import FAILFAST, PREFIX, Options, message_named
+from kafkawire.spark.function_options import FAILFAST, PREFIX, FunctionOptions, message_named
 from kafkawire.spark.schema import ERROR
 from kafkawire.wire import columns
 from kafkawire.wire.columns.schema import SPARK
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def decoded(
-    name: str, options: Options, data: pa.Array, version: int | str | pa.Array, fields: list[str] | None = None
+    name: str, options: FunctionOptions, data: pa.Array, version: int | str | pa.Array, fields: list[str] | None = None
 ) -> pa.StructArray:
     """Messages as structs, of all fields or of some; with `options.errors`, the last one tells what is wrong.
 
@@ -42,7 +42,7 @@ def decoded(
     return pa.StructArray.from_arrays(values, fields=types, mask=data.is_null() if data.null_count else None)
 
 
-def encoded(name: str, options: Options, struct: pa.Array, version: int | str | pa.Array) -> pa.Array:
+def encoded(name: str, options: FunctionOptions, struct: pa.Array, version: int | str | pa.Array) -> pa.Array:
     """Structs as messages, null where the struct is null.
 
     Raises:

@@ -16,7 +16,7 @@ from kafkawire.messages import (
 )
 from kafkawire.records import CONTROL_TYPES, build_control, read
 from kafkawire.records.control import CONTROL_MESSAGES
-from kafkawire.records.control_values import decoded_control
+from kafkawire.records.control_json import decoded_control
 
 MESSAGES = {
     "ABORT": EndTxnMarker(coordinator_epoch=7),

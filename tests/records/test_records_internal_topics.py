@@ -16,7 +16,7 @@ from kafkawire.messages import (
     TransactionLogValue,
 )
 from kafkawire.records import INTERNAL_TOPICS, Decoded, decode_key, decode_value, decoded
-from kafkawire.records.topics import CLUSTER_METADATA, COORDINATOR_TOPICS
+from kafkawire.records.internal_topics import CLUSTER_METADATA, COORDINATOR_TOPICS
 
 TRANSACTIONS, OFFSETS = "__transaction_state", "__consumer_offsets"
 

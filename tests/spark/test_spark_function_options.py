@@ -11,22 +11,22 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire.errors import UnsupportedVersionError
 from kafkawire.messages import TransactionLogValue
-from kafkawire.spark.calls import PREFIX, Options, check_version, message_named, read_options
+from kafkawire.spark.function_options import PREFIX, FunctionOptions, check_version, message_named, read_options
 
 
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        (None, Options("FAILFAST", False, None)),
-        ({}, Options("FAILFAST", False, None)),
+        (None, FunctionOptions("FAILFAST", False, None)),
+        ({}, FunctionOptions("FAILFAST", False, None)),
         (
             {"MODE": "permissive", "Errors": "TRUE", "schemaDirectory": "My/Schemas"},
-            Options("PERMISSIVE", True, "My/Schemas"),
+            FunctionOptions("PERMISSIVE", True, "My/Schemas"),
         ),
-        ({"mode": "FailFast", "errors": "false"}, Options("FAILFAST", False, None)),
+        ({"mode": "FailFast", "errors": "false"}, FunctionOptions("FAILFAST", False, None)),
     ],
 )
-def test_options_in_any_case(given: dict[str, str] | None, found: Options) -> None:
+def test_options_in_any_case(given: dict[str, str] | None, found: FunctionOptions) -> None:
     assert read_options(given) == found
 
 

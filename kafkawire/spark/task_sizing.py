@@ -20,7 +20,7 @@ TASK_BYTES = 32 << 20
 FEWEST_TASKS = 4
 
 
-def share_out(items: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
+def split_into_tasks(items: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
     """The items in shares, the largest items spread over all of them; none of the shares is empty."""
     sizes = [size(item) for item in items]
     shares = min(len(items), max(FEWEST_TASKS, sum(sizes) // TASK_BYTES))
@@ -42,7 +42,7 @@ def on_workers(
         size: bytes of an item.
         schema: of the batches that `read` gives, as Spark writes it.
     """
-    shares, folder = share_out(items, size), os.getcwd()
+    shares, folder = split_into_tasks(items, size), os.getcwd()
 
     def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with _in_folder(folder):

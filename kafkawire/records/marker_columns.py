@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkawire.records.arrays import Int32, Int64
+from kafkawire.records.array_types import Int32, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.records.header import HEADER
 
@@ -18,7 +18,7 @@ _FIXED = np.ones(len(_MARKER), bool)
 _FIXED[[_TYPE, *range(_EPOCH, _EPOCH + 4)]] = False
 
 
-class Markers(NamedTuple):
+class MarkerColumns(NamedTuple):
     """Control batches that look as brokers write them, an element a batch.
 
     Attributes:
@@ -32,7 +32,7 @@ class Markers(NamedTuple):
     others: Int64
 
 
-def markers(found: Batches) -> Markers:
+def markers(found: Batches) -> MarkerColumns:
     """The markers among batches; what is not laid out as brokers do it is left to others."""
     asked = np.flatnonzero(found.is_control)
     same = (found.size[asked] == HEADER.size + len(_MARKER)) & (found.codec[asked] == 0)
@@ -43,4 +43,4 @@ def markers(found: Batches) -> Markers:
     right = (records[:, _FIXED] == np.frombuffer(_MARKER, np.uint8)[_FIXED]).all(axis=1) & (records[:, _TYPE] <= 1)
     plain, records = plain[right], records[right]
     epoch = np.ascontiguousarray(records[:, _EPOCH : _EPOCH + 4]).view(">i4")[:, 0].astype(np.int32)
-    return Markers(plain, records[:, _TYPE], epoch, np.setdiff1d(asked, plain, assume_unique=True))
+    return MarkerColumns(plain, records[:, _TYPE], epoch, np.setdiff1d(asked, plain, assume_unique=True))

@@ -11,7 +11,7 @@ from record_bytes import fixed
 
 from kafkawire.messages import EndTxnMarker, LeaderChangeMessage
 from kafkawire.records import Record, build, build_control, build_marker, columns
-from kafkawire.records.markers import Markers, markers
+from kafkawire.records.marker_columns import MarkerColumns, markers
 
 DATA = build([Record(b"\0\0\0\1", b"\0\0\0\0\0\1")], producer_id=1, producer_epoch=0, transactional=True)
 
@@ -21,7 +21,7 @@ def marker(name: str, epoch: int, offset: int = 0) -> bytes:
     return build_marker(name, offset=offset, coordinator_epoch=epoch, **options)
 
 
-def found_in(data: bytes) -> tuple[columns.Batches, Markers]:
+def found_in(data: bytes) -> tuple[columns.Batches, MarkerColumns]:
     (found,) = columns.batches(data)
     assert isinstance(found, columns.Batches)
     return found, markers(found)

@@ -24,8 +24,8 @@ from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.shares import file_size
-from kafkawire.spark.sources import ItemReader, Options
+from kafkawire.spark.sources import ItemReader, SourceOptions
+from kafkawire.spark.task_sizing import file_size
 
 #: kind of row -> kinds of the files that have such.
 _FILES = {
@@ -48,17 +48,17 @@ class KafkaIndex(DataSource):
         return "kafka_index"
 
     def schema(self) -> StructType:
-        kinds = [rows.LOG_ROWS[kind] for kind in Options(self.options).several("kinds", KINDS)]
+        kinds = [rows.LOG_ROWS[kind] for kind in SourceOptions(self.options).several("kinds", KINDS)]
         return from_arrow_schema(arrow.schema(kinds))
 
     def reader(self, schema: StructType) -> IndexReader:
-        return IndexReader(schema, Options(self.options))
+        return IndexReader(schema, SourceOptions(self.options))
 
 
 class IndexReader(ItemReader[LogFile]):
     """An item is a file."""
 
-    def __init__(self, schema: StructType, options: Options) -> None:
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
         super().__init__(schema, options)
         self.kinds = frozenset(options.several("kinds", KINDS))
 

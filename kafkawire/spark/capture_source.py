@@ -22,7 +22,7 @@ Options, case-insensitive:
 - `records`: "true" decodes record batches in bodies; `noPayloads`: "true" leaves them out; `showSecrets`: "true" shows
   passwords and tokens in bodies and frames
 - `filterPushdown`: "true" for a table that is loaded for one query: filters on api, connection and time_ns choose
-  exchanges before they are rows (`sources.Options.filter_pushdown`)
+  exchanges before they are rows (`sources.SourceOptions.filter_pushdown`)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire.spark.capture_reader import BODIES, EXCHANGES, FRAMES, ROWS, CaptureReader, FilteringCaptureReader
 from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.sources import Options
+from kafkawire.spark.sources import SourceOptions
 
 
 class KafkaPcap(DataSource):
@@ -45,14 +45,14 @@ class KafkaPcap(DataSource):
         return "kafka_pcap"
 
     def schema(self) -> StructType:
-        options = Options(self.options)
+        options = SourceOptions(self.options)
         fields = EXCHANGES if options.choice("rows", ROWS) == "exchanges" else FRAMES
         body = options.flag("body")
         return from_arrow_schema(pa.schema([field for field in fields if body or field.name not in BODIES]))
 
     def reader(self, schema: StructType) -> CaptureReader:
-        options = Options(self.options)
+        options = SourceOptions(self.options)
         return (FilteringCaptureReader if options.filter_pushdown else CaptureReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return CaptureStream(schema, Options(self.options))
+        return CaptureStream(schema, SourceOptions(self.options))

@@ -14,7 +14,7 @@ hdfs://). Options, case-insensitive:
 - `mode`: PERMISSIVE, the default; or FAILFAST: damage fails the job
 - `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin where `.index` files say, or, without one,
   where walking over headers leads; a compressed batch is never split.
-- `filterPushdown`: "true" for a table that is loaded for one query (`sources.Options.filter_pushdown` says why)
+- `filterPushdown`: "true" for a table that is loaded for one query (`sources.SourceOptions.filter_pushdown` says why)
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
 
@@ -32,7 +32,7 @@ from pyspark.sql.types import StructType
 from kafkawire.spark import segment_columns
 from kafkawire.spark.segment_reader import ROWS, FilteringSegmentReader, SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import Options
+from kafkawire.spark.sources import SourceOptions
 
 
 class KafkaSegment(DataSource):
@@ -43,12 +43,12 @@ class KafkaSegment(DataSource):
         return "kafka_segment"
 
     def schema(self) -> StructType:
-        rows = Options(self.options).choice("rows", ROWS)
+        rows = SourceOptions(self.options).choice("rows", ROWS)
         return from_arrow_schema(segment_columns.RECORDS if rows == "records" else segment_columns.BATCHES)
 
     def reader(self, schema: StructType) -> SegmentReader:
-        options = Options(self.options)
+        options = SourceOptions(self.options)
         return (FilteringSegmentReader if options.filter_pushdown else SegmentReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return SegmentStream(schema, Options(self.options))
+        return SegmentStream(schema, SourceOptions(self.options))
