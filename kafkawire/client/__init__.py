@@ -29,7 +29,6 @@ from kafkawire.client.errors import (
     TlsError,
     UnsupportedApiError,
 )
-from kafkawire.client.hanging_search import Search
 from kafkawire.client.results import (
     Broker,
     Marked,
@@ -43,6 +42,7 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
+from kafkawire.client.search import Search
 from kafkawire.client.watch import Watch
 
 __all__ = [

@@ -20,10 +20,10 @@ from kafkawire import rows
 from kafkawire.client.deadline import Deadline, backoffs
 from kafkawire.client.errors import ClientError, OutcomeUnknownError
 from kafkawire.client.fetch_batches import batches
-from kafkawire.client.hanging_search import Search
 from kafkawire.client.prepared_request import PreparedRequest, interrupted, prepared
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.routing import leaders
+from kafkawire.client.search import Search
 from kafkawire.client.write_txn_markers import abort_request, write_abort
 from kafkawire.transactions.ending import Marker, Named, Seen, marker_of, missing, permit, still_held, unchanged
 

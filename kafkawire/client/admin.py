@@ -24,7 +24,7 @@ from kafkawire.client.errors import (
     ConfigError,
     NoSuchBrokerError,
 )
-from kafkawire.client.hanging_search import Search, find_hanging
+from kafkawire.client.hanging_search import find_hanging
 from kafkawire.client.init_producer_id import fence_request
 from kafkawire.client.request_driver import drive, every
 from kafkawire.client.results import (
@@ -38,6 +38,7 @@ from kafkawire.client.results import (
     TransactionListing,
 )
 from kafkawire.client.routing import coordinators, leaders, replicas_on
+from kafkawire.client.search import Search
 from kafkawire.client.write_txn_markers import write_abort
 from kafkawire.messages import (
     DescribeProducersRequest,

@@ -15,10 +15,11 @@ from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.deadline import Deadline
 from kafkawire.client.errors import UNSTABLE_OFFSET_COMMIT, BrokerError, ClientError
 from kafkawire.client.group_assignments import SHARE, GroupAssignment, group_assignment
-from kafkawire.client.hanging_search import Search, find_hanging
+from kafkawire.client.hanging_search import find_hanging
 from kafkawire.client.request_driver import drive
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.routing import group_coordinators
+from kafkawire.client.search import Search
 from kafkawire.messages import OffsetFetchRequest
 from kafkawire.transactions.model import partition_of_id
 from kafkawire.transactions.wording import count

@@ -7,11 +7,9 @@ coordinator moving in between, and with a proof that nothing was hidden. What ca
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
@@ -20,18 +18,17 @@ from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, 
 from kafkawire.client.hidden_resources import hidden_topics
 from kafkawire.client.max_transaction_timeout import max_timeouts, settings
 from kafkawire.client.no_owner_proof import NoOwnerProver
+from kafkawire.client.reading_changes import coordinator_moves, is_being_ended, is_unsettled, preparing_ms, same_verdict
 from kafkawire.client.results import Metadata, Results, TopicPartition
+from kafkawire.client.search import Observation, Search
 from kafkawire.client.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, topics_of
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.live import Absence, LiveCase, Word
-from kafkawire.transactions.model import PREPARED, state_name
-from kafkawire.transactions.verdicts import HANGING, MAX_TIMEOUT_MS, UNKNOWN, judge
+from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
 
-#: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
-SESSION_S = 12.0
 _READINGS = 4
 _FEW = 5
 #: Before suspects are read again: whether a broker is missing or a coordinator moves.
@@ -40,64 +37,6 @@ _AGAIN = {
     True: "a broker is missing or a coordinator moves: suspects are read again when brokers' sessions are over",
 }
 _CONFIRMED = "An earlier search has confirmed it, and read the same."
-
-
-class Search(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked for, and how.
-
-    Attributes:
-        topics: only these; None for all that are visible. `partitions`: only these numbers of them.
-        places: only these partitions, of any topics.
-        broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
-        max_timeout_ms: the brokers' transaction.max.timeout.ms; None: as they say, or Kafka's default.
-        confirm_after_s: before a suspect is read again; `session_s` where a broker is missing or a coordinator moves.
-        confirm_young: read those again, too, that are only too young to be called hanging, and prove it.
-        timeout_s: of each call; None as configured.
-        address: how the cluster is reached, for the commands that are proposed; `command_config` the file that they
-            name too.
-    """
-
-    topics: tuple[str, ...] | None = None
-    partitions: tuple[int, ...] | None = None
-    places: tuple[TopicPartition, ...] | None = None
-    broker_id: int | None = None
-    max_timeout_ms: int | None = None
-    confirm_after_s: float = 1.0
-    session_s: float = SESSION_S
-    confirm_young: bool = False
-    timeout_s: float | None = None
-    address: str = "HOST:PORT"
-    command_config: str | None = None
-
-    @property
-    def reach(self) -> str:
-        """How the cluster is reached, as words of a command line after `--bootstrap-server`."""
-        return self.address + (f" --command-config {shlex.quote(self.command_config)}" if self.command_config else "")
-
-
-class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """An audit of a live cluster, and by partition and broker what it rests on.
-
-    Attributes:
-        described: partitions that were read. `errors`: those that could not be.
-        leaders: the broker that was asked for each, -1 for none.
-        silent: brokers that did not say what they coordinate. `gaps`: all that is missing.
-        read_log: whether `__transaction_state` was read, to its end or not.
-        expected: brokers of the cluster, and those that have replicas and are not there. `answered`: those of them that
-            answered all that they were asked.
-        max_timeout_ms: the limit that the verdicts count with.
-    """
-
-    audit: rows.Audit
-    described: frozenset[TopicPartition]
-    errors: dict[TopicPartition, ClientError]
-    leaders: dict[TopicPartition, int]
-    silent: dict[int, ClientError]
-    gaps: tuple[UnreadGap, ...]
-    read_log: bool = False
-    expected: frozenset[int] = frozenset()
-    answered: frozenset[int] = frozenset()
-    max_timeout_ms: int = MAX_TIMEOUT_MS
 
 
 async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, int], None] | None = None) -> rows.Audit:
@@ -296,7 +235,7 @@ class _Finder:
         starts = reading.starts
         cases = {key: self._case(key, reading, starts, words, absence, moved.get(key, ())) for key in keys}
         if before is not None:
-            cases = {key: replace(case, lasting_ms=_lasting(key, before, reading)) for key, case in cases.items()}
+            cases = {key: replace(case, lasting_ms=preparing_ms(key, before, reading)) for key, case in cases.items()}
         return {key: judge(case) for key, case in cases.items()}
 
     def _case(
@@ -340,12 +279,12 @@ class _Finder:
     def _confirmed(self, key: OpenKey, finding: rows.Finding) -> rows.Finding | None:
         """A finding that an earlier search has confirmed, and that is the same now."""
         old = self._earlier.get(key)
-        if old is not None and old.reason == "stuck_prepare" and _ending(finding):
+        if old is not None and old.reason == "stuck_prepare" and is_being_ended(finding):
             same = (finding.start_offset, finding.coordinator_state) == (old.start_offset, old.coordinator_state)
             if same:  # that it lasts is not seen at first sight
                 said = tuple(line for line in old.evidence if line != _CONFIRMED)
                 finding = replace(finding, reason=old.reason, evidence=said, action=old.action)
-        if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not _same(finding, old):
+        if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
             return None
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
 
@@ -363,7 +302,7 @@ class _Finder:
         unread, returned = before.errors, set[TopicPartition]()
         unsettled = bool(missing_brokers(metadata))
         for turn in range(_READINGS):
-            unsettled = unsettled or _unsettled(before)
+            unsettled = unsettled or is_unsettled(before)
             seconds = self._search.session_s if unsettled else self._search.confirm_after_s
             with self._admin.cluster.waits.on("suspects", _AGAIN[unsettled], seconds):
                 await self._pause(seconds)
@@ -372,7 +311,7 @@ class _Finder:
             if back:
                 returned = set(back) - reading.errors.keys()
                 suspects |= {key for key in reading.opens if key[0] in returned}
-            changed = _changed(before, reading)
+            changed = coordinator_moves(before, reading)
             last = turn == _READINGS - 1
             open_ = {key for key in suspects if key in reading.opens}
             lost = {key for key in suspects - open_ if key[0] in reading.errors}
@@ -388,8 +327,8 @@ class _Finder:
             )
             suspects = set()
             for key, finding in now.items():
-                differs = self._abandoned(finding) and not _same(finding, said.get(key))
-                if last or not (differs or (key in again and (self._abandoned(finding) or _ending(finding)))):
+                differs = self._abandoned(finding) and not same_verdict(finding, said.get(key))
+                if last or not (differs or (key in again and (self._abandoned(finding) or is_being_ended(finding)))):
                     final[key] = finding
                 else:
                     suspects.add(key)
@@ -425,7 +364,7 @@ class _Finder:
 
     def _suspect(self, finding: rows.Finding) -> bool:
         blocking = finding.reason == "ghost" and finding.blocked
-        return self._abandoned(finding) or _ending(finding) or blocking or finding.verdict == UNKNOWN
+        return self._abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
 
     def _abandoned(self, finding: rows.Finding) -> bool:
         """Whether it is said that no coordinator will end it."""
@@ -456,42 +395,3 @@ def _unanswered(
     asked = [*allowed.errors.items(), *silent.items()]
     asked += [(leaders.get(place, -1), error) for place, error in unread.items()]
     return {broker for broker, error in asked if isinstance(error, ConnectError | ApiTimeoutError)}
-
-
-def _ending(finding: rows.Finding) -> bool:
-    """Whether its coordinator is ending it, which takes a moment or for ever."""
-    return finding.reason in ("live", "stuck_prepare") and finding.coordinator_state in PREPARED
-
-
-def _lasting(key: OpenKey, before: ClusterReading, after: ClusterReading) -> int | None:
-    """For how long a coordinator has been preparing an open transaction, in milliseconds; None where it has not."""
-    state, word = after.opens[key], after.words.get(key[1])
-    then = before.opens.get(key), before.words.get(key[1])
-    if word is None or word.value is None or state_name(word.value.transaction_status) not in PREPARED:
-        return None
-    return after.at - before.at if then == (state, word) else None
-
-
-def _same(finding: rows.Finding, before: rows.Finding | None) -> bool:
-    """Whether an earlier reading says the same of the same transaction."""
-    return before is not None and (finding.verdict, finding.reason, finding.start_offset) == (
-        before.verdict,
-        before.reason,
-        before.start_offset,
-    )
-
-
-def _unsettled(reading: ClusterReading) -> bool:
-    """Whether a broker is missing, or a coordinator moved while it was read."""
-    before, after = reading.coordinators
-    return bool(before.missing or after.missing or reading.listed.errors) or before.leaders != after.leaders
-
-
-def _changed(before: ClusterReading, after: ClusterReading) -> str:
-    """What of the coordinators has moved from one reading to the next, as a sentence; empty where nothing has."""
-    first, *_, last = maps = [*before.coordinators, *after.coordinators]
-    if all(one.leaders == first.leaders for one in maps):
-        return ""
-    moved = [n for n in last.leaders if any(one.leaders.get(n) != last.leaders[n] for one in maps)]
-    which = ", ".join(map(str, sorted(moved)[:_FEW])) + (", ..." if len(moved) > _FEW else "")
-    return f"Coordinators moved while it was read (partitions {which} of __transaction_state)."

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.deadline import backoffs
 from kafkawire.client.errors import BrokerError, ClientError, is_unknown_id
-from kafkawire.client.hanging_search import Search
 from kafkawire.client.init_producer_id import fence_request
 from kafkawire.client.prepared_request import PreparedRequest, interrupted, prepared
 from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
+from kafkawire.client.search import Search
 from kafkawire.client.unread_partitions import gaps_of
 from kafkawire.transactions.ending import DECIDED, Refused, permit_end
 

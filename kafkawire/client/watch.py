@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kafkawire.client.errors import ClientError, ConnectError
-from kafkawire.client.hanging_search import Observation, Search, observe
+from kafkawire.client.hanging_search import observe
+from kafkawire.client.search import Observation, Search
 from kafkawire.client.watch_state import PollAttempt, WatchState, advance
 from kafkawire.errors import KafkaWireError
 from kafkawire.rows import Change, Poll

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import msgspec
 
 from kafkawire.client.cluster_reading import OpenKey
-from kafkawire.client.hanging_search import Observation
 from kafkawire.client.results import TopicPartition
+from kafkawire.client.search import Observation
 from kafkawire.rows import Change, Finding, Poll
 from kafkawire.transactions.verdicts import HELD, MAX_TIMEOUT_MS, UNKNOWN
 

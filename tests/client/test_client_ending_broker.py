@@ -12,7 +12,7 @@ import pytest
 from kafkawire.client import Admin, TopicPartition
 from kafkawire.client.aborting import abort, look_at
 from kafkawire.client.ended_transaction import how_it_ended
-from kafkawire.client.hanging_search import Search
+from kafkawire.client.search import Search
 from kafkawire.client.terminating import left_open, terminate
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafkawire.client import ClientError, TopicPartition
-from kafkawire.client.hanging_search import Observation
+from kafkawire.client.search import Observation
 from kafkawire.client.unread_partitions import UnreadGap
 from kafkawire.client.watch_state import PollAttempt
 from kafkawire.rows import Audit, Coverage, Finding
