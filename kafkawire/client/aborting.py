@@ -3,8 +3,8 @@
     plan = await plan_abort(admin, finding)                     # the exact request, and to whom
     done = await abort(admin, finding, search, record=print)    # judged anew, sent once, looked for in the log
 
-Nobody can take an ABORT marker back. So the transaction is judged once more right before the marker is sent, and what
-came of it is read from the partition, not from the broker's answer.
+An ABORT marker cannot be taken back. So the transaction is judged once more right before the marker is sent, and the
+outcome is read from the partition, not from the broker's answer.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ ABORTED, NOT_WRITTEN, NOT_VERIFIED = "aborted", "not_written", "not_verified"
 
 
 class Aborted(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an abort.
+    """The outcome of an abort.
 
     Attributes:
         outcome: aborted (the marker is in the log, the transaction gone, the last stable offset not held by it);
-            not_written (the broker says so); not_verified: look at it.
+            not_written (the broker answered so); not_verified: look at it.
         finding: the transaction, right before the marker was sent. `call`: the request.
         marker_offset: of the marker. `last_stable_offset`, `high_watermark`: after it.
         problem: what is not as it should be; `note`: what else is worth knowing.
@@ -54,7 +54,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-#: Is told the finding and the request before it is sent, and again with what came of it.
+#: Called with the finding and the request before it is sent, and again with the outcome.
 Record = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
@@ -84,7 +84,7 @@ async def plan_abort(admin: Admin, finding: rows.Finding, timeout_s: float | Non
 
 
 async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: Record, force: bool = False) -> Aborted:
-    """Aborts a transaction that was judged as `finding` says.
+    """Aborts a transaction, if it is still as `finding` describes it.
 
     Args:
         record: is called before the marker is sent, and where it raises nothing is sent; and again afterwards, also

@@ -90,7 +90,7 @@ class Admin:
     ) -> Results[int, tuple[TransactionListing, ...]]:
         """The transactional ids that brokers coordinate, by broker; by default of all brokers.
 
-        Ids that the principal may not Describe are left out, and nothing tells that they are (KIP-664).
+        Ids that the principal may not Describe are left out without notice (KIP-664).
 
         Args:
             states: names of states, Ongoing. `producer_ids`: those of the ids.
@@ -132,7 +132,7 @@ class Admin:
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
     ) -> Results[str, TransactionDescription]:
-        """What the coordinator of each id says of it."""
+        """Each transactional id, as its coordinator describes it."""
         deadline = self.cluster.deadline(timeout_s)
 
         async def ask(broker: int, keys: Sequence[str]) -> dict[str, TransactionDescription | ClientError]:
@@ -178,7 +178,7 @@ class Admin:
         """The producers that the leader of each partition remembers, or the replica on `broker_id`.
 
         Args:
-            progress: is told how many more partitions were described.
+            progress: called with the number of partitions that were described since its last call.
         """
         deadline = self.cluster.deadline(timeout_s)
 

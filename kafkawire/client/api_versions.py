@@ -1,4 +1,4 @@
-"""Which version of a request is sent: the highest that both sides know; and what to say where there is none."""
+"""The version of a request to send: the highest that client and broker know; or the error where there is none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def choose(
     """The highest common version between `at_least` and `at_most`.
 
     Raises:
-        UnsupportedApiError: there is none; the text says which release of Kafka has it, where that is known.
+        UnsupportedApiError: there is none; the text names the release of Kafka that has it, where that is known.
     """
     spec = request.spec
     name = spec.name.removesuffix("Request")

@@ -84,8 +84,8 @@ async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Gro
 async def find_blocking(
     admin: Admin, group: str, search: Search, progress: Callable[[int, int], None] | None = None
 ) -> rows.Audit:
-    """`find_hanging` where a group has committed offsets and where its members are assigned partitions; each finding
-    says what the group waits for. What of both could not be had is in the answer's `read.gaps`.
+    """`find_hanging` where a group has committed offsets and where its members are assigned partitions. Each finding
+    names what the group waits for. What could not be read is in the audit's `read.gaps`.
 
     Raises:
         ClientError: nothing is known of the group, or nothing could be read.

@@ -1,6 +1,6 @@
 """`Link`: a `Connection` on a TCP or TLS stream: the one place that touches sockets.
 
-Answers may come while others are awaited: one task reads, and hands each answer to whoever asked.
+Answers may come while others are awaited: one task reads, and hands each answer to its caller.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Link:
             finally:
                 self._waiting.pop(correlation_id, None)
                 if answer.done() and not answer.cancelled():
-                    answer.exception()  # seen: asyncio would complain of an error that nobody took
+                    answer.exception()  # retrieved: asyncio would report an exception that was never retrieved
         throttled = getattr(response, "throttle_time_ms", 0)
         if throttled > 0:
             self._not_before = self._loop.time() + throttled / 1000
@@ -148,7 +148,7 @@ async def connect(
         timeout_s: for TCP, TLS, versions and authentication together.
 
     Raises:
-        ConnectError: there is none; its kind and text say why.
+        ConnectError: there is none; its class and text give the reason.
     """
     address = address_of(host, port)
     connection = Connection(address, client_id=config.client_id, credentials=credentials)

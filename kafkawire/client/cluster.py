@@ -94,7 +94,7 @@ class Cluster:
         at_most: int | None = None,
         at_least: int = 0,
     ) -> Any:
-        """The response of one broker. Tried once: who asks knows whether it may be asked again.
+        """The response of one broker. Tried once: the caller knows whether a request may be repeated.
 
         Raises:
             ClientError: no broker with that id, no connection, no answer, no common version.
@@ -128,7 +128,7 @@ class Cluster:
             try:
                 return await self.ask(_BOOTSTRAP, body, deadline, at_most=at_most, at_least=at_least)
             except ConnectError as error:
-                # Where nobody has ever answered, the addresses are wrong: said at once. Later brokers come back.
+                # Where no broker has ever answered, the addresses are wrong: raised at once. Later brokers come back.
                 lost = lost or deadline.within(self.config.connect_timeout_s)
                 if not error.retriable or not self.brokers or not await lost.sleep(next(waits)):
                     raise

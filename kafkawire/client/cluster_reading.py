@@ -1,4 +1,4 @@
-"""One reading of a cluster's transactions: what leaders, coordinators and metadata said at about one moment.
+"""One reading of a cluster's transactions: the answers of leaders, coordinators and metadata at about one moment.
 
 Partitions first, coordinators after them: a transaction that ends in between is then open in the partition and ended at
 its coordinator, and the next reading shows it gone. The other way round, one that begins in between would look hanging.
@@ -100,7 +100,7 @@ async def read(
     """Reads once. What fails is in the reading; only what makes all of it impossible is raised.
 
     Args:
-        thorough: look whether all brokers mean the same leaders.
+        thorough: look whether all brokers name the same leaders.
         loaded: look whether the coordinators have loaded what they lead. Not where an authorizer is: it would deny it.
     """
     before = await coordinators(admin, timeout_s)
@@ -147,7 +147,7 @@ async def read(
 
 
 async def coordinators(admin: Admin, timeout_s: float | None) -> Coordinators:
-    """Who leads `__transaction_state` now."""
+    """The leaders of `__transaction_state` now."""
     metadata = await admin.cluster.metadata([TRANSACTION_STATE], deadline=admin.cluster.deadline(timeout_s))
     problem = metadata.errors.get(TRANSACTION_STATE)
     return Coordinators(
@@ -170,7 +170,7 @@ async def _words(
     known: Coordinators,
     timeout_s: float | None,
 ) -> dict[int, Word]:
-    """What coordinators say of the ids that they list, by producer id."""
+    """The ids that coordinators list, as they describe them, by producer id."""
     ids = {one.producer_id: one.transactional_id for found in listed.values.values() for one in found}
     wanted = {producer_id: ids[producer_id] for _, producer_id in opens if producer_id in ids}
     if not wanted:

@@ -1,7 +1,7 @@
 """`Config`: how a cluster is reached, from Java-style client properties (`--command-config`).
 
-What this client does not do is an error that says what to do instead: never is a property that protects (TLS, a login)
-passed over in silence. Properties of other clients (producers, consumers) have no meaning here and are left alone;
+What this client does not support is an error that names the alternative: a property that protects (TLS, a login) is
+never ignored silently. Properties of other clients (producers, consumers) have no meaning here and are left alone;
 names that no Java client knows are in `Config.unapplied`, or an error (`property_names`).
 """
 
@@ -42,7 +42,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         api_timeout_s: for a whole call, with all its retries.
         backoff_s, max_backoff_s: before the first retry, doubled at each further one, up to the second.
         max_in_flight: requests on one connection whose answers are awaited.
-        unapplied: what was given and has no effect although it may have been meant to, a sentence each.
+        unapplied: a sentence for each property that was given and has no effect, though it may have been meant to.
     """
 
     bootstrap: tuple[tuple[str, int], ...]

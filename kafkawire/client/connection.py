@@ -2,12 +2,12 @@
 
     connection = Connection("broker-1:9092", client_id="me", credentials=None)
     send(connection.start())
-    for event in connection.receive(data):    # b"" says that the broker closed the connection
+    for event in connection.receive(data):    # b"" where the broker closed the connection
         ...                                   # Ready once, then BrokerResponse for every request
     send(connection.outgoing())
     correlation_id, data = connection.request(body)
 
-It asks for the broker's versions (ApiVersions, falling back as KIP-511 says), authenticates (SaslHandshake v1 and
+It asks for the broker's versions (ApiVersions, falling back as in KIP-511), authenticates (SaslHandshake v1 and
 SaslAuthenticate, KIP-152, KIP-43), and then pairs responses with requests. After an error nothing more can be done with
 it. Layouts that only KIP texts proposed are refused by `frames.encode_request`: none reaches a broker.
 """
@@ -145,10 +145,10 @@ class Connection:
     # What the broker sends --------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> list[ConnectionEvent]:
-        """What the broker's bytes mean; `b""` is the end of its stream.
+        """The events that the broker's bytes make; `b""` is the end of its stream.
 
         Raises:
-            ConnectError: the connection is of no use any more; its kind and text say why.
+            ConnectError: the connection cannot be used any more; its class and text give the reason.
         """
         if not data:
             raise self._closed()

@@ -1,9 +1,10 @@
-"""Whether the coordinators have loaded what they lead: before that they list none of its ids, and say no error.
+"""Whether the coordinators have loaded what they lead: before that they list none of its ids, without an error.
 
 A broker that takes over a partition of `__transaction_state` can be its leader in all metadata for some time before it
-begins to load it; only while it loads does ListTransactions fail. DescribeTransactions tells the whole time: of an id
-that does not exist it says so only where the id's partition is loaded (`TransactionStateManager.getTransactionState`;
-otherwise NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS). So an id is made up for each partition, and asked for.
+begins to load it; only while it loads does ListTransactions fail. DescribeTransactions shows it the whole time: for an
+id that does not exist it answers TRANSACTIONAL_ID_NOT_FOUND only where the id's partition is loaded
+(`TransactionStateManager.getTransactionState`; otherwise NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS). So an id is
+made up for each partition, and asked for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What can go wrong with a live cluster: each error is one sentence that says what happened, where, and what to do.
+"""Errors of a live cluster: each is one sentence with what happened, where, and what to do.
 
-`retriable` tells whether the same request may succeed a moment later, at the same broker or at another one.
+`retriable` is whether the same request may succeed a moment later, at the same broker or at another one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class ClientError(KafkaWireError):
 
 
 class ConfigError(ClientError):
-    """A client property that is wrong, or that asks for what this client does not do; the text says what to do."""
+    """A client property that is wrong, or asks for what this client does not support; the text names the remedy."""
 
 
 class ConnectError(ClientError):
@@ -43,7 +43,7 @@ class PeerError(ConnectError):
 
 
 class AuthenticationError(ConnectError):
-    """The broker does not accept who we say we are."""
+    """The broker does not accept the client's credentials."""
 
     retriable = False
 
@@ -113,5 +113,5 @@ ID_NOT_FOUND = 105
 
 
 def is_unknown_id(error: ClientError) -> bool:
-    """Whether a coordinator said that it has no such transactional id."""
+    """Whether a coordinator answered that it does not have the transactional id."""
     return isinstance(error, BrokerError) and error.code == ID_NOT_FOUND

@@ -190,7 +190,7 @@ def _topics(subtopology: Any, active: bool) -> set[str]:
 
 
 class _GroupKind(NamedTuple):
-    """A kind of group, what describes it, and what its description says."""
+    """A kind of group, the request that describes it, and how to read the description."""
 
     name: str
     request: Callable[[str], Message]

@@ -43,7 +43,7 @@ async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, in
     """Every open transaction with its verdict, and what the verdicts rest on.
 
     Args:
-        progress: is told how many partitions were described since the last time, of how many.
+        progress: called with the number of partitions that were described since its last call, and of how many.
 
     Raises:
         ClientError: nothing could be read at all. What is missing in part is in the answer's `read.gaps`.
@@ -59,7 +59,7 @@ async def observe(
     read_log: bool = True,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Observation:
-    """As `find_hanging`, for who asks again and again.
+    """As `find_hanging`, for callers that repeat it.
 
     Args:
         earlier: the last findings. What was called hanging (or stuck) then, and is so at first sight now, is not read
@@ -199,7 +199,7 @@ class _Finder:
         return chosen
 
     async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> ClusterReading:
-        """`first`: to find suspects, brokers are taken at their word."""
+        """`first`: to find suspects, answers are not verified."""
         progress = self._progress
         total = len(partitions)
         told = (lambda done: progress(done, total)) if first and progress is not None else None
@@ -367,7 +367,7 @@ class _Finder:
         return self._abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
 
     def _abandoned(self, finding: rows.Finding) -> bool:
-        """Whether it is said that no coordinator will end it."""
+        """Whether the verdict is that no coordinator will end it."""
         return finding.verdict == HANGING or (self._search.confirm_young and finding.reason == "young")
 
     def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[UnreadGap, ...]) -> rows.Coverage:

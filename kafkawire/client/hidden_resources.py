@@ -1,7 +1,7 @@
 """What may be hidden from a principal, and how it can be known: lists leave out what one may not see, silently.
 
-Tried on 4.4.0: no other call proves that nothing is hidden. Authorized operations do not, nor does it prove anything
-that an invented id or topic is told not to exist.
+Tried on 4.4.0: no other call proves that nothing is hidden. Authorized operations do not, nor does an answer that
+an invented id or topic does not exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ANY = 1  # of resource types, operations and permissions
 _MATCH_ANY = 1  # of pattern types
-_WITH_ERROR = 3  # from this version on DescribeLogDirs says why it lists nothing
+_WITH_ERROR = 3  # from this version on DescribeLogDirs gives a reason where it lists nothing
 
 
 async def has_authorizer(cluster: Cluster, deadline: Deadline) -> bool:

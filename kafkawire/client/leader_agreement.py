@@ -1,7 +1,7 @@
-"""Whether all brokers mean the same leader: one that was deposed and has not heard of it still answers as if it led.
+"""Whether all brokers name the same leader: a deposed one that has not learnt of it still answers as the leader.
 
-What it remembers as open may have ended at its successor long since. No single broker's metadata tells, its own least
-of all; that of all of them does, before and after it was asked.
+What it remembers as open may have ended at its successor long since. No single broker's metadata shows it, its own
+least of all; that of all of them does, before and after it was asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def views(admin: Admin, topics: Collection[str], timeout_s: float | None) -> list[Metadata]:
-    """Each broker's own metadata of some topics. Those that do not answer have no say."""
+    """Each broker's own metadata of some topics. Those that do not answer do not count."""
     cluster = admin.cluster
     deadline = cluster.deadline(timeout_s)
 

@@ -1,4 +1,4 @@
-"""Whoever answers at an address that is not a Kafka listener as configured: told by its first bytes, or by silence."""
+"""What listens at an address, if not a Kafka listener as configured: detected by its first bytes, or by silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers allow: their own transaction.max.timeout.ms (DescribeConfigs), which each broker alone can tell."""
+"""transaction.max.timeout.ms of each broker (DescribeConfigs), which only the broker itself knows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def settings(given_ms: int | None, allowed: Results[int, int]) -> tuple[rows.Set
     """The limit that verdicts count with, and behind it what brokers allow, where that is another.
 
     Args:
-        given_ms: what the operator says; None: the most that a broker allows, or Kafka's default where none tells.
+        given_ms: the operator's value; None: the largest that a broker allows, or Kafka's default where none answers.
     """
     found = []
     if given_ms is not None:

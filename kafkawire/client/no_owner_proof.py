@@ -1,4 +1,4 @@
-"""Proofs that a producer id belongs to no transactional id: what nobody listed may have been hidden, or be moving."""
+"""Proofs that no transactional id owns a producer id: an id that no broker listed may be hidden, or be moving."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _unreadable(logs: Results[TopicPartition, IdLog] | ClientError) -> str:
 
 
 def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: ClusterReading) -> Word | None:
-    """What the log says of a producer id: its owner is hidden from the lists, has expired, or uses another one now."""
+    """A producer id in the log: its owner is hidden from the lists, has expired, or uses another one now."""
     owner = pick_owner(owner for log in logs.values() if (owner := log.owner(producer_id)) is not None)
     if owner is None:
         return None

@@ -1,4 +1,4 @@
-"""A request that changes something, as it is about to be sent: for whoever has to agree to it, and for the record."""
+"""A request that changes something, as it is about to be sent: for the operator's consent, and for the audit log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def interrupted(error: BaseException) -> str:
-    """What is recorded of a call that was not awaited to its end: a signal's name, where that came with it."""
+    """The recorded text for a request whose answer was not awaited, with the signal's name where there is one."""
     return f"interrupted ({str(error) or type(error).__name__}): whether it was carried out is not known"
 
 

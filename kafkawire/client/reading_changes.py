@@ -24,7 +24,7 @@ def preparing_ms(key: OpenKey, before: ClusterReading, after: ClusterReading) ->
 
 
 def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:
-    """Whether an earlier reading says the same of the same transaction."""
+    """Whether an earlier reading gave the same verdict on the same transaction."""
     return before is not None and (finding.verdict, finding.reason, finding.start_offset) == (
         before.verdict,
         before.reason,

@@ -46,7 +46,7 @@ async def drive(
 
     Args:
         route: the broker responsible for each key, or why there is none.
-        ask: what that broker says of each key. A `ClientError` that it raises counts for all keys of the request.
+        ask: that broker's answer for each key. A `ClientError` that it raises counts for all keys of the request.
         again: whether a request that may have reached a broker can be sent once more.
     """
     order = list(dict.fromkeys(keys))
@@ -188,7 +188,7 @@ class _Patience:
             self._losses += 1
             self._lost = self._lost or self._began.within()
             waited = self._least == 1 or self._lost.over
-            # Where nobody has ever answered, the addresses are wrong.
+            # Where no broker has ever answered, the addresses are wrong.
             return error.retriable and bool(self._began.cluster.brokers) and (self._losses < self._least or not waited)
         self._lost = None
         return error.retriable

@@ -57,7 +57,7 @@ class PartitionInfo(msgspec.Struct, frozen=True):
     """A partition as the cluster's metadata has it.
 
     Attributes:
-        leader: broker id, None where there is no leader. `leader_epoch`: -1 where the broker does not say it.
+        leader: broker id, None where there is no leader. `leader_epoch`: -1 where the broker does not send it.
         replicas, offline: broker ids.
     """
 
@@ -69,8 +69,8 @@ class PartitionInfo(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What a broker says of the cluster. Topics that the principal may not describe are not in it, when all are asked
-    for; nothing tells how many."""
+    """A broker's view of the cluster. Where all topics are asked for, those that the principal may not Describe are
+    left out without notice."""
 
     cluster_id: str | None
     brokers: dict[int, Broker]
@@ -111,7 +111,7 @@ class ProducerState(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         coordinator_epoch: of its last marker in the partition, None where there was none.
         last_sequence: None where its last batch carried none. `last_timestamp`: of its last batch or marker, epoch
-            milliseconds; a client's clock, unless the topic says otherwise.
+            milliseconds; a client's clock, unless the topic has LogAppendTime.
         transaction_start_offset: of its open transaction in the partition, None where none is open.
     """
 

@@ -60,7 +60,7 @@ def replicas_on(cluster: Cluster, broker_id: int, deadline: Deadline) -> Route[T
 async def infos(
     cluster: Cluster, keys: Sequence[TopicPartition], deadline: Deadline
 ) -> dict[TopicPartition, PartitionInfo | ClientError]:
-    """What the cluster's metadata says of each partition."""
+    """Each partition in the cluster's metadata."""
     metadata = await cluster.metadata(sorted({key.topic for key in keys}), deadline=deadline)
     counts = Counter(one.topic for one in metadata.partitions)
     found: dict[TopicPartition, PartitionInfo | ClientError] = {}

@@ -1,7 +1,7 @@
-"""SASL: what a client says to prove who it is (RFC 4616, RFC 5802, RFC 7628). Sans-IO: tokens in, tokens out.
+"""SASL: how a client authenticates (RFC 4616, RFC 5802, RFC 7628). Sans-IO: tokens in, tokens out.
 
 A mechanism is a generator: it yields tokens for the broker and is sent the broker's answers; it returns when it has
-nothing more to say, and raises `SaslError` when the broker's words are not what they have to be.
+nothing more to send, and raises `SaslError` when the broker's answer is invalid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ into ZooKeeper had no bound. A million takes half a second, in which nothing els
 
 
 class SaslError(KafkaWireError):
-    """The broker's part of the exchange is wrong, or ours cannot be said."""
+    """The broker's part of the exchange is invalid, or the client's cannot be sent."""
 
 
 class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the client is, and by which mechanism it says so. Never printed: `repr` leaves the secrets out.
+    """The client's identity, and the mechanism that proves it. Never printed: `repr` leaves the secrets out.
 
     Attributes:
         username, password: of PLAIN and SCRAM. `token`: of OAUTHBEARER.
@@ -105,7 +105,7 @@ def _scramp(mechanism: str) -> Any:
 def _bearer(who: Credentials) -> SaslExchange:
     refusal = yield f"n,,\x01auth=Bearer {who.token}\x01\x01".encode()
     if refusal:
-        # RFC 7628, 3.2.3: the client ends a failed exchange with this; the broker then says what is wrong.
+        # RFC 7628, 3.2.3: the client ends a failed exchange with this; the broker then answers what is wrong.
         yield b"\x01"
         raise SaslError(f"it refuses the token: {refusal.decode(errors='replace')}")
 

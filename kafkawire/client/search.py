@@ -23,7 +23,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         topics: only these; None for all that are visible. `partitions`: only these numbers of them.
         places: only these partitions, of any topics.
         broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
-        max_timeout_ms: the brokers' transaction.max.timeout.ms; None: as they say, or Kafka's default.
+        max_timeout_ms: the brokers' transaction.max.timeout.ms; None: as they answer, or Kafka's default.
         confirm_after_s: before a suspect is read again; `session_s` where a broker is missing or a coordinator moves.
         confirm_young: read those again, too, that are only too young to be called hanging, and prove it.
         timeout_s: of each call; None as configured.
@@ -55,7 +55,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         described: partitions that were read. `errors`: those that could not be.
         leaders: the broker that was asked for each, -1 for none.
-        silent: brokers that did not say what they coordinate. `gaps`: all that is missing.
+        silent: brokers that did not list the ids that they coordinate. `gaps`: all that is missing.
         read_log: whether `__transaction_state` was read, to its end or not.
         expected: brokers of the cluster, and those that have replicas and are not there. `answered`: those of them that
             answered all that they were asked.

@@ -34,8 +34,8 @@ class Terminated(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcome: terminated (the coordinator has ended it, and its partitions have it no longer); nothing_open (it had
-            none: nothing was sent); not_ended (the coordinator says so); not_verified: look at it.
-        before: what the coordinator said of the id. `call`: the request, None where nothing was sent.
+            none: nothing was sent); not_ended (the coordinator answered so); not_verified: look at it.
+        before: the id as its coordinator described it. `call`: the request, None where nothing was sent.
         producer: what the id has been given: its producers of before are locked out. `state`: the id's afterwards.
         problem: what is not as it should be.
     """
@@ -48,14 +48,14 @@ class Terminated(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-#: Is told what is known and the request before it is sent, and again with what came of it.
+#: Called with the description and the request before it is sent, and again with the outcome.
 Record = Callable[[TransactionDescription, PreparedRequest, Terminated | None], None]
 
 
 async def describe_one(
     admin: Admin, transactional_id: str, search: Search, *, force: bool = False
 ) -> tuple[TransactionDescription, bool]:
-    """What the coordinator says of an id, and whether there is a transaction to be ended.
+    """The coordinator's description of an id, and whether there is a transaction to be ended.
 
     A state that is decided passes in a moment, where nothing is stuck: it is looked at twice.
 
@@ -83,7 +83,7 @@ async def plan_end(admin: Admin, found: TransactionDescription, timeout_s: float
 async def terminate(
     admin: Admin, transactional_id: str, search: Search, *, record: Record, force: bool = False
 ) -> Terminated:
-    """Ends an id's transaction and looks at what came of it.
+    """Ends an id's transaction and verifies the outcome.
 
     Args:
         record: is called before the request is sent, and where it raises nothing is sent; and again afterwards, also

@@ -58,7 +58,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
             check_hostname=algorithm == "https",
             versions=_versions(given.get("ssl.enabled.protocols", "")),
         )
-        tls.context()  # what is wrong with certificates is said before anything is sent
+        tls.context()  # errors of certificates are raised before anything is sent
         return tls
 
     def context(self) -> ssl.SSLContext:

@@ -1,12 +1,12 @@
-"""`Watch`: find-hanging again and again, at an interval, and what is different each time.
+"""`Watch`: find-hanging at an interval, and the changes from one poll to the next.
 
     watch = Watch(admin, Search(), interval_s=60)
-    async for told in watch.run():
+    async for rows in watch.run():
         ...  # rows: changes, and the poll itself, whether it saw something or failed
 
 A poll asks no more than `find_hanging` does, and less where it can: what is confirmed is not confirmed again, and
 `__transaction_state` is read as a proof only every now and then. One poll is under way at a time; what is due meanwhile
-does not take place, and the next one says so.
+does not take place, and the next one counts it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Watch:
             poll_timeout_s: after which a poll is given up, by default `interval_s`, and 5 at least. Pauses before
                 suspects are read again are not counted. A call may take half of it, or less where less is configured.
             read_log_s: at least so long between two readings of `__transaction_state`.
-            everything: tell of transactions that are live or young, too.
+            everything: report transactions that are live or young, too.
         """
         self.state = WatchState()
         self.observation: Observation | None = None
@@ -81,8 +81,11 @@ class Watch:
         self._number = 0
 
     async def run(self) -> AsyncIterator[list[Change | Poll]]:
-        """Polls until it is cancelled; what each poll tells. Raises ClientError where the very first poll shows that no
-        other will do better: a wrong listener, a wrong password."""
+        """Polls until it is cancelled; yields the rows of each poll.
+
+        Raises:
+            ClientError: the very first poll shows that no other will succeed: a wrong listener, a wrong password.
+        """
         loop = asyncio.get_running_loop()
         begun = loop.time()
         due = 0  # the number of intervals after `begun` at which the next poll is due
@@ -98,7 +101,7 @@ class Watch:
             due = max(due, passed) + 1
 
     async def poll(self, *, missed: int = 0) -> list[Change | Poll]:
-        """One poll, and what it tells. It raises nothing that a cluster can cause: a failed poll is told."""
+        """One poll, and its rows. It raises nothing that a cluster can cause: a failed poll is a row, too."""
         self._number += 1
         began = self._clock()
         observation = None

@@ -188,7 +188,7 @@ def families(state: WatchState, now: int, *, interval_ms: int) -> Iterator[Metri
 
 class Exporter:
     """A collector of prometheus-client. `state` is called at each scrape, from another thread: it gives a state that
-    nobody changes any more."""
+    is not changed any more."""
 
     def __init__(self, state: Callable[[], WatchState], clock: Callable[[], int], *, interval_ms: int) -> None:
         self._state = state

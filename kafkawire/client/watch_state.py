@@ -21,9 +21,9 @@ COMPLETE, INCOMPLETE, FAILED = "complete", "incomplete", "failed"
 OUTCOMES = (COMPLETE, INCOMPLETE, FAILED)
 APPEARED, CHANGED, GONE, LOST, REGAINED = "appeared", "changed", "gone", "lost", "regained"
 
-#: Reasons of which nothing has to be told: they are how transactions usually are.
+#: Reasons that are not reported: those of transactions in normal use.
 HARMLESS = ("live", "young")
-#: Brokers whose failures are counted; ids come from the cluster, and nobody bounds them there.
+#: Brokers whose failures are counted; their ids come from the cluster, without a bound.
 MOST_BROKERS = 1000
 
 
@@ -33,7 +33,7 @@ class PollAttempt(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         number: from 1 on. `began`, `ended`: epoch milliseconds.
         missed: polls that were due since the last one and did not take place.
-        observation: what was seen; None where the poll failed, `error` then says why.
+        observation: what was read; None where the poll failed, for the reason in `error`.
     """
 
     number: int
@@ -54,7 +54,7 @@ class PollAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 class WatchedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """An open transaction as it was read last, at `at`; open as seen by this watch since `since` (epoch milliseconds).
-    `leader`: the broker that said so, -1 where it is not known."""
+    `leader`: the broker that described it, -1 where it is not known."""
 
     finding: Finding
     since: int
@@ -63,7 +63,7 @@ class WatchedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def duration_ms(self) -> int:
-        """How long it is open, at least; no broker tells when a transaction began in a partition.
+        """How long it is open, at least; no broker knows when a transaction began in a partition.
 
         The longest of: since its coordinator began it, where that holds it (TransactionDurationMs of
         TransactionsCommand.DescribeTransactionsCommand); since its last batch (Duration of FindHangingTransactions
@@ -88,7 +88,7 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
         expected: brokers of the cluster, and those that have replicas and are not there, of the last poll that saw
             something.
         answered: brokers that answered all that the last poll asked; none where it failed.
-        max_timeout_ms: transaction.max.timeout.ms, as given or as the brokers say.
+        max_timeout_ms: transaction.max.timeout.ms, as given or as the brokers answer.
     """
 
     seen: dict[OpenKey, WatchedTransaction] = {}
@@ -112,17 +112,17 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def noteworthy(finding: Finding) -> bool:
-    """Whether its coming and going is told."""
+    """Whether its appearance and its end are reported."""
     return finding.reason not in HARMLESS
 
 
 def advance(
     state: WatchState, attempt: PollAttempt, *, everything: bool = False
 ) -> tuple[WatchState, list[Change | Poll]]:
-    """The state after a poll, and what is told of it: changes, and at last the poll itself.
+    """The state after a poll, and its rows: the changes, and then the poll itself.
 
     Args:
-        everything: tell of live and young transactions, too.
+        everything: report live and young transactions, too.
     """
     outcomes = {**state.outcomes, attempt.outcome: state.outcomes[attempt.outcome] + 1}
     missed = state.missed + attempt.missed
@@ -181,7 +181,7 @@ def _unread(place: TopicPartition, observation: Observation, gaps: dict[str, str
     return place in observation.errors or (f"topic {place.topic}" in gaps and place not in observation.described)
 
 
-# What is told ---------------------------------------------------------------------------------------------------------
+# Rows -----------------------------------------------------------------------------------------------------------------
 
 
 def _of_findings(
