@@ -46,7 +46,7 @@ def _in_report(text_: str) -> None:
 def _in_summary(text_: str) -> None:
     summary = capture.Summary()
     summary.problem_of(Exchange(problem=text_))
-    capture_summary.Told().summary(text_, summary)
+    capture_summary.FileNotes().summary(text_, summary)
 
 
 def _filtered(text_: str) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from kafkawire.cli import capture_options as given
 from kafkawire.cli import output, output_file
-from kafkawire.cli.capture_summary import Told
+from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.table import View, Views
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from kafkawire.rows import ExchangeStatistics, Row
 
 _BODIES = ("request", "response")
-#: Bytes of a file between two steps of the progress bar.
+#: Bytes read between two updates of the progress bar.
 _STEP = 1 << 20
 
 
 def register(app: typer.Typer) -> None:
-    app.command("capture", short_help="Print what clients and brokers said, from packet captures.")(capture)
+    app.command("capture", short_help="Print the requests and responses in packet captures.")(capture)
 
 
 def capture(
@@ -54,21 +54,21 @@ def capture(
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
-    """Print what clients and brokers said to each other: a row for each request and its response.
+    """Print the exchanges in packet captures: a row for each request and its response.
 
-    Kafka is recognised by what is said, not by the port. Options that choose exchanges narrow each other; one that is
-    given more than once widens itself. Exit code 4: something could not be read or decoded; the rows' `problem` says
-    what, and why.
+    Kafka's protocol is recognised by content, not by port. An exchange must match all options that choose exchanges;
+    of an option given more than once it must match one value. Exit code 4: something could not be read or decoded; the
+    `problem` of its row has the place and the reason.
 
     \b
-    What goes on right now, until Ctrl-C:
+    Live traffic, until Ctrl-C:
       tcpdump -i any -w - port 9092 | kafkawire capture -
-    Who is slow, and who gets errors?
+    Which clients are slow, and which get errors?
       kafkawire capture trace.pcap --stats
       kafkawire capture trace.pcap --slow 500 --api Produce --api Fetch
-    What happened to one transactional producer, over all its connections?
+    One transactional producer, over all its connections:
       kafkawire capture trace.pcap --timeline orders-service
-    One message as bytes, to look at:
+    One message as bytes:
       kafkawire capture trace.pcap --api WriteTxnMarkers --frames-out frames
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
@@ -78,7 +78,7 @@ def capture(
     if stats and timeline is not None:
         raise typer.BadParameter("--stats and --timeline exclude each other")
     if follow and (stats or len(files) > 1):
-        raise typer.BadParameter("--follow never comes to an end: it goes with one file, and without --stats")
+        raise typer.BadParameter("--follow does not end: it needs a single file, and excludes --stats")
     output_file.check_output(to, files)
     body = (body or records) and not stats and timeline is None
     selection = given.selection(
@@ -94,7 +94,7 @@ def capture(
         time=time,
     )
     frames = None if frames_out is None else FrameFiles(frames_out, files, show_secrets=show_secrets)
-    told = Told()
+    notes = FileNotes()
     text = output.takes_lines(format, to)
 
     def exchanges() -> Iterator[CapturedExchange]:
@@ -104,7 +104,7 @@ def capture(
             try:
                 opened = _opened(file, advance)
             except OSError as error:
-                told.failed(file, error.strerror or str(error))
+                notes.failed(file, error.strerror or str(error))
                 continue
             with opened as source:
                 found = read(
@@ -120,10 +120,10 @@ def capture(
                     selection=selection,
                     size=opened.size,
                 )
-                yield from _matched(found, file, told)
-            ended()  # a pipe has no end that asks
+                yield from _matched(found, file, notes)
+            ended()  # a pipe does not ask at its end
 
-    def taken() -> Iterator[CapturedExchange]:
+    def written() -> Iterator[CapturedExchange]:
         for matched in exchanges():
             if frames is not None:
                 frames.write(matched)
@@ -136,7 +136,7 @@ def capture(
         progress(_total(files), shown=watched(to) and not follow) as advance,
     ):
         output.print_rows(
-            _rows(taken(), kind, timeline or "", told),
+            _rows(written(), kind, timeline or "", notes),
             [kind],
             format=format,
             output=to,
@@ -146,11 +146,11 @@ def capture(
             unset=() if body else _BODIES,
             live=live,
         )
-    told.end(interrupted=ended())
+    notes.end(interrupted=ended())
 
 
 def _views() -> Views:
-    """What a table shows of each kind."""
+    """The table columns of each kind of row."""
     from kafkawire import rows
 
     return {
@@ -183,22 +183,27 @@ def _views() -> Views:
     }  # fmt: skip
 
 
-def _rows(exchanges: Iterator[CapturedExchange], kind: type[Row], who: str, told: Told) -> Iterator[Row]:
-    """Exchanges as rows of that kind."""
+def _rows(exchanges: Iterator[CapturedExchange], kind: type[Row], who: str, notes: FileNotes) -> Iterator[Row]:
+    """Exchanges as rows of the given kind.
+
+    Args:
+        who: the transactional or producer id of a timeline.
+        notes: gets a note for a timeline without steps.
+    """
     from kafkawire import rows
     from kafkawire.capture import steps
 
     if kind is rows.ExchangeStatistics:
         return _statistics(exchanges)
     if kind is rows.Step:
-        return _noted(steps(exchanges, who), told, f"nothing that the transactional or producer id {who!r} did")
+        return _noted(steps(exchanges, who), notes, f"no request of the transactional or producer id {who!r}")
     return (matched.row for matched in exchanges)
 
 
-def _noted(rows: Iterator[Row], told: Told, nothing: str) -> Iterator[Row]:
+def _noted(rows: Iterator[Row], notes: FileNotes, nothing: str) -> Iterator[Row]:
     first = next(rows, None)
     if first is None:
-        told.note(nothing)
+        notes.note(nothing)
         return
     yield first
     yield from rows
@@ -213,59 +218,62 @@ def _statistics(exchanges: Iterator[CapturedExchange]) -> Iterator[ExchangeStati
     yield from statistics.rows()
 
 
-def _matched(exchanges: Exchanges, file: str, told: Told) -> Iterator[CapturedExchange]:
-    """The exchanges of one file; what is wrong with it does not keep others from being read."""
+def _matched(exchanges: Exchanges, file: str, notes: FileNotes) -> Iterator[CapturedExchange]:
+    """The exchanges of one file. Its errors become notes, so that the next file is read."""
     from kafkawire.errors import CaptureError
 
     try:
         yield from exchanges.matched()
     except CaptureError as error:
-        told.failed(file, str(error))
+        notes.failed(file, str(error))
         return
     except OSError as error:
-        told.failed(file, error.strerror or str(error))
-    told.summary(file, exchanges.summary)
+        notes.failed(file, error.strerror or str(error))
+    notes.summary(file, exchanges.summary)
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-class _Watched:
-    """A file whose reading is told to a progress bar. `name`: as it was given; `size`: its bytes, now."""
+class _ProgressFile:
+    """A file whose reading advances a progress bar.
+
+    `name`: as given; `size`: length in bytes when opened, None for standard input.
+    """
 
     def __init__(self, file: BinaryIO, name: str, advance: Advance) -> None:
         self.size = os.fstat(file.fileno()).st_size if name != "-" else None
-        self._file: Any = file  # `BinaryIO` does not tell of `read1`
+        self._file: Any = file  # `BinaryIO` has no `read1`
         self._advance = advance
-        self._untold = 0
+        self._unreported = 0
         self.name = name
 
-    def __enter__(self) -> _Watched:
+    def __enter__(self) -> _ProgressFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._advance(self._untold)
+        self._advance(self._unreported)
         if self._file is not sys.stdin.buffer:
             self._file.close()
 
     def read(self, size: int, /) -> bytes:
-        return self._told(self._file.read(size))
+        return self._advanced(self._file.read(size))
 
     def read1(self, size: int, /) -> bytes:
-        return self._told(self._file.read1(size))
+        return self._advanced(self._file.read1(size))
 
-    def _told(self, data: bytes) -> bytes:
-        self._untold += len(data)
-        if self._untold >= _STEP:
-            self._advance(self._untold)
-            self._untold = 0
+    def _advanced(self, data: bytes) -> bytes:
+        self._unreported += len(data)
+        if self._unreported >= _STEP:
+            self._advance(self._unreported)
+            self._unreported = 0
         return data
 
 
-def _opened(file: str, advance: Advance) -> _Watched:
+def _opened(file: str, advance: Advance) -> _ProgressFile:
     if file == "-":
-        return _Watched(sys.stdin.buffer, "-", advance)
-    return _Watched(open(file, "rb", buffering=_STEP), file, advance)
+        return _ProgressFile(sys.stdin.buffer, "-", advance)
+    return _ProgressFile(open(file, "rb", buffering=_STEP), file, advance)
 
 
 def _total(files: list[str]) -> int:

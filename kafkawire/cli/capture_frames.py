@@ -1,4 +1,4 @@
-"""`--frames-out`: each frame of a capture in a file of its own."""
+"""`--frames-out`: writes each frame of a capture to a file of its own."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ _WITHHELD = b"This frame may hold secrets: --show-secrets writes it.\n"
 
 
 class FrameFiles:
-    """Writes frames as `000001-Produce-v12.req.bin` and `.resp.bin`, numbered as the rows are, without their size.
+    """Writes frames, without size prefixes, as `000001-Produce-v12.req.bin` and `.resp.bin`, numbered like the rows.
 
-    For a frame that may hold secrets there is a file `.withheld` that says so, unless these are to be shown.
-    `captures` are the files that are read: none of them is replaced.
+    Args:
+        folder: where the files are written; created if needed.
+        captures: the files that are read. None of them is replaced.
+        show_secrets: write frames that may contain secrets. Otherwise a file `.withheld` with a sentence is written
+            instead.
     """
 
     def __init__(self, folder: str, captures: Sequence[str], *, show_secrets: bool) -> None:
@@ -30,7 +33,7 @@ class FrameFiles:
         self._number = 0
 
     def write(self, matched: CapturedExchange) -> None:
-        """The frames of one exchange."""
+        """Writes the frames of one exchange."""
         from kafkawire.capture.message_json import frame_may_contain_secrets
 
         self._number += 1

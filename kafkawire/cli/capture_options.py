@@ -1,4 +1,4 @@
-"""The options of `kafkawire capture`: what each is called and what it says, and how their texts become values."""
+"""The options of `kafkawire capture`: their names and help, and the conversion of their texts to values."""
 
 from __future__ import annotations
 
@@ -17,56 +17,71 @@ Files = Annotated[
 
 # What is shown --------------------------------------------------------------------------------------------------------
 
-Body = Annotated[bool, typer.Option("--body", help="Whole messages, as `decode` prints them.")]
+Body = Annotated[bool, typer.Option("--body", help="Print whole messages, as `decode` does.")]
 Records = Annotated[
-    bool, typer.Option("--records", help="Bodies with their record batches decoded, instead of as base64.")
+    bool, typer.Option("--records", help="Print bodies, with decoded record batches instead of base64.")
 ]
 NoPayloads = Annotated[
-    bool, typer.Option("--no-payloads", help="Bodies without record batches, whatever else is asked for.")
+    bool, typer.Option("--no-payloads", help="Leave record batches out of bodies, whatever the other options.")
 ]
 ShowSecrets = Annotated[
-    bool, typer.Option("--show-secrets", help="Passwords, tokens and keys in bodies and frames as they are.")
+    bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys in bodies and frames.")
 ]
 Stats = Annotated[
-    bool, typer.Option("--stats", help="A row for each api, version and client: counts, bytes, latencies, errors.")
+    bool,
+    typer.Option("--stats", help="Print a row for each api, version and client: counts, bytes, latencies, errors."),
 ]
 Timeline = Annotated[
     str | None,
-    typer.Option("--timeline", metavar="ID", help="What one transactional id or producer id did, step by step."),
+    typer.Option("--timeline", metavar="ID", help="Print the steps of one transactional id or producer id."),
 ]
 FramesOut = Annotated[
     str | None,
     typer.Option("--frames-out", metavar="DIR", help="Write each frame to a file of its own, for `decode --frame`."),
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a file that still grows.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a growing file.")]
 
 # Which exchanges ------------------------------------------------------------------------------------------------------
 
 Api = Annotated[
-    list[str] | None, typer.Option("--api", metavar="NAME", help="Of this api: Produce, or its key. May be repeated.")
+    list[str] | None,
+    typer.Option("--api", metavar="NAME", help="Only this api: its name (Produce) or its key. May be repeated."),
 ]
-ClientId = Annotated[list[str] | None, typer.Option("--client-id", metavar="ID", help="Of this client id.")]
+ClientId = Annotated[list[str] | None, typer.Option("--client-id", metavar="ID", help="Only this client id.")]
 Topic = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="NAME", help="That name this topic, or its id once the capture has told it."),
+    typer.Option(
+        "--topic", metavar="NAME", help="Only exchanges that name this topic, or its id once a response has given it."
+    ),
 ]
 TransactionalId = Annotated[
-    list[str] | None, typer.Option("--transactional-id", metavar="ID", help="That name this transactional id.")
+    list[str] | None,
+    typer.Option("--transactional-id", metavar="ID", help="Only exchanges that name this transactional id."),
 ]
 ProducerId = Annotated[
-    list[int] | None, typer.Option("--producer-id", metavar="N", help="That name this producer id, in batches too.")
+    list[int] | None,
+    typer.Option(
+        "--producer-id", metavar="N", help="Only exchanges that name this producer id, also in record batches."
+    ),
 ]
-Errors = Annotated[bool, typer.Option("--errors", help="With an error code in the response, or not decoded.")]
+Errors = Annotated[
+    bool, typer.Option("--errors", help="Only exchanges with an error code in the response, or with a problem.")
+]
 Slow = Annotated[
-    float | None, typer.Option("--slow", min=0, metavar="MS", help="Answered after MS milliseconds or more, or never.")
+    float | None,
+    typer.Option("--slow", min=0, metavar="MS", help="Only responses after MS milliseconds or more, or never."),
 ]
 Connection = Annotated[
-    list[int] | None, typer.Option("--connection", metavar="N", help="Of this TCP connection, as rows number them.")
+    list[int] | None, typer.Option("--connection", metavar="N", help="Only this TCP connection, by its number in rows.")
 ]
-Port = Annotated[list[int] | None, typer.Option("--port", metavar="N", help="With this port at either end.")]
+Port = Annotated[
+    list[int] | None, typer.Option("--port", metavar="N", help="Only connections with this port at either end.")
+]
 Time = Annotated[
     str | None,
-    typer.Option("--time", metavar="FROM..TO", help="Asked before TO and not before FROM: ISO 8601 (UTC) or epoch ms."),
+    typer.Option(
+        "--time", metavar="FROM..TO", help="Only requests from FROM on and before TO: ISO 8601 (UTC) or epoch ms."
+    ),
 ]
 
 
@@ -83,7 +98,7 @@ def selection(
     ports: list[int] | None,
     time: str | None,
 ) -> Selection:
-    """The exchanges that are asked for; a usage error where an option says nothing that can be."""
+    """The selection of the options; a usage error for an unknown api or a malformed time."""
     from kafkawire.capture import Selection
     from kafkawire.cli.ranges import time_range
 

@@ -1,4 +1,4 @@
-"""What `kafkawire capture` tells on standard error at its end: of each file, what could not be read, and why."""
+"""The last lines of `kafkawire capture` on standard error: for each file, what could not be read, and why."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from kafkawire.cli.interrupt import INTERRUPTED
 if TYPE_CHECKING:
     from kafkawire.capture import Summary
 
-#: Kinds of problems that are told in words, of each file.
+#: Kinds of problems of a file that are printed as sentences.
 _MOST_KINDS = 6
-#: A capture, or a connection, may well end within a frame.
+#: A capture or a connection may end within a frame.
 _UNFINISHED = re.compile(r"from the (client|broker): N bytes? of a frame that is not whole")
 
 
-class Told:
-    """One line for each file of which there is something to tell."""
+class FileNotes:
+    """Collects one line for each file that has problems or notes."""
 
     def __init__(self) -> None:
-        self._lines: list[tuple[bool, str]] = []  # whether something is missing, and what
+        self._lines: list[tuple[bool, str]] = []  # whether data is missing, and the text
         self._read = False
 
     def failed(self, file: str, reason: str) -> None:
-        """A file could not be read at all, or no further."""
+        """Adds a file that could not be read, or not to its end."""
         self._lines.append((True, f"{file}: {reason}"))
 
     def note(self, text: str) -> None:
-        """Something that is no failure."""
+        """Adds a line that is no failure."""
         self._lines.append((False, text))
 
     def summary(self, file: str, summary: Summary) -> None:
-        """A file was read."""
+        """Adds the summary of a file that was read."""
         self._read = self._read or summary.connections["kafka"] > 0 or not summary.packets
         if summary.packets and not summary.exchanges:
             self.failed(file, summary.no_kafka)
             return
         incomplete = any(not _is_clear(kind) for kind in summary.problems)
-        said = [*_problems(summary), *_passed_over(summary)]
-        if said:
-            self._lines.append((incomplete, f"{file}: {'; '.join(said)}"))
+        notes = [*_problems(summary), *_passed_over(summary)]
+        if notes:
+            self._lines.append((incomplete, f"{file}: {'; '.join(notes)}"))
         if summary.exchanges and not summary.selected:
-            self.note(f"{file}: none of its {counted(summary.exchanges, 'exchange')} was asked for")
+            self.note(f"{file}: none of its {counted(summary.exchanges, 'exchange')} matches the options")
 
     def end(self, *, interrupted: bool = False) -> None:
-        """Raises what the command ends with; returns where all was read."""
+        """Prints the lines and raises the command's exit; returns if all data was read."""
         missing = [text for incomplete, text in self._lines if incomplete]
         if missing and not self._read and not interrupted:
             raise InputError(missing[0] + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""))
@@ -64,7 +64,7 @@ class Told:
 
 
 def _problems(summary: Summary) -> Iterator[str]:
-    """Each kind of problem by its first: what could not be read before what merely ends, the most frequent first."""
+    """The first sentence of each kind of problem: unreadable data before the capture's ends, frequent ones first."""
     kinds = [kind for kind, _ in summary.problems.most_common() if not _is_usual(kind)]
     kinds.sort(key=_is_clear)
     for kind in kinds[:_MOST_KINDS]:
@@ -76,21 +76,21 @@ def _problems(summary: Summary) -> Iterator[str]:
 
 
 def _passed_over(summary: Summary) -> Iterator[str]:
-    """What was not looked into, and what the capture cannot have."""
+    """Data that was not decoded, and data from before the capture."""
     if summary.joined:
         yield (
             f"{counted(summary.joined_bytes, 'byte')} before the first frames of "
             f"{counted(summary.joined, 'connection')} whose beginning was not captured"
         )
     for verdict, what in (
-        ("tls", "encrypted (TLS), not looked into"),
+        ("tls", "encrypted (TLS), not decoded"),
         ("undecided", "too short to tell whether they are Kafka's"),
         ("other", "not Kafka's"),
     ):
         if summary.bytes[verdict]:
             yield f"{counted(summary.connections[verdict], 'connection')} ({summary.bytes[verdict]:,} bytes) {what}"
     for reason, count in summary.skipped.most_common():
-        yield f"{counted(count, 'packet')} passed over: {reason}"
+        yield f"{counted(count, 'packet')} skipped: {reason}"
 
 
 def _is_usual(kind: str) -> bool:
@@ -100,5 +100,5 @@ def _is_usual(kind: str) -> bool:
 
 
 def _is_clear(kind: str) -> bool:
-    """Whether all that was captured has been read: a capture may well end before an answer."""
+    """Whether a problem of that kind leaves captured data read: a capture may end before a response."""
     return _is_usual(kind) or _UNFINISHED.fullmatch(kind) is not None

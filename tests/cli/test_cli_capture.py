@@ -194,7 +194,7 @@ def test_what_comes_before_the_first_frame_of_a_joined_connection_is_a_note(
         f"note: {path}: {size} bytes before the first frames of 1 connection whose beginning was not captured"
     )
     assert [note.partition(".pcap: ")[2] for note in notes[1:]] == (
-        ["none of its 2 exchanges was asked for"] if "--errors" in arguments else []
+        ["none of its 2 exchanges matches the options"] if "--errors" in arguments else []
     )
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert [row["api"] for row in rows] == ([] if "--errors" in arguments else ["Produce", "SaslAuthenticate"])
@@ -261,7 +261,7 @@ def test_what_was_not_asked_for_and_could_not_be_read_is_told(run: Run, trace: P
     )
     result = run("capture", trace, "--port", "1")
     assert (result.code, result.out) == (4, b"")
-    assert result.err.endswith(f"note: {trace}: none of its 4 exchanges was asked for\n")
+    assert result.err.endswith(f"note: {trace}: none of its 4 exchanges matches the options\n")
 
 
 def test_a_line_for_each_file_tells_what_was_not_read(run: Run, trace: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_line_for_each_file_tells_what_was_not_read(run: Run, trace: Path) -> 
     assert (result.code, len(result.out.splitlines())) == (0, 4)
     assert result.err == (
         f"note: {trace}: packet 12: from the client: 20 bytes of a frame that is not whole; "
-        "1 connection (10 bytes) encrypted (TLS), not looked into; 1 packet passed over: not IP\n"
+        "1 connection (10 bytes) encrypted (TLS), not decoded; 1 packet skipped: not IP\n"
     )
     trace.write_bytes(pcap(TALK) + more + b"\1")
     lines = run("capture", trace).err.splitlines()
@@ -284,7 +284,7 @@ def test_a_line_for_each_file_tells_what_was_not_read(run: Run, trace: Path) -> 
     assert lines[0].startswith(
         f"incomplete: {trace}: the file is damaged after packet 12: at byte {trace.stat().st_size - 1}: "
     )
-    assert lines[0].endswith("1 packet passed over: not IP")
+    assert lines[0].endswith("1 packet skipped: not IP")
 
 
 def test_kinds_of_problems_are_told_once(run: Run, trace: Path) -> None:
@@ -302,7 +302,7 @@ def test_options_that_say_nothing_are_usage_errors(run: Run, trace: Path) -> Non
         (["--time", "yesterday.."], "neither ISO 8601"),
         (["--time", "5"], "no range of times"),
         (["--stats", "--timeline", "t"], "exclude each other"),
-        (["--stats", "--follow"], "never comes to an end"),
+        (["--stats", "--follow"], "--follow does not end"),
     ):
         result = run("capture", trace, *wrong)
         assert result.code == 2
@@ -330,7 +330,7 @@ def test_a_timeline(run: Run) -> None:
     assert steps[-1]["what"].startswith("abort payments-0")
     result = run("capture", example, "--timeline", "nobody")
     assert result.out == b""
-    assert "note: nothing that the transactional or producer id 'nobody' did\n" in result.err
+    assert "note: no request of the transactional or producer id 'nobody'\n" in result.err
 
 
 def test_frames_are_written_as_they_were(run: Run, trace: Path, tmp_path: Path) -> None:
