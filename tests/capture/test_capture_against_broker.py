@@ -297,7 +297,7 @@ def ours(recording: Recording) -> dict[Place, list[CapturedExchange]]:
     return _captured(recording.path)
 
 
-def test_every_exchange_in_the_brokers_log_is_found_with_an_equal_body(
+def test_exchanges_equal_those_in_the_brokers_request_log(
     recording: Recording, ours: dict[Place, list[CapturedExchange]]
 ) -> None:
     apis: Counter[str] = Counter()
@@ -330,7 +330,7 @@ def test_every_exchange_in_the_brokers_log_is_found_with_an_equal_body(
     } <= set(apis)  # fmt: skip
 
 
-def test_what_the_log_has_not_is_what_it_leaves_out(
+def test_exchanges_absent_from_the_request_log_are_those_that_brokers_do_not_log(
     recording: Recording, ours: dict[Place, list[CapturedExchange]]
 ) -> None:
     extra = Counter(
@@ -344,7 +344,7 @@ def test_what_the_log_has_not_is_what_it_leaves_out(
     assert extra["SaslAuthenticate"]
 
 
-def test_tls_is_counted_and_nothing_else_is_strange(recording: Recording) -> None:
+def test_counts_tls_connections_and_reports_no_other_problem(recording: Recording) -> None:
     reading = capture.read(recording.path)
     rows = list(reading)
     assert set(reading.summary.connections) <= {"kafka", "tls", "undecided"}
@@ -369,7 +369,7 @@ def test_tls_is_counted_and_nothing_else_is_strange(recording: Recording) -> Non
     }
 
 
-def test_records_are_what_was_sent(recording: Recording) -> None:
+def test_decoded_records_equal_those_sent(recording: Recording) -> None:
     """Every order that one service wrote in each codec, in the Produce requests that carried it."""
     from tools.recordings.clients import order
 
@@ -390,6 +390,6 @@ def test_records_are_what_was_sent(recording: Recording) -> None:
         assert found == sent
 
 
-def test_secrets_stay_out_of_rows(recording: Recording) -> None:
+def test_redacts_secrets_in_rows(recording: Recording) -> None:
     rows = capture.read(recording.path, body=True)
     assert not any(PASSWORD in json.dumps(row.request) for row in rows)

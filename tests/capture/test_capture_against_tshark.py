@@ -141,7 +141,7 @@ def only_of(number: int, found: Counter[Frame]) -> Counter[Frame]:
     )
 
 
-def test_every_fault(tmp_path: Path) -> None:
+def test_finds_at_least_what_tshark_finds_under_every_fault(tmp_path: Path) -> None:
     """One capture with all of them, each in a network of its own: tshark takes long to start."""
     path = tmp_path / "faulty.pcap"
     faulty = [of_network(number, packet) for number, packets in enumerate(FAULTS.values()) for packet in packets]

@@ -61,7 +61,7 @@ WHOLE = conversation()
 WANTED = brief(exchanges(WHOLE))
 
 
-def test_doubled_and_swapped_packets() -> None:
+def test_duplicated_and_swapped_packets_change_no_exchange() -> None:
     packets = WHOLE.packets
     doubled = [packet for packet in packets for _ in range(2)]
     assert brief(exchanges(doubled)) == WANTED
@@ -71,7 +71,7 @@ def test_doubled_and_swapped_packets() -> None:
 
 
 @pytest.mark.parametrize("before", [1, 2, 3, 49, 50, 51, 52, 100, 517, 1000])
-def test_sequence_numbers_wrap(before: int) -> None:
+def test_sequence_numbers_may_wrap(before: int) -> None:
     first = 2**32 - before
     talk = Talk(client_seq=first, broker_seq=first + 17, mss=50)
     for number in range(20):
@@ -80,7 +80,7 @@ def test_sequence_numbers_wrap(before: int) -> None:
 
 
 @pytest.mark.parametrize("lost", range(3, len(WHOLE.packets)))
-def test_one_lost_packet_is_reported_and_costs_little(lost: int) -> None:
+def test_a_lost_packet_is_reported_and_costs_three_exchanges_at_most(lost: int) -> None:
     found = exchanges([*WHOLE.packets[:lost], *WHOLE.packets[lost + 1 :]])
     problems = [e for e in found if e.problem]
     assert problems
@@ -93,7 +93,7 @@ def test_one_lost_packet_is_reported_and_costs_little(lost: int) -> None:
 
 
 @pytest.mark.parametrize("start", range(3, 60))
-def test_what_comes_before_the_first_frame_of_a_joined_connection_is_counted(start: int) -> None:
+def test_counts_bytes_before_the_first_frame_of_a_connection_from_before_the_capture(start: int) -> None:
     reading = capture.read(BytesIO(pcap(map(ethernet, WHOLE.packets[start:]))))
     found = list(reading)
     assert [row.problem for row in found if row.problem] == []
@@ -105,13 +105,13 @@ def test_what_comes_before_the_first_frame_of_a_joined_connection_is_counted(sta
 
 
 @pytest.mark.parametrize("lost", [5, 6, *range(8, 34)])
-def test_a_hole_in_a_joined_connection_is_a_problem(lost: int) -> None:
+def test_reports_a_hole_in_a_connection_from_before_the_capture(lost: int) -> None:
     """The capture begins within a response; the lost packet is one of it or a later one, but not the client's first."""
     found = exchanges([*WHOLE.packets[4:lost], *WHOLE.packets[lost + 1 :]])
     assert any("missing in the capture" in str(row.problem) for row in found)
 
 
-def test_bytes_that_are_no_frame_are_a_problem_in_a_joined_connection_too() -> None:
+def test_reports_bytes_that_are_no_frame_in_a_connection_from_before_the_capture() -> None:
     talk = ask(Talk(handshake=False).send(0, bytes(7)), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
     reading = capture.read(BytesIO(pcap(map(ethernet, ask(talk, 2).packets))))
     problems = [row.problem for row in reading if row.problem]
@@ -119,7 +119,7 @@ def test_bytes_that_are_no_frame_are_a_problem_in_a_joined_connection_too() -> N
     assert (reading.summary.joined, reading.summary.joined_bytes) == (1, 7)
 
 
-def test_a_connection_that_goes_on_after_its_end_is_not_joined() -> None:
+def test_a_connection_that_continues_after_its_end_does_not_count_as_joined() -> None:
     talk = ask(Talk(), 1).close().send(0, b"the end of a frame")
     reading = capture.read(BytesIO(pcap(map(ethernet, ask(talk, 2).packets))))
     assert [row.problem for row in reading if row.problem] == [
@@ -128,7 +128,7 @@ def test_a_connection_that_goes_on_after_its_end_is_not_joined() -> None:
     assert reading.summary.joined == 0
 
 
-def test_a_connection_that_was_let_go_is_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dropped_connection_that_continues_does_not_count_as_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limits, "MOST_OPEN", 1)
     frame = encode_request(ApiVersionsRequest(), version=0, correlation_id=2, client_id="tests")
     talk = ask(Talk(), 1).send(0, frame[:9])
@@ -142,7 +142,7 @@ def test_a_connection_that_was_let_go_is_not_joined_again(monkeypatch: pytest.Mo
     assert reading.summary.joined == 0
 
 
-def test_requests_in_a_frame_that_never_ends_are_looked_for_again_and_again_but_not_for_ever() -> None:
+def test_finds_requests_in_a_frame_without_an_end_in_a_limited_number_of_searches() -> None:
     """Each hides behind another one's size, which is wrong. What is not found is told, byte for byte."""
     wrong = bytearray(encode_request(MetadataRequest(), version=9, correlation_id=99, client_id="wrong"))
     wrong[1] = 1  # 64 KiB more
@@ -158,7 +158,7 @@ def test_requests_in_a_frame_that_never_ends_are_looked_for_again_and_again_but_
     assert lost == [len(wrong)] * 16 + [len(hidden) - 16 * len(wrong) - sum(map(len, asked[:16]))]
 
 
-def test_a_capture_that_ends_in_the_middle() -> None:
+def test_reads_the_complete_exchanges_of_a_shortened_capture() -> None:
     for end in range(4, 60):
         found = exchanges(WHOLE.packets[:end])
         whole = [b for b in brief(found) if b[3] is None]
@@ -167,7 +167,7 @@ def test_a_capture_that_ends_in_the_middle() -> None:
             assert any(e.problem for e in found) or len(found) == len(whole)
 
 
-def test_one_direction_only() -> None:
+def test_reads_captures_of_one_direction() -> None:
     client_only = [p for i, p in enumerate(WHOLE.packets) if p[12:16] == b"\x0a\0\0\x01"]
     found = exchanges(client_only)
     assert [e.correlation_id for e in found] == list(range(30))
@@ -178,7 +178,7 @@ def test_one_direction_only() -> None:
     assert dict(summary.summary.connections) == {"undecided": 1}
 
 
-def test_a_hole_in_the_middle_of_a_large_request() -> None:
+def test_a_hole_within_a_large_request_costs_that_request_only() -> None:
     talk = Talk(mss=100)
     ask(talk, 1)
     start = len(talk.packets)
@@ -200,7 +200,7 @@ def test_a_hole_in_the_middle_of_a_large_request() -> None:
     assert cut.latency_ms is not None
 
 
-def test_a_capture_of_headers_only() -> None:
+def test_reads_request_headers_from_truncated_packets() -> None:
     """`tcpdump -s 128`: what the headers of messages say is shown, and that the rest is not there."""
     talk = Talk(mss=1000)
     data = records.build([records.Record(bytes(3000))])
@@ -217,7 +217,7 @@ def test_a_capture_of_headers_only() -> None:
 
 
 @pytest.mark.parametrize("version", ProduceRequest.spec.valid_versions)
-def test_a_produce_that_was_cut_says_whether_it_is_answered(version: int) -> None:
+def test_a_truncated_produce_shows_whether_it_has_a_response(version: int) -> None:
     """Its acks stand in front of the records. Where they were cut off too, an answer is waited for."""
     data = records.build([records.Record(bytes(1000))])
     told = []
@@ -238,7 +238,7 @@ def test_a_produce_that_was_cut_says_whether_it_is_answered(version: int) -> Non
     assert told == [True, False, True, True]
 
 
-def test_a_frame_with_two_holes() -> None:
+def test_counts_both_holes_of_a_frame() -> None:
     talk = Talk(mss=100)
     start = len(talk.packets)
     talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
@@ -252,7 +252,7 @@ def test_a_frame_with_two_holes() -> None:
     assert [e.correlation_id for e in found] == [2, *range(3, 3 + 2 * PATIENCE)]
 
 
-def test_a_frame_with_a_hole_that_never_ends() -> None:
+def test_reports_a_frame_with_a_hole_and_without_an_end() -> None:
     talk = ask(Talk(mss=100), 1)
     start = len(talk.packets)
     talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
@@ -264,7 +264,7 @@ def test_a_frame_with_a_hole_that_never_ends() -> None:
     ]
 
 
-def test_a_hole_over_the_end_of_a_frame() -> None:
+def test_finds_frames_behind_a_hole_across_the_end_of_a_frame() -> None:
     """Where the next one begins is not known: it is looked for."""
     talk = ask(Talk(mss=100), 1)
     start = len(talk.packets)
@@ -278,7 +278,7 @@ def test_a_hole_over_the_end_of_a_frame() -> None:
     assert [b for b in brief(found) if b[3] is None][-PATIENCE:] == asked(*range(5, 5 + PATIENCE))
 
 
-def test_bytes_that_are_no_frame_are_reported_and_passed_over() -> None:
+def test_reports_and_skips_bytes_that_are_no_frame() -> None:
     talk = ask(Talk(), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
     ask(talk, 2)
     found = exchanges(talk)
@@ -289,7 +289,7 @@ def test_bytes_that_are_no_frame_are_reported_and_passed_over() -> None:
     assert problems[1] == "from the client: 28 bytes that belong to no known frame"
 
 
-def test_a_size_that_is_too_large_hides_no_frames() -> None:
+def test_finds_frames_behind_a_size_that_is_too_large() -> None:
     talk = ask(Talk(), 1)
     start = len(talk.packets)
     for number in range(2, 6):
@@ -302,14 +302,14 @@ def test_a_size_that_is_too_large_hides_no_frames() -> None:
         assert sum("that belong to no known frame" in str(e.problem) for e in found) == 1
 
 
-def test_bytes_from_before_the_first_captured_ones_are_counted() -> None:
+def test_counts_bytes_that_precede_the_first_captured_ones() -> None:
     packets = WHOLE.packets[3:]
     reading = capture.read(BytesIO(pcap(map(ethernet, [packets[0], packets[2], packets[1], *packets[3:]]))))
     assert {row.problem for row in reading} <= {None, NO_RESPONSE}
     assert reading.summary.joined_bytes == 125  # all of the first response
 
 
-def test_packets_that_the_capture_cut_short() -> None:
+def test_reports_truncated_packets() -> None:
     cut = [packet[:90] for packet in WHOLE.packets]
     found = exchanges([*WHOLE.packets[:5], *cut[5:7], *WHOLE.packets[7:]])
     assert any("missing in the capture" in str(e.problem) for e in found)
@@ -319,7 +319,7 @@ def test_packets_that_the_capture_cut_short() -> None:
 # Damaged files -------------------------------------------------------------------------------------------------------
 
 
-def test_a_cut_file_is_read_as_far_as_it_goes() -> None:
+def test_reads_a_truncated_file_up_to_its_end() -> None:
     data = pcap(map(ethernet, ask(ask(Talk(), 1), 2).packets))
     found = capture.read(BytesIO(data[:-5]))
     listed = list(found)
@@ -329,7 +329,7 @@ def test_a_cut_file_is_read_as_far_as_it_goes() -> None:
     assert found.summary.damage is not None
 
 
-def test_a_file_that_is_no_capture() -> None:
+def test_rejects_a_file_that_is_no_capture() -> None:
     with pytest.raises(CaptureError, match="expected a pcap or pcapng file, found an empty file"):
         list(capture.read(BytesIO(b"")))
     assert list(capture.read(BytesIO(pcap([])))) == []
@@ -337,7 +337,7 @@ def test_a_file_that_is_no_capture() -> None:
 
 @pytest.mark.slow
 @given(st.data())
-def test_mutated_captures(data: st.DataObject) -> None:
+def test_mutated_captures_raise_capture_errors_only(data: st.DataObject) -> None:
     """Bytes changed at any layer: never another exception, and exchanges before the damage are as they were."""
     whole = bytearray(pcap(map(ethernet, WHOLE.packets)))
     first = data.draw(st.integers(24, len(whole) - 1))
@@ -354,14 +354,14 @@ def test_mutated_captures(data: st.DataObject) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2**32 - 1), st.integers(0, 31), st.binary(max_size=30))))
-def test_any_segments(segments: list[tuple[int, int, int, bytes]]) -> None:
+def test_arbitrary_segments_raise_nothing(segments: list[tuple[int, int, int, bytes]]) -> None:
     ends = (CLIENT, BROKER)
     packets = [tcp(ends[side], ends[1 - side], seq, 0, flags, data) for side, seq, flags, data in segments]
     exchanges(packets)
 
 
 @pytest.mark.slow
-def test_a_crafted_capture_of_many_connections_costs_as_much_for_each() -> None:
+def test_cost_of_a_crafted_connection_does_not_grow_with_their_number() -> None:
     def calls(connections: int) -> int:
         """Calls of functions, in Python and in C, that reading takes: work, whatever the machine is doing."""
         packets = [
@@ -389,7 +389,7 @@ def test_a_crafted_capture_of_many_connections_costs_as_much_for_each() -> None:
     assert many < 11 * few
 
 
-def test_a_hello_whose_packets_were_swapped() -> None:
+def test_recognizes_tls_in_swapped_packets() -> None:
     """What is held behind it is not looked at either."""
     talk = Talk(mss=30).send(0, b"\x16\x03\x01\0\xc8\1" + bytes(90))
     *handshake, first, second, third, fourth = talk.packets
@@ -398,7 +398,7 @@ def test_a_hello_whose_packets_were_swapped() -> None:
     assert reading.summary.connections == {"tls": 1}
 
 
-def test_the_search_for_frames_in_what_is_left_over_ends() -> None:
+def test_the_search_for_frames_in_remaining_bytes_ends() -> None:
     """Many sizes that are wrong, each of which hides the next."""
     talk = ask(Talk(), 1)
     start = len(talk.packets)

@@ -62,13 +62,13 @@ def reset(talk: Talk, side: int, *, shift: int = 0, flags: int = RST | ACK) -> T
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("flags", [RST, RST | ACK])
-def test_open_requests_are_unanswered_after_a_while(side: int, flags: int) -> None:
+def test_closes_open_requests_after_a_reset(side: int, flags: int) -> None:
     packets = reset(asked_once(), side, flags=flags).packets
     found = come_out([*packets, *others()])
     assert found[1] == (2, NO_RESPONSE, len(packets) + WHILE)
 
 
-def test_the_other_sides_last_data_is_waited_for() -> None:
+def test_waits_for_data_of_the_other_end_after_a_reset() -> None:
     talk = reset(asked_once(), 0)
     talk.packets += others(WHILE - 3)
     answer(talk, 2)
@@ -95,7 +95,7 @@ def behind_a_fin(talk: Talk) -> list[bytes]:
 
 
 @pytest.mark.parametrize("happened", [with_other_packets_first, lacking_data, behind_a_fin])
-def test_certain_resets(happened: Callable[[Talk], list[bytes]]) -> None:
+def test_accepts_resets_with_the_next_sequence_number(happened: Callable[[Talk], list[bytes]]) -> None:
     packets = happened(asked_once())
     found = come_out([*packets, *others()])
     assert [(number, problem) for number, problem, _ in found][1] == (2, NO_RESPONSE)
@@ -103,7 +103,7 @@ def test_certain_resets(happened: Callable[[Talk], list[bytes]]) -> None:
 
 
 @pytest.mark.parametrize("shift", [-1, 1, 70_000, 1 << 31])
-def test_a_forged_reset_changes_nothing(shift: int) -> None:
+def test_ignores_a_forged_reset(shift: int) -> None:
     """Only the very next sequence number is believed (RFC 5961): a blind guess is not."""
     talk = reset(asked_once(), 1, shift=shift)
     talk.packets += others()
@@ -117,14 +117,14 @@ def test_a_forged_reset_changes_nothing(shift: int) -> None:
 
 @pytest.mark.parametrize("shift", [1, 70_000])
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_reset_behind_data_that_nobody_saw_is_believed_after_a_long_silence(side: int, shift: int) -> None:
+def test_accepts_a_reset_after_a_hole_when_both_ends_are_idle_for_long(side: int, shift: int) -> None:
     """The last data of who has broken it off is not in the capture, and nobody has said that it came."""
     packets = reset(asked_once(), side, shift=shift).packets
     found = come_out([*packets, *others(LONG_WHILE + WHILE)])
     assert found[1] == (2, NO_RESPONSE, len(packets) + LONG_WHILE)
 
 
-def test_whoever_speaks_is_listened_to_for_another_while() -> None:
+def test_a_segment_after_a_doubted_reset_restarts_the_wait() -> None:
     """The receiver of a doubtful RST goes on, and is answered at last."""
     talk = reset(asked_once(), 1, shift=1)
     for _ in range(3):
@@ -135,7 +135,7 @@ def test_whoever_speaks_is_listened_to_for_another_while() -> None:
     assert [problem for number, problem, _ in found if number == 2] == [None]
 
 
-def test_whoever_goes_on_was_not_reset() -> None:
+def test_a_connection_that_continues_was_not_reset() -> None:
     """As when a RST is put in on the way, and the receiver drops it."""
     talk = reset(asked_once(), 1)
     answer(talk, 2)
@@ -145,7 +145,7 @@ def test_whoever_goes_on_was_not_reset() -> None:
     assert [(number, problem) for number, problem, _ in found if number in (1, 2, 3)] == [(n, None) for n in (1, 2, 3)]
 
 
-def test_a_port_where_nobody_listens() -> None:
+def test_a_refused_connection_is_over() -> None:
     """No data, no request; and it is not kept."""
     refused = []
     for port in range(50):
@@ -159,7 +159,7 @@ def test_a_port_where_nobody_listens() -> None:
     assert reading.summary.connections == {"undecided": 50, "kafka": 1}
 
 
-def test_what_comes_after_that_is_another_connection() -> None:
+def test_segments_after_a_reset_are_another_connection() -> None:
     """As after two FINs: late acknowledgments are passed over, data is looked at."""
     talk = reset(asked_once(), 0)
     talk.packets += others()

@@ -36,7 +36,7 @@ def read(data: bytes) -> tuple[list[Packet], list[UnreadPart]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_one_byte_costs_a_packet_or_two(name: str) -> None:
+def test_a_damaged_byte_costs_two_packets_at_most(name: str) -> None:
     few = PACKETS[:12]
     whole, generator = FORMS[name](few), random.Random(name)
     for place in range(HEAD[name], len(whole)):
@@ -51,7 +51,7 @@ def test_one_byte_costs_a_packet_or_two(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data())
-def test_every_byte_is_in_a_packet_or_told(name: str, data: st.DataObject) -> None:
+def test_every_byte_is_in_a_packet_or_in_an_unread_part(name: str, data: st.DataObject) -> None:
     """Bytes changed, dropped and put in: what is read and what is told is the file, in order."""
     changed = bytearray(FILES[name])
     for _ in range(data.draw(st.integers(1, 4))):
@@ -76,7 +76,7 @@ def test_every_byte_is_in_a_packet_or_told(name: str, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_without_a_listener_the_first_damage_is_raised(name: str) -> None:
+def test_raises_the_first_damage_without_a_callback(name: str) -> None:
     changed = bytearray(FILES[name])
     place = changed.index(PACKETS[20]) - 4
     changed[place - 8 : place] = b"\xff" * 8
@@ -86,7 +86,7 @@ def test_without_a_listener_the_first_damage_is_raised(name: str) -> None:
     assert len(read(bytes(changed))[0]) == len(PACKETS) - 1
 
 
-def test_a_length_that_reaches_behind_the_end_hides_nothing() -> None:
+def test_finds_packets_behind_a_length_beyond_the_end() -> None:
     changed = bytearray(FILES["pcap"])
     place = changed.index(PACKETS[30]) - 8
     changed[place : place + 8] = b"\0\0\3\0" * 2  # 196,608 bytes
@@ -96,13 +96,13 @@ def test_a_length_that_reaches_behind_the_end_hides_nothing() -> None:
     assert unread.error.expected == "all of packet 31"
 
 
-def test_the_end_may_be_lost() -> None:
+def test_reports_damage_up_to_the_end() -> None:
     packets, (unread,) = read(FILES["pcap"] + bytes(100))
     assert len(packets) == len(PACKETS)
     assert (unread.bytes, unread.resumed) == (100, False)
 
 
-def test_packets_far_apart_in_time_are_no_damage() -> None:
+def test_accepts_packets_far_apart_in_time() -> None:
     """As in files put together from several: each header is right by what follows it."""
     one = bytearray(pcap(PACKETS[:3]))
     two = pcap(PACKETS[3:6])[24:]
@@ -112,6 +112,6 @@ def test_packets_far_apart_in_time_are_no_damage() -> None:
     assert unread == []
 
 
-def test_nothing_that_can_be_read_is_an_error() -> None:
+def test_raises_if_no_packet_can_be_read() -> None:
     with pytest.raises(CaptureError, match="the header of packet 1"):
         read(pcap([]) + b"\xff\xff\xff\xff\0\0\0\0\x10\0\0\0\0\0\0\0" + bytes(50))

@@ -48,14 +48,14 @@ def said(exchanges: list[Exchange]) -> Counter[str]:
     return Counter(json.dumps([e.client, e.api, e.version, e.request, e.response, e.errors]) for e in whole)
 
 
-def test_every_frame_decodes(whole: list[Exchange]) -> None:
+def test_decodes_every_frame(whole: list[Exchange]) -> None:
     (problem,) = [e for e in whole if e.problem]
     assert (problem.api, problem.version, problem.errors) == ("ApiVersions", 99, {"UNSUPPORTED_VERSION": 1})
     assert all(e.response_packet is not None and e.latency_ms is not None and e.latency_ms >= 0 for e in whole)
     assert [e.packet for e in whole] == sorted(e.packet or 0 for e in whole)
 
 
-def test_the_summary(packets: list[Packet]) -> None:
+def test_summary_counts_the_example(packets: list[Packet]) -> None:
     found = capture.read(PCAP)
     listed = list(found)
     assert (found.summary.packets, dict(found.summary.skipped)) == (len(packets), {})
@@ -67,7 +67,7 @@ def test_the_summary(packets: list[Packet]) -> None:
     )
 
 
-def test_what_was_sent_by_hand_is_found(whole: list[Exchange]) -> None:
+def test_finds_the_requests_sent_by_hand(whole: list[Exchange]) -> None:
     """The client that made the capture wrote down each of its requests, with both sizes."""
     by_hand = [e for e in whole if e.client_id == "kafkawire-examples"]
     names = ("api", "api_key", "version", "correlation_id", "client_id", "request_bytes", "response_bytes")
@@ -77,11 +77,11 @@ def test_what_was_sent_by_hand_is_found(whole: list[Exchange]) -> None:
     assert found == wanted
 
 
-def test_the_broker_is_the_side_with_its_port(whole: list[Exchange]) -> None:
+def test_the_broker_is_the_end_with_its_port(whole: list[Exchange]) -> None:
     assert {e.broker for e in whole} == {f"127.0.0.1:{TRUTH['port']}"}
 
 
-def test_the_aborts_are_seen(whole: list[Exchange]) -> None:
+def test_finds_the_abort_markers(whole: list[Exchange]) -> None:
     """WriteTxnMarkers of the hanging transactions, with the epochs that were aborted."""
     markers = {
         (marker["producerId"], marker["producerEpoch"], topic["name"], partition)
@@ -96,7 +96,7 @@ def test_the_aborts_are_seen(whole: list[Exchange]) -> None:
         assert (abort["producer_id"], abort["producer_epoch"], abort["topic"], abort["partition"]) in markers
 
 
-def test_what_the_broker_answered_last(whole: list[Exchange]) -> None:
+def test_describe_responses_match_the_final_states(whole: list[Exchange]) -> None:
     """The newest DescribeTransactions and DescribeProducers answers against the truth."""
     described = {
         state["transactionalId"]: (state["producerId"], state["producerEpoch"], state["transactionState"])
@@ -113,7 +113,7 @@ def test_what_the_broker_answered_last(whole: list[Exchange]) -> None:
     assert len(described) > 1
 
 
-def test_produced_records_are_decoded(whole: list[Exchange]) -> None:
+def test_decodes_produced_records(whole: list[Exchange]) -> None:
     batches = [
         batch
         for e in whole
@@ -130,20 +130,20 @@ def test_produced_records_are_decoded(whole: list[Exchange]) -> None:
     }
 
 
-def test_as_pcapng(whole: list[Exchange], packets: list[Packet]) -> None:
+def test_pcapng_gives_the_same_exchanges(whole: list[Exchange], packets: list[Packet]) -> None:
     found = list(capture.read(BytesIO(pcapng(packet.data for packet in packets)), body=True, records=True))
     assert said(found) == said(whole)
     assert [e.packet for e in found] == [e.packet for e in whole]
 
 
-def test_doubled_packets(whole: list[Exchange], packets: list[Packet]) -> None:
+def test_duplicated_packets_change_no_exchange(whole: list[Exchange], packets: list[Packet]) -> None:
     found = again([packet for packet in packets for _ in range(2)])
     assert said(found) == said(whole)
     assert len(found) == len(whole)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_swapped_packets(whole: list[Exchange], packets: list[Packet], seed: int) -> None:
+def test_swapped_packets_change_no_exchange(whole: list[Exchange], packets: list[Packet], seed: int) -> None:
     choose = random.Random(seed)
     swapped = packets[:]
     for i in range(len(swapped) - 1):
@@ -153,7 +153,7 @@ def test_swapped_packets(whole: list[Exchange], packets: list[Packet], seed: int
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_lost_packets_are_reported_and_cost_their_neighbours_only(
+def test_lost_packets_are_reported_and_cost_adjacent_exchanges_only(
     whole: list[Exchange], packets: list[Packet], seed: int
 ) -> None:
     choose = random.Random(seed)
@@ -165,7 +165,7 @@ def test_lost_packets_are_reported_and_cost_their_neighbours_only(
     assert any("missing in the capture" in str(e.problem) for e in found)
 
 
-def test_a_start_in_the_middle(whole: list[Exchange], packets: list[Packet]) -> None:
+def test_reads_a_capture_that_begins_within_connections(whole: list[Exchange], packets: list[Packet]) -> None:
     for start in range(50, 900, 170):
         found = again(packets[start:])
         later = [e for e in whole if e.packet is not None and e.packet > start + 1]

@@ -69,7 +69,7 @@ def content(found: Exchange) -> tuple[object, ...]:
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("link", LINKS)
-def test_every_container(link: str, form: str, compression: str) -> None:
+def test_reads_plain_and_compressed_files(link: str, form: str, compression: str) -> None:
     if compression == "zstd" and sys.version_info < (3, 14):
         pytest.importorskip("pyarrow")
     plain = list(capture.read(BytesIO(pcap(map(ethernet, conversation())))))
@@ -84,7 +84,7 @@ def test_every_container(link: str, form: str, compression: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_a_compressed_file_that_is_cut(compression: str) -> None:
+def test_reads_a_truncated_compressed_file_up_to_its_end(compression: str) -> None:
     if compression == "zstd" and sys.version_info < (3, 14):
         pytest.importorskip("pyarrow")
     packets = list(map(ethernet, conversation()))
@@ -108,14 +108,14 @@ def damage(data: bytes) -> str | None:
     return reading.summary.damage
 
 
-def test_zstd_without_a_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_the_extra_for_zstd_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("pyarrow", "compression.zstd"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=r"zstd.*arrow"):
         list(capture.read(BytesIO(COMPRESSIONS["zstd"](pcap([])))))
 
 
-def test_a_small_file_that_claims_much_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_a_highly_compressed_file_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such a file is looked through to its end, for a packet behind the damage."""
     read = files._Decompressed.read
     pieces = []
@@ -135,7 +135,7 @@ def test_a_small_file_that_claims_much_is_read_piece_by_piece(monkeypatch: pytes
 # --- growing files
 
 
-def test_a_file_that_grows_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_follows_a_growing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_POLL_S", 0.001)
     path = tmp_path / "growing.pcap"
     data = pcap(map(ethernet, conversation()))
@@ -161,7 +161,7 @@ def test_a_file_that_grows_is_followed(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("opened", [False, True])
-def test_a_file_is_followed_for_as_long_as_somebody_waits(
+def test_follows_a_file_while_the_callback_returns_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: bool
 ) -> None:
     monkeypatch.setattr(files, "_POLL_S", 0)
@@ -186,7 +186,7 @@ def test_a_file_is_followed_for_as_long_as_somebody_waits(
 # --- what files are read with
 
 
-def test_what_the_file_itself_says_is_raised() -> None:
+def test_raises_errors_of_the_file_itself() -> None:
     class Broken(BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             if self.tell():
@@ -197,12 +197,12 @@ def test_what_the_file_itself_says_is_raised() -> None:
         list(capture.read(Broken(gzip.compress(Random(1).randbytes(100_000)))))
 
 
-def test_files_that_are_decompressed_are_told_by_their_beginning() -> None:
+def test_recognizes_compressed_files_by_their_first_bytes() -> None:
     for name, compress in COMPRESSIONS.items():
         assert files.is_compressed(compress(pcap([]))[:4]) == (name != "none")
 
 
-def test_a_decompressor_may_give_less_than_asked_for() -> None:
+def test_accepts_short_reads_of_a_decompressor() -> None:
     class Drop:
         data = iter([b"ab", b"c", b""])
 

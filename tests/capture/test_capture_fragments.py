@@ -54,7 +54,9 @@ def assembled(packets: list[bytes], fragments: Fragments) -> list[TcpSegment]:
     size=st.sampled_from([8, 16, 24]),
     random=st.randoms(use_true_random=False),
 )
-def test_fragments_in_any_order_and_twice(version: int, data: bytes, size: int, random: Random) -> None:
+def test_reassembles_fragments_in_any_order_and_with_duplicates(
+    version: int, data: bytes, size: int, random: Random
+) -> None:
     ends = (CLIENT, BROKER) if version == 4 else (("::1", 40000), ("fe80::2", 9092))
     packet = tcp(*ends, 7, 9, ACK, data)
     parts = fragments_of(version, packet, size)
@@ -70,7 +72,7 @@ def test_fragments_in_any_order_and_twice(version: int, data: bytes, size: int, 
     assert fragments.lost == len(again)
 
 
-def test_fragments_are_held_in_bounded_memory() -> None:
+def test_memory_of_fragments_is_bounded() -> None:
     fragments = Fragments()
     one = Fragment(b"abcd", b"efgh", 6, 0, 8, True, bytes(8))
     for number in range(MOST_DATAGRAMS + 10):
@@ -83,5 +85,5 @@ def test_fragments_are_held_in_bounded_memory() -> None:
     assert fragments.lost == MOST_DATAGRAMS + 10 + 5000 + 1
 
 
-def test_a_datagram_that_was_cut() -> None:
+def test_skips_a_datagram_with_truncated_headers() -> None:
     assert transport(6, b"\0\1", b"abcd", b"efgh") is Skipped.CUT

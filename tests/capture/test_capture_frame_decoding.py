@@ -64,7 +64,7 @@ def odd() -> bytes:
 
 @pytest.mark.parametrize("given", OPTIONS, ids=str)
 @pytest.mark.parametrize("data", [PCAP.read_bytes(), odd()], ids=["clients", "odd"])
-def test_rows_are_printed_alike(data: bytes, given: dict[str, Any]) -> None:
+def test_text_rows_equal_those_of_decoded_messages(data: bytes, given: dict[str, Any]) -> None:
     text = list(capture.read(BytesIO(data), body=True, text=True, **given))
     plain = list(capture.read(BytesIO(data), body=True, **given))
     assert list(map(json_bytes, text)) == list(map(json_bytes, plain))
@@ -76,7 +76,7 @@ def test_rows_are_printed_alike(data: bytes, given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("data", [PCAP.read_bytes(), odd()], ids=["clients", "odd"])
-def test_headers_and_errors_do_not_depend_on_who_read_them(data: bytes) -> None:
+def test_rows_without_bodies_equal_those_of_decoded_messages(data: bytes) -> None:
     looked_through = list(capture.read(BytesIO(data)))
     decoded = [matched.row for matched in capture.read(BytesIO(data), keep=True).matched()]
     assert looked_through == decoded
@@ -86,6 +86,6 @@ def test_headers_and_errors_do_not_depend_on_who_read_them(data: bytes) -> None:
     assert with_bodies == decoded
 
 
-def test_a_cut_produce_of_a_version_that_nobody_knows() -> None:
+def test_reads_no_acks_from_a_truncated_produce_of_an_unknown_version() -> None:
     found = FrameDecoder(ReadOptions()).cut_request(b"\0\0\0\x63\0\0\0\1\xff\xff", "cut")
     assert (found.api, found.version, found.silent, found.problem) == ("Produce", 99, False, "request: cut")

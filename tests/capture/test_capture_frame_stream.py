@@ -28,7 +28,7 @@ def begun(data: bytes = b"") -> FrameStream:
 
 
 @given(st.lists(st.integers(0, 30), max_size=8), st.lists(st.integers(0, 200), max_size=12), st.integers(0, 3))
-def test_each_frame_has_the_packet_of_its_first_byte(sizes: list[int], cuts: list[int], rest: int) -> None:
+def test_frames_have_the_packet_of_their_first_byte(sizes: list[int], cuts: list[int], rest: int) -> None:
     contents = [bytes([number]) * size for number, size in enumerate(sizes)]
     data = b"".join(map(framed, contents)) + bytes(rest)
     bounds = sorted({0, *(cut for cut in cuts if cut < len(data)), len(data)})
@@ -44,7 +44,7 @@ def test_each_frame_has_the_packet_of_its_first_byte(sizes: list[int], cuts: lis
     assert side.first_unframed == ((packets[-1], 10 * packets[-1]) if rest else None)
 
 
-def test_a_size_that_no_frame_has_comes_behind_the_frames_before_it() -> None:
+def test_raises_an_invalid_size_after_the_frames_before_it() -> None:
     side = begun()
     found = side.take(Chunk(framed(b"one") + b"\xff\xff\xff\xfe", 2, 20))
     assert next(found) == Frame(b"one", 2, 20)
@@ -55,7 +55,7 @@ def test_a_size_that_no_frame_has_comes_behind_the_frames_before_it() -> None:
     assert (bytes(side.loose), side.synchronized) == (b"\xff\xff\xff\xfe", False)
 
 
-def test_a_hole_costs_the_frame_that_it_lies_in() -> None:
+def test_a_hole_costs_the_frame_around_it() -> None:
     side = begun(framed(bytes(10))[:7])
     assert [side.bridges(missing) for missing in (7, 8)] == [True, False]
     assert list(side.bridge(3)) == []
@@ -70,26 +70,26 @@ def test_a_hole_costs_the_frame_that_it_lies_in() -> None:
     assert side.unframed == 0
 
 
-def test_a_hole_up_to_the_frames_end() -> None:
+def test_bridges_a_hole_up_to_the_frames_end() -> None:
     side = begun(framed(bytes(10))[:7])
     (frame,) = side.bridge(7)
     assert (frame, frame.size) == (Frame(bytes(3), 1, 10, missing=7), 10)
     assert list(side.take(Chunk(framed(b"next"), 2, 20))) == [Frame(b"next", 2, 20)]
 
 
-def test_no_hole_is_bridged_where_no_size_is_known() -> None:
+def test_bridges_no_hole_without_a_known_size() -> None:
     assert not begun(b"\0\0\0").bridges(1)
     assert not FrameStream().bridges(1)
 
 
-def test_what_is_lost_with_a_hole_is_looked_through_no_more() -> None:
+def test_does_not_search_a_lost_frame_with_a_hole() -> None:
     side = begun(framed(bytes(10))[:7])
     list(side.bridge(3))
     side.lose()
     assert (side.skipped, bytes(side.loose), side.missing) == (7, b"", 0)
 
 
-def test_a_beginning_is_looked_for_when_there_is_enough_to_look_at() -> None:
+def test_searches_again_only_with_enough_bytes() -> None:
     side = FrameStream()
     looked = []
 
@@ -112,7 +112,7 @@ def test_a_beginning_is_looked_for_when_there_is_enough_to_look_at() -> None:
     assert len(looked) == 3
 
 
-def test_frames_from_a_beginning_that_was_found() -> None:
+def test_yields_frames_from_a_found_beginning() -> None:
     side = FrameStream()
     side.take(Chunk(b"junk" + framed(b"on")[:3], 1, 10))
     side.take(Chunk(framed(b"on")[3:] + framed(b"two"), 2, 20))
@@ -121,7 +121,7 @@ def test_frames_from_a_beginning_that_was_found() -> None:
     assert (side.synchronized, side.unframed, side.skipped) == (True, 0, 0)
 
 
-def test_loose_bytes_are_given_up_but_the_last() -> None:
+def test_drops_loose_bytes_but_the_last() -> None:
     side = FrameStream()
     side.take(Chunk(b"abcdef", 1, 10))
     side.drop(keep=2)

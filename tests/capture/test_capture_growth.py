@@ -117,7 +117,7 @@ MADE = [
 
 @pytest.mark.parametrize("lanes", [True, False])
 @pytest.mark.parametrize(("make", "n"), MADE)
-def test_reading_grows_linearly(make: Callable[[int], Packets], n: int, lanes: bool) -> None:
+def test_cost_of_reading_grows_linearly(make: Callable[[int], Packets], n: int, lanes: bool) -> None:
     def prepare(size: int) -> Callable[[], object]:
         data = pcap(map(ethernet, make(size)))
 
@@ -133,7 +133,7 @@ def test_reading_grows_linearly(make: Callable[[int], Packets], n: int, lanes: b
     assert_linear_steps(prepare, n)
 
 
-def test_statistics_grow_linearly_with_clients() -> None:
+def test_cost_of_statistics_grows_linearly_with_clients() -> None:
     def prepare(n: int) -> Callable[[], object]:
         talk = Talk()
         for number in range(n):
@@ -152,7 +152,7 @@ def test_statistics_grow_linearly_with_clients() -> None:
 
 
 @pytest.mark.parametrize("live", [True, False])
-def test_reading_grows_linearly_with_requests_that_an_older_one_holds_back(live: bool) -> None:
+def test_cost_grows_linearly_with_requests_behind_an_open_one(live: bool) -> None:
     def prepare(n: int) -> Callable[[], object]:
         slow = question(Talk(("10.0.0.3", 1024)), 1)
         data = pcap(map(ethernet, [*slow.packets, *exchanges(n)]))
@@ -161,7 +161,7 @@ def test_reading_grows_linearly_with_requests_that_an_older_one_holds_back(live:
     assert_linear_steps(prepare, 40)
 
 
-def test_looking_for_blocks_behind_damage_grows_linearly_with_how_far_they_seem_to_reach() -> None:
+def test_cost_of_resuming_after_damage_grows_linearly_with_block_lengths() -> None:
     """Headers close to each other in a damaged file, each of a block whose end is far ahead."""
     whole = pcapng(map(ethernet, exchanges(1)))
 

@@ -84,7 +84,7 @@ def talkative() -> list[bytes]:
     return [ethernet(packet) for packet in talk.close().packets]
 
 
-def test_packets_in_order_are_not_looked_at() -> None:
+def test_packets_in_order_do_not_reach_python() -> None:
     few, all_of_them = alike(talkative())
     assert few < all_of_them / 10
     few, all_of_them = alike(CLIENTS)
@@ -92,12 +92,12 @@ def test_packets_in_order_are_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize("start", [1, 2, 3, 10, 33])
-def test_a_joined_connection_goes_on_in_its_lane(start: int) -> None:
+def test_lanes_track_a_connection_from_before_the_capture(start: int) -> None:
     few, all_of_them = alike(talkative()[start:])
     assert few < all_of_them / 2
 
 
-def test_of_a_connection_two_packets_are_looked_at() -> None:
+def test_two_packets_of_a_connection_reach_python() -> None:
     """The one that opens it, and the first with data. Acknowledgments come behind the end, too."""
     packets = []
     for port in range(1, 41):
@@ -112,7 +112,7 @@ def test_of_a_connection_two_packets_are_looked_at() -> None:
     assert all_of_them > 10 * few / 2
 
 
-def test_what_is_known_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind the bound, an acknowledgment opens a connection; so it does with lanes."""
     monkeypatch.setattr(reader, "MOST_ENDED", 3)
     packets, late = [], []
@@ -125,7 +125,7 @@ def test_what_is_known_of_closed_connections_is_bounded(monkeypatch: pytest.Monk
     alike([ethernet(packet) for packet in packets + late])
 
 
-def test_a_connection_goes_on_in_its_lane_after_a_fault() -> None:
+def test_lanes_track_a_connection_again_after_a_fault() -> None:
     talk = Talk()
     for number in range(1, 30):
         ask(talk, number)
@@ -136,7 +136,7 @@ def test_a_connection_goes_on_in_its_lane_after_a_fault() -> None:
 
 
 @pytest.mark.parametrize("back", [100, RECENT_BYTES - 100, RECENT_BYTES + 100, 2 * RECENT_BYTES])
-def test_what_comes_again_is_compared_as_far_back(back: int) -> None:
+def test_lanes_compare_retransmissions_as_far_back_as_streams(back: int) -> None:
     talk = Talk(mss=700)
     for number in range(1, 200):
         question(talk, number)
@@ -180,14 +180,14 @@ def faults(packets: list[bytes], numbers: random.Random) -> Iterator[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
-def test_faults_are_understood_as_without_lanes(seed: int) -> None:
+def test_faults_give_equal_rows_with_and_without_lanes(seed: int) -> None:
     numbers = random.Random(seed)
     packets = talkative() if seed % 2 else CLIENTS
     begin = numbers.randrange(len(packets) // 2)
     alike(list(faults(packets[begin : begin + 350] if seed % 4 else packets, numbers)))
 
 
-def test_a_tunnelled_packet_of_a_connection_in_a_lane() -> None:
+def test_accepts_a_tunnelled_packet_of_a_tracked_connection() -> None:
     """Tunnels are for Python to look into: the connection comes back for the packet."""
     talk = Talk()
     for number in range(1, 6):
@@ -198,7 +198,7 @@ def test_a_tunnelled_packet_of_a_connection_in_a_lane() -> None:
     assert few <= all_of_them
 
 
-def test_links_addresses_and_snap_lengths() -> None:
+def test_lanes_read_link_types_addresses_and_truncated_packets() -> None:
     talk = Talk(("fd00::1", 40000), ("fd00::2", 9092))
     for number in range(1, 20):
         ask(talk, number)
@@ -210,14 +210,14 @@ def test_links_addresses_and_snap_lengths() -> None:
     alike([ethernet(packet)[:90] for packet in talk.packets])
 
 
-def test_a_connection_of_one_end_with_itself() -> None:
+def test_reads_a_connection_of_an_endpoint_with_itself() -> None:
     end = ("10.0.0.1", 9092)
     talk = Talk(end, end)
     ask(talk, 1)
     alike([ethernet(packet) for packet in talk.packets])
 
 
-def test_a_large_frame_is_not_copied_with_every_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_does_not_copy_a_large_frame_for_each_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection with much of a frame pending stays where it is: handing it over would copy that again and again."""
     handed_over = []
     hand_over = FrameStream.hand_over
@@ -238,7 +238,7 @@ def test_a_large_frame_is_not_copied_with_every_fault(monkeypatch: pytest.Monkey
     assert sum(handed_over) < 200_000
 
 
-def test_memory_is_bounded_in_lanes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_lanes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limits, "MOST_HELD", 40_000)
     monkeypatch.setattr(memory_limits, "EVERY_BYTES", 5_000)
     monkeypatch.setattr(memory_limits, "MOST_OPEN", 20)

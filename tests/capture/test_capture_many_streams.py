@@ -42,14 +42,14 @@ def calls(connections: int, rounds: int) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_ten_times_the_connections_cost_ten_times_as_much() -> None:
+def test_cost_grows_linearly_with_connections() -> None:
     few, _ = calls(250, 1)
     many, exchanges = calls(2_500, 1)
     assert exchanges == 2_500
     assert 2_500 < many <= 11 * few
 
 
-def test_a_packet_costs_the_same_however_many_connections_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_of_a_packet_does_not_grow_with_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = 0
     tick = Stream.tick
 

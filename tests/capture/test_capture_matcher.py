@@ -26,7 +26,7 @@ from kafkawire.messages import (
 from kafkawire.messages.api_versions_response import ApiVersion
 
 
-def test_requests_ahead_of_responses() -> None:
+def test_matches_pipelined_requests() -> None:
     talk = Talk()
     for number in (1, 2, 3):
         question(talk, number)
@@ -55,7 +55,7 @@ def test_an_unknown_api_or_version_keeps_its_header() -> None:
     )
 
 
-def test_an_unsupported_api_versions_request() -> None:
+def test_decodes_the_version_0_response_to_an_unsupported_api_versions_request() -> None:
     answer_0 = ApiVersionsResponse(error_code=35, api_keys=(ApiVersion(api_key=18, max_version=4),))
     talk = Talk().send(0, bytes.fromhex("0000000d 0012 0009 00000001 0001 78 00 00"))
     talk.response(answer_0, version=0, correlation_id=1)
@@ -68,14 +68,14 @@ def test_an_unsupported_api_versions_request() -> None:
     }
 
 
-def test_a_response_that_does_not_decode() -> None:
+def test_reports_a_response_that_does_not_decode() -> None:
     talk = question(Talk(), 1).send(1, b"\0\0\0\x07" + struct.pack(">i", 1) + b"\0\0\0")
     (exchange,) = exchanges(talk)
     assert exchange.problem is not None
     assert exchange.problem.startswith("response: ApiVersionsResponse v0")
 
 
-def test_what_was_not_answered_and_what_was_not_asked() -> None:
+def test_reports_requests_without_responses_and_responses_without_requests() -> None:
     talk = ask(Talk(), 1)
     question(talk, 2)
     answer(talk, 77)
@@ -84,13 +84,13 @@ def test_what_was_not_answered_and_what_was_not_asked() -> None:
     assert (found[2].packet, found[2].response_packet, found[2].time_ns) == (None, 7, None)
 
 
-def test_a_response_that_the_capture_has_before_its_request() -> None:
+def test_matches_a_response_captured_before_its_request() -> None:
     packets = ask(Talk(), 1).packets
     packets[3], packets[4] = packets[4], packets[3]
     assert brief(exchanges(packets)) == asked(1)
 
 
-def test_tokens_without_headers_after_sasl_handshake_0() -> None:
+def test_hides_tokens_without_headers_after_sasl_handshake_0() -> None:
     talk = Talk()
     talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=0, correlation_id=1)
     talk.response(SaslHandshakeResponse(), version=0, correlation_id=1)
@@ -105,7 +105,7 @@ def test_tokens_without_headers_after_sasl_handshake_0() -> None:
     assert "hunter2" not in str(found)
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unmatched_requests_and_responses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens that nobody answers, responses that nobody asked for, requests without an answer: the oldest goes."""
     monkeypatch.setattr(matcher, "MOST_OUTSTANDING", 2)
     monkeypatch.setattr(matcher, "MOST_EARLY", 2)
@@ -128,6 +128,6 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row.problem for row in exchanges(answer(talk, 3))] == [NO_RESPONSE, NO_RESPONSE, NO_RESPONSE, None]
 
 
-def test_times_beyond_the_calendar() -> None:
+def test_time_is_null_outside_the_calendar() -> None:
     assert matcher.iso_time(-1) == "1969-12-31T23:59:59.999999Z"
     assert matcher.iso_time(10**21) is None

@@ -45,7 +45,7 @@ def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tup
     return most, open_, rows
 
 
-def test_requests_that_nobody_answers() -> None:
+def test_memory_of_unanswered_requests_is_bounded() -> None:
     talk = Talk()
     for number in range(300):
         talk.request(MetadataRequest(), version=9, correlation_id=number)
@@ -56,7 +56,7 @@ def test_requests_that_nobody_answers() -> None:
 
 
 @pytest.mark.parametrize("options", [ReadOptions(keep=True), ReadOptions(body=True)])
-def test_large_requests_that_nobody_answers(options: ReadOptions) -> None:
+def test_memory_of_large_unanswered_requests_is_bounded(options: ReadOptions) -> None:
     packets = []
     for number in range(30):
         talk = ask(Talk(client=("10.0.0.1", 40000 + number)), 1)
@@ -67,7 +67,7 @@ def test_large_requests_that_nobody_answers(options: ReadOptions) -> None:
     assert {row.request_bytes for row in rows if row.problem == LET_GO} >= {3036}
 
 
-def test_frames_that_never_end() -> None:
+def test_memory_of_frames_without_an_end_is_bounded() -> None:
     packets = []
     for number in range(30):
         talk = ask(Talk(client=("10.0.0.1", 40000 + number)), 1)
@@ -79,7 +79,7 @@ def test_frames_that_never_end() -> None:
     assert sum("4004 bytes" in problem for problem in told) == 30
 
 
-def test_holes_with_much_behind_them() -> None:
+def test_memory_of_data_behind_holes_is_bounded() -> None:
     packets = []
     for number in range(30):
         talk = ask(Talk(client=("10.0.0.1", 40000 + number), mss=1000), 1)
@@ -90,7 +90,7 @@ def test_holes_with_much_behind_them() -> None:
     assert sum("10 bytes are missing in the capture" in str(row.problem) for row in rows) == 30
 
 
-def test_after_that_frames_are_found_again() -> None:
+def test_finds_frames_after_memory_was_freed() -> None:
     talk = ask(Talk(), 1).send(0, b"\0\x10\0\0" + bytes(MOST + 2 * EVERY))
     for number in range(2, 40):
         ask(talk, number)
@@ -98,7 +98,7 @@ def test_after_that_frames_are_found_again() -> None:
     assert [b for b in brief(rows) if b[3] is None][-30:] == asked(*range(10, 40))
 
 
-def test_more_connections_than_fit() -> None:
+def test_number_of_open_connections_is_bounded() -> None:
     talks = [question(Talk(client=("10.0.0.1", 40000 + number)), number) for number in range(200)]
     packets = [packet for talk in talks for packet in talk.packets]
     _, most, rows = most_held(packets)
@@ -107,7 +107,7 @@ def test_more_connections_than_fit() -> None:
 
 
 @pytest.mark.parametrize("flags", [(FIN, FIN), (RST,)])
-def test_connections_that_are_not_looked_into_end_too(flags: tuple[int, ...]) -> None:
+def test_connections_that_are_not_decoded_end(flags: tuple[int, ...]) -> None:
     packets = []
     for number in range(40):
         ends = (("10.0.0.1", 40000 + number), BROKER)
@@ -122,7 +122,7 @@ def test_connections_that_are_not_looked_into_end_too(flags: tuple[int, ...]) ->
     assert dict(reading.summary.connections) == {"tls": 40}
 
 
-def test_what_cannot_be_let_go_is_asked_for_once() -> None:
+def test_asks_each_connection_once_to_free_memory() -> None:
     class Stubborn:
         held, last_packet, asked = 10, 0, 0
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_let_go_is_asked_for_once() -> None:
     assert large.asked == 2
 
 
-def test_connections_of_which_nobody_knows_what_they_are_let_go_too() -> None:
+def test_undecided_connections_free_memory() -> None:
     packets = []
     for number in range(30):
         ends = (("10.0.0.1", 40000 + number), BROKER)

@@ -31,7 +31,7 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionD
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 
-def test_tokens_and_passwords_are_not_shown() -> None:
+def test_redacts_tokens_and_passwords() -> None:
     secret = b"\0alice\0hunter2"
     talk = Talk()
     talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=1, correlation_id=1)
@@ -59,7 +59,7 @@ def test_tokens_and_passwords_are_not_shown() -> None:
     assert "hunter2" in str(open_alter)
 
 
-def test_every_secret_that_is_named_is_there() -> None:
+def test_every_listed_secret_is_a_field() -> None:
     """The tables of secrets name fields that exist: a field that is renamed must not become readable."""
     from kafkawire import lookup
     from kafkawire.capture.message_json import CONFIGS, SECRETS
@@ -74,7 +74,7 @@ def test_every_secret_that_is_named_is_there() -> None:
                 assert {"name", "value"} <= {field.json_name for field in spec.fields}
 
 
-def test_records_as_they_are_decoded_or_left_out() -> None:
+def test_records_are_base64_decoded_or_null() -> None:
     data = records.build([records.Record(b"key", b"\xff\xfe")], base_offset=40, producer_id=9)
     data += records.build_marker("ABORT", offset=41, timestamp=5, producer_id=9, producer_epoch=0, coordinator_epoch=3)
     topics = (FetchableTopicResponse(topic="t", partitions=(PartitionData(records=data + b"torn"),)),)
@@ -97,7 +97,7 @@ def test_records_as_they_are_decoded_or_left_out() -> None:
     assert "file" not in first
 
 
-def test_empty_fields_are_not_secrets_and_no_records_are_none() -> None:
+def test_redacts_no_empty_fields_and_keeps_null_records() -> None:
     assert body_json(SaslAuthenticateResponse(auth_bytes=b""), 2)["authBytes"] == ""
     response = FetchResponse(responses=(FetchableTopicResponse(partitions=(PartitionData(records=None),)),))
     for options in ({"payloads": False}, {"decode_records": True}):
@@ -106,7 +106,7 @@ def test_empty_fields_are_not_secrets_and_no_records_are_none() -> None:
     assert body_json(CreateTopicsResponse(topics=(CreatableTopicResult(configs=None),)), 5)["topics"]
 
 
-def test_records_that_cannot_be_read_are_told_in_their_batch() -> None:
+def test_reports_unreadable_records_in_their_batch() -> None:
     data = bytearray(records.build([records.Record(b"k", b"v")]))
     data[57:61] = (5).to_bytes(4, "big")  # records, where one is
     data[17:21] = crc32c.crc32c(data[21:]).to_bytes(4, "big")
@@ -114,7 +114,7 @@ def test_records_that_cannot_be_read_are_told_in_their_batch() -> None:
     assert batch["records"][-1]["reason"] == "bad_records"  # type: ignore[index,call-overload]
 
 
-def test_errors_are_counted_where_nothing_is_nested() -> None:
+def test_counts_errors_of_flat_messages() -> None:
     assert errors(AddPartitionsToTxnResponse(error_code=3)) == {"UNKNOWN_TOPIC_OR_PARTITION": 1}
     assert errors(FetchResponse()) == {}
 
@@ -125,7 +125,7 @@ def test_frames_that_may_contain_secrets() -> None:
     assert not frame_may_contain_secrets("Fetch", "Response")
 
 
-def test_structs_that_may_be_null_have_errors_where_they_are_there(tmp_path: Path) -> None:
+def test_counts_errors_in_nullable_structs(tmp_path: Path) -> None:
     """No response of Kafka's has such a struct yet; the schema language allows it."""
     (tmp_path / "SomeResponse.json").write_text(
         """{"apiKey": 900, "type": "response", "name": "SomeResponse", "validVersions": "0", "flexibleVersions": "0+",

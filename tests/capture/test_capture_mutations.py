@@ -10,16 +10,16 @@ from tests.capture.mutations import LAYERS, Damaged, check, damaged, whole
 WHOLE = whole()
 
 
-def test_the_capture_is_read_whole() -> None:
+def test_reads_the_undamaged_capture_completely() -> None:
     assert check(WHOLE, Damaged(WHOLE.file, "none", set())) == "no exchange lost"
     assert {len(rows) for rows in WHOLE.rows.values()} == {12}
 
 
 @given(st.integers(0, 2**32))
-def test_whatever_is_damaged_the_rest_is_read_and_all_is_told(seed: int) -> None:
+def test_reads_the_rest_of_a_damaged_capture_and_reports_all_damage(seed: int) -> None:
     check(WHOLE, damaged(WHOLE, seed))
 
 
-def test_damage_is_told_or_changes_content() -> None:
+def test_damage_is_reported_or_changes_content() -> None:
     became = {check(WHOLE, damaged(WHOLE, seed)) for seed in range(12 * len(LAYERS))}
     assert any("lost, told" in word for word in became)

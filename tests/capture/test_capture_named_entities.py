@@ -17,7 +17,7 @@ from kafkawire.messages.produce_request import PartitionProduceData, TopicProduc
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
 
 
-def test_subjects_are_those_of_the_version() -> None:
+def test_adds_entities_of_the_version_only() -> None:
     transaction = AddPartitionsToTxnTransaction(
         transactional_id="t", producer_id=5, topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),)
     )
@@ -32,6 +32,6 @@ def test_subjects_are_those_of_the_version() -> None:
     assert NamedEntities().add(ApiVersionsRequest(), 3) == NamedEntities()
 
 
-def test_a_partition_without_records() -> None:
+def test_accepts_a_partition_without_records() -> None:
     topic = TopicProduceData(name="t", partition_data=(PartitionProduceData(records=None),))
     assert NamedEntities().add(ProduceRequest(topic_data=(topic,)), 9).topics == {"t"}

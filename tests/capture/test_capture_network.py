@@ -37,14 +37,14 @@ def segment(found: Found) -> TcpSegment:
         (228, b""),
     ],
 )
-def test_link_types(link_type: int, before: bytes) -> None:
+def test_parses_link_types(link_type: int, before: bytes) -> None:
     found = segment(parse(link_type, before + IPV4 + b"padding"))
     assert (endpoint(found.source), endpoint(found.destination)) == ("10.0.0.1:40000", "10.0.0.2:9092")
     assert (found.sequence, found.acknowledgment, found.flags, found.payload) == (7, 9, ACK, b"payload")
     assert found.missing == 0
 
 
-def test_ipv6() -> None:
+def test_parses_ipv6() -> None:
     found = segment(parse(1, ethernet(IPV6)))
     assert (endpoint(found.source), endpoint(found.destination)) == ("[::1]:40000", "[fe80::2]:9092")
     assert found.payload == b"payload"
@@ -52,7 +52,7 @@ def test_ipv6() -> None:
     assert segment(parse(0, b"\x1e\0\0\0" + IPV6)) == found
 
 
-def test_ipv6_extension_headers() -> None:
+def test_skips_ipv6_extension_headers() -> None:
     head, rest = IPV6[:40], IPV6[40:]
     parts = [(60, 1, 14), (51, 0, 6), (44, 4, 22), (6, 0, 6)]  # the next header, a length, and as many bytes
     # hop-by-hop (16 bytes) -> destination options (8) -> authentication (24) -> an atomic fragment (8) -> TCP
@@ -61,7 +61,7 @@ def test_ipv6_extension_headers() -> None:
     assert segment(parse(101, packet)).payload == b"payload"
 
 
-def test_tcp_options_and_segmentation_offload() -> None:
+def test_parses_tcp_options_and_offloaded_segments() -> None:
     head, data = IPV4[:40], IPV4[40:]
     options = b"\x01" * 12
     packet = head[:2] + struct.pack(">H", 40 + 12 + 7) + head[4:32] + b"\x80" + head[33:] + options + data
@@ -70,7 +70,7 @@ def test_tcp_options_and_segmentation_offload() -> None:
     assert segment(parse(101, unknown_length)).payload == b"payload"
 
 
-def test_a_packet_that_the_capture_cut() -> None:
+def test_counts_missing_bytes_of_a_truncated_packet() -> None:
     found = segment(parse(101, IPV4[:-4]))
     assert (found.payload, found.missing) == (b"pay", 4)
 
@@ -93,7 +93,7 @@ def test_a_packet_that_the_capture_cut() -> None:
         (101, IPV4[:32] + b"\xf0" + IPV4[33:], Skipped.MALFORMED),
     ],
 )
-def test_what_is_passed_over(link_type: int, data: bytes, why: Skipped) -> None:
+def test_skips_packets_without_a_tcp_segment(link_type: int, data: bytes, why: Skipped) -> None:
     assert parse(link_type, data) is why
 
 
@@ -117,7 +117,7 @@ def ipv4(protocol: int, data: bytes) -> bytes:
         ipv4(4, ipv4(4, ipv4(47, b"\0\0\x08\0" + IPV4))),
     ],
 )
-def test_tunnels(packet: bytes) -> None:
+def test_parses_tunnels(packet: bytes) -> None:
     assert segment(parse(101, packet)).payload == b"payload"
 
 
@@ -129,7 +129,7 @@ def test_tunnels(packet: bytes) -> None:
         ipv4(4, ipv4(4, ipv4(4, ipv4(4, ipv4(4, IPV4))))),
     ],
 )
-def test_what_is_no_tunnel_or_one_too_many(packet: bytes) -> None:
+def test_skips_unknown_and_too_many_tunnels(packet: bytes) -> None:
     assert parse(101, packet) is Skipped.NOT_TCP
 
 
@@ -140,7 +140,7 @@ def exported(*options: tuple[int, bytes], data: bytes = b"payload") -> bytes:
 PORTS = ((24, b"\0\0\0\2"), (25, struct.pack(">I", 40000)), (26, struct.pack(">I", 9092)))
 
 
-def test_exported_pdus() -> None:
+def test_parses_exported_pdus() -> None:
     found = segment(parse(252, exported((12, b"kafka\0\0\0"), (20, IPV4[12:16]), (21, IPV4[16:20]), *PORTS)))
     assert (endpoint(found.source), endpoint(found.destination)) == ("10.0.0.1:40000", "10.0.0.2:9092")
     assert (found.flags, found.payload) == (EXPORTED, b"payload")
@@ -155,7 +155,7 @@ def test_exported_pdus() -> None:
 
 
 @given(st.sampled_from([0, 1, 12, 101, 113, 252, 276]), st.binary(max_size=80), st.binary(max_size=20))
-def test_any_bytes(link_type: int, data: bytes, tail: bytes) -> None:
+def test_arbitrary_bytes_raise_nothing(link_type: int, data: bytes, tail: bytes) -> None:
     for packet in (data, ethernet(IPV4)[: len(data)] + tail, ethernet(IPV6)[: len(data)] + tail):
         found = parse(link_type, packet)
         assert not isinstance(found, TcpSegment) or found.missing >= 0

@@ -44,14 +44,14 @@ def alike(data: bytes, shares: int) -> list[int]:
 
 
 @pytest.mark.parametrize("shares", [1, 2, 3, 7])
-def test_shares_of_real_clients(shares: int) -> None:
+def test_readers_of_a_real_capture_yield_together_what_one_yields(shares: int) -> None:
     counts = alike(PCAP.read_bytes(), shares)
     assert sum(counts) == sum(1 for _ in capture.read(PCAP))
     assert max(counts) < sum(counts) or shares == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_shares_of_a_capture_with_faults(seed: int) -> None:
+def test_readers_of_a_faulty_capture_yield_together_what_one_yields(seed: int) -> None:
     """Lost, doubled, swapped, cut and changed packets; clients that come again from the same port."""
     numbers = random.Random(seed)
     packets = []
@@ -90,7 +90,7 @@ def test_shares_of_a_capture_with_faults(seed: int) -> None:
         alike(bytes(data), shares)
 
 
-def test_whose_a_connection_is_depends_on_its_ends_alone() -> None:
+def test_ownership_depends_on_endpoints_only() -> None:
     asked: list[Ends] = []
 
     def owns(ends: Ends) -> bool:
@@ -106,7 +106,7 @@ def test_whose_a_connection_is_depends_on_its_ends_alone() -> None:
     assert asked == [(broker, client), (broker, (b"\x0a\0\0\x09", 50001))]
 
 
-def test_what_comes_before_the_first_frames_is_counted_by_the_owner() -> None:
+def test_the_owner_counts_bytes_before_the_first_frames() -> None:
     talks = [Talk(("10.0.0.1", port), mss=10) for port in range(4000, 4010)]
     for number in range(1, 5):
         for talk in talks:

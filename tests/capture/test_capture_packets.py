@@ -26,14 +26,14 @@ WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumer
         (pcap([])[:20], "the end of the file after 20 bytes"),
     ],
 )
-def test_no_capture(data: bytes, found: str) -> None:
+def test_rejects_a_file_that_is_no_capture(data: bytes, found: str) -> None:
     packets, error = up_to_damage(data)
     assert packets == []
     assert (error.found, error.offset) == (found, 0)
 
 
 @pytest.mark.parametrize("make", [pcap, pcapng])
-def test_every_cut_yields_the_packets_before_it(make: object) -> None:
+def test_a_truncated_file_yields_the_packets_before_its_end(make: object) -> None:
     whole = make(DATA)  # type: ignore[operator]
     for cut in range(len(whole)):
         iterator = read_packets(BytesIO(whole[:cut]))
@@ -44,7 +44,7 @@ def test_every_cut_yields_the_packets_before_it(make: object) -> None:
 
 
 @given(st.data())
-def test_mutated_files_raise_nothing_else(data: st.DataObject) -> None:
+def test_mutated_files_raise_capture_errors_only(data: st.DataObject) -> None:
     whole = bytearray(data.draw(st.sampled_from([pcap(DATA), pcapng(DATA), pcapng(DATA, order=">")])))
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(4, len(whole) - 1))] = data.draw(st.integers(0, 255))

@@ -15,22 +15,22 @@ WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumer
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("nanoseconds", [False, True])
-def test_pcap(order: str, nanoseconds: bool) -> None:
+def test_reads_a_pcap(order: str, nanoseconds: bool) -> None:
     assert packets_in(pcap(DATA, order=order, nanoseconds=nanoseconds)) == WANTED
 
 
-def test_nanoseconds_are_kept() -> None:
+def test_keeps_nanoseconds() -> None:
     _, second = packets_in(pcap([b"", b""], nanoseconds=True, step_ns=1))
     assert second.time_ns == START_NS + 1
 
 
-def test_link_types_above_the_checksum_bits() -> None:
+def test_ignores_checksum_bits_of_the_link_type() -> None:
     (packet,) = packets_in(pcap([b"x"], link_type=0x10000000 | 113))
     assert packet.link_type == 113
 
 
 @pytest.mark.parametrize("cut", range(1, 16 + len(DATA[2])))
-def test_a_cut_pcap(cut: int) -> None:
+def test_reports_where_a_truncated_pcap_ends(cut: int) -> None:
     whole = pcap(DATA)
     packets, error = up_to_damage(whole[:-cut])
     assert packets == WANTED[:2]
@@ -38,7 +38,7 @@ def test_a_cut_pcap(cut: int) -> None:
     assert error.offset == len(whole) - 16 - len(DATA[2])
 
 
-def test_a_packet_of_absurd_size_is_not_packets_in() -> None:
+def test_rejects_a_packet_that_is_too_large() -> None:
     whole = bytearray(pcap(DATA))
     struct.pack_into("<I", whole, 24 + 16 + 5 + 8, 0x7FFFFFFF)
     packets, error = up_to_damage(bytes(whole))

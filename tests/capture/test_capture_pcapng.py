@@ -27,11 +27,11 @@ SECTION = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("exponent", [None, 9, 6, 3])
-def test_pcapng(order: str, exponent: int | None) -> None:
+def test_reads_a_pcapng(order: str, exponent: int | None) -> None:
     assert packets_in(pcapng(DATA, order=order, exponent=exponent)) == WANTED
 
 
-def test_pcapng_sections_have_their_own_order_and_link_type() -> None:
+def test_sections_have_their_own_byte_order_and_link_type() -> None:
     both = pcapng(DATA, order="<") + pcapng(DATA, order=">", link_type=101)
     packets = packets_in(both)
     assert [p.link_type for p in packets] == [1, 1, 1, 101, 101, 101]
@@ -39,7 +39,7 @@ def test_pcapng_sections_have_their_own_order_and_link_type() -> None:
     assert [p.data for p in packets] == DATA * 2
 
 
-def test_pcapng_resolution_offset_and_simple_packets() -> None:
+def test_reads_resolution_offset_and_simple_packets() -> None:
     # resolution 2^-10, offset 100 s; an option of another kind before them
     options = struct.pack("<HHI", 2, 3, 0) + struct.pack("<HHB3x", 9, 1, 0x8A) + struct.pack("<HHq", 14, 8, 100)
     interface = block(1, struct.pack("<HHI", 1, 0, 4) + options)
@@ -63,14 +63,14 @@ def test_pcapng_resolution_offset_and_simple_packets() -> None:
         (24, 99, "the block's length, 28, again at its end"),
     ],
 )
-def test_a_damaged_pcapng(place: int, value: int, expected: str) -> None:
+def test_reports_where_a_pcapng_is_damaged(place: int, value: int, expected: str) -> None:
     whole = bytearray(pcapng(DATA))
     struct.pack_into("<I", whole, place, value)
     _, error = up_to_damage(bytes(whole))
     assert error.expected == expected
 
 
-def test_a_pcapng_packet_of_an_interface_that_is_not_there() -> None:
+def test_rejects_a_packet_of_an_unknown_interface() -> None:
     whole = pcapng(DATA)
     interface = whole[28:]
     size = struct.unpack_from("<I", interface, 4)[0]
@@ -122,7 +122,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_blocks_of_all_kinds(name: str) -> None:
+def test_reads_packets_between_blocks_of_all_types(name: str) -> None:
     unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + ENHANCED + GOOD[name] + ENHANCED
     packets = list(read_packets(BytesIO(file), unread.append))
@@ -131,7 +131,7 @@ def test_blocks_of_all_kinds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_blocks_whose_parts_do_not_add_up_are_told(name: str) -> None:
+def test_reports_blocks_whose_parts_do_not_add_up(name: str) -> None:
     unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + ENHANCED + BAD[name] + ENHANCED
     assert len(list(read_packets(BytesIO(file), unread.append))) == 2
@@ -139,7 +139,7 @@ def test_blocks_whose_parts_do_not_add_up_are_told(name: str) -> None:
     assert (part.position, part.bytes) == (len(SECTION + INTERFACE + ENHANCED), len(BAD[name]))
 
 
-def test_the_first_interface_may_be_untidy() -> None:
+def test_does_not_check_the_first_interface_block() -> None:
     """Without it nothing of the section can be read."""
     untidy = block(1, struct.pack("<HHI", 1, 5, 0) + struct.pack("<HH", 2, 400))
     assert len(packets_in(SECTION + untidy + ENHANCED)) == 1
@@ -147,7 +147,7 @@ def test_the_first_interface_may_be_untidy() -> None:
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("packets", [[b"\0" * 14 + b"E" + bytes(60)] * 3, [ethernet(ask(Talk(), 1).packets[3])] * 3])
-def test_a_packets_block_of_another_type_is_told(packets: list[bytes], order: str) -> None:
+def test_reports_a_packet_block_with_a_damaged_type(packets: list[bytes], order: str) -> None:
     """Every type that has a layout, but for the old packet's: that is the same packet."""
     whole = pcapng(packets, order=order)
     at = whole.index(packets[0]) - 28
@@ -160,21 +160,21 @@ def test_a_packets_block_of_another_type_is_told(packets: list[bytes], order: st
         assert bool(unread) == (kind not in (2, 6)), kind
 
 
-def test_parts_with_something_good_between_are_told_apart() -> None:
+def test_reports_separate_parts_separately() -> None:
     unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + BAD["statistics cut"] + GOOD["statistics"] + BAD["statistics cut"] + ENHANCED
     assert len(list(read_packets(BytesIO(file), unread.append))) == 1
     assert [part.bytes for part in unread] == [len(BAD["statistics cut"])] * 2
 
 
-def test_no_block_is_believed_that_half_a_header_follows() -> None:
+def test_rejects_a_block_before_an_incomplete_header() -> None:
     unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + ENHANCED + BAD["statistics cut"] + ENHANCED + bytes(8)
     assert len(list(read_packets(BytesIO(file), unread.append))) == 1
     assert [(part.resumed, part.bytes) for part in unread] == [(False, len(file) - len(SECTION + INTERFACE + ENHANCED))]
 
 
-def test_blocks_that_cannot_be_read_one_behind_the_other_are_told_as_one_part() -> None:
+def test_reports_adjacent_unreadable_blocks_as_one_part() -> None:
     unread: list[UnreadPart] = []
     bad = BAD["statistics cut"] + BAD["secrets behind the block"] + BAD["statistics cut"]
     assert len(list(read_packets(BytesIO(SECTION + INTERFACE + bad + ENHANCED), unread.append))) == 1
@@ -183,7 +183,7 @@ def test_blocks_that_cannot_be_read_one_behind_the_other_are_told_as_one_part() 
     ]
 
 
-def test_damage_before_the_end_of_what_can_be_decompressed() -> None:
+def test_reports_damage_before_the_end_of_decompressed_data() -> None:
     """It is told, up to where the next block was looked for."""
     unread: list[UnreadPart] = []
     start = SECTION + INTERFACE + ENHANCED
@@ -198,7 +198,7 @@ def test_damage_before_the_end_of_what_can_be_decompressed() -> None:
 
 
 @pytest.mark.parametrize("packets", [0, 1])
-def test_damage_behind_which_nothing_is_left_to_decompress(packets: int) -> None:
+def test_reports_damage_at_the_end_of_decompressed_data(packets: int) -> None:
     """Blocks that are no packets follow it. Without any packet the file as a whole is one that cannot be read."""
     unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + packets * ENHANCED + BAD["statistics cut"] + 50_000 * GOOD["statistics"]

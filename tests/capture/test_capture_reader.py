@@ -34,7 +34,7 @@ from kafkawire.rows import to_dict
 # Whole conversations -------------------------------------------------------------------------------------------------
 
 
-def test_an_exchange() -> None:
+def test_yields_an_exchange_with_all_fields() -> None:
     missing = PartitionResponse(partition_index=0, error_code=3), PartitionResponse(partition_index=1, error_code=3)
     response = DescribeProducersResponse(topics=(TopicResponse(name="t", partitions=missing),))
     request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0, 1)),))
@@ -66,7 +66,7 @@ def test_an_exchange() -> None:
     assert with_bodies.response["topics"][0]["partitions"][1]["errorCode"] == 3  # type: ignore[index]
 
 
-def test_a_file_by_its_path(tmp_path: Path) -> None:
+def test_reads_a_file_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap(map(ethernet, ask(Talk(), 1).packets)))
     found = capture.read(path)
@@ -91,7 +91,7 @@ def test_formats_and_link_types_give_the_same_exchanges() -> None:
         assert list(capture.read(BytesIO(data))) == wanted
 
 
-def test_frames_over_many_segments_and_many_in_one() -> None:
+def test_reads_frames_over_many_segments_and_many_in_one() -> None:
     for mss in (1, 7, 40, 100_000):
         talk = Talk(mss=mss)
         talk.request(produce(-1, records.build([records.Record(b"x" * 500)])), version=9, correlation_id=1)
@@ -102,7 +102,7 @@ def test_frames_over_many_segments_and_many_in_one() -> None:
         assert found[0].packet == 4
 
 
-def test_order_is_that_of_first_packets() -> None:
+def test_yields_exchanges_in_the_order_of_first_packets() -> None:
     slow, fast = Talk(("10.0.0.8", 1), BROKER), Talk(("10.0.0.9", 2), BROKER)
     question(slow, 1)
     packets = slow.packets[:]
@@ -118,7 +118,7 @@ def test_order_is_that_of_first_packets() -> None:
     assert [(e.api, e.packet) for e in exchanges(mixed)] == [("Produce", 4), ("ApiVersions", 9)]
 
 
-def test_who_watches_does_not_wait_for_a_long_poll() -> None:
+def test_live_output_does_not_wait_for_a_long_poll() -> None:
     poll, other = question(Talk(), 1), Talk(client=("10.0.0.3", 1))
     for number in range(2, 6):
         ask(other, number)
@@ -128,7 +128,7 @@ def test_who_watches_does_not_wait_for_a_long_poll() -> None:
     assert [e.correlation_id for e in capture.read(BytesIO(file), live=True)] == [2, 3, 4, 5, 1]
 
 
-def test_the_same_ports_again_are_another_connection() -> None:
+def test_reused_ports_are_another_connection() -> None:
     first = ask(Talk(), 1).close()
     again = ask(Talk(client_seq=90_000, broker_seq=70), 1)
     found = exchanges(first.packets + again.packets)
@@ -141,7 +141,7 @@ def test_the_same_ports_again_are_another_connection() -> None:
 # Not Kafka -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_connection_that_is_over_is_let_go_and_its_ports_may_come_again() -> None:
+def test_forgets_a_connection_that_is_over_and_accepts_its_ports_again() -> None:
     talks = []
     for number in range(5):
         talk = Talk(client_seq=1000 * number)
@@ -161,7 +161,7 @@ def test_a_connection_that_is_over_is_let_go_and_its_ports_may_come_again() -> N
     assert most <= 1
 
 
-def test_data_after_the_end_is_not_lost() -> None:
+def test_keeps_data_after_the_end_of_a_connection() -> None:
     talk = Talk()
     ask(talk, 1)
     talk.close()

@@ -32,7 +32,7 @@ from kafkawire.messages import ApiVersionsRequest
     ],
 )
 @pytest.mark.parametrize("handshake", [True, False])
-def test_kafka_is_recognised_by_content(ends: tuple[tuple[str, int], tuple[str, int]], handshake: bool) -> None:
+def test_recognizes_kafka_by_content(ends: tuple[tuple[str, int], tuple[str, int]], handshake: bool) -> None:
     talk = Talk(*ends, handshake=handshake)
     found = exchanges(ask(ask(talk, 1), 2))
     assert brief(found) == asked(1, 2)
@@ -50,7 +50,7 @@ def test_kafka_is_recognised_by_content(ends: tuple[tuple[str, int], tuple[str, 
         (b"\0\0\0\x10\0\x12\x03\xe7" + bytes(30), b"", "other"),
     ],
 )
-def test_other_protocols(client_says: bytes, broker_says: bytes, verdict: str) -> None:
+def test_rejects_other_protocols(client_says: bytes, broker_says: bytes, verdict: str) -> None:
     talk = Talk().send(0, client_says).send(1, broker_says).send(0, client_says * 10)
     found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
     assert list(found) == []
@@ -58,14 +58,14 @@ def test_other_protocols(client_says: bytes, broker_says: bytes, verdict: str) -
 
 
 @pytest.mark.parametrize("handshake", [True, False])
-def test_much_of_another_protocol(handshake: bool) -> None:
+def test_stops_the_search_in_much_data_of_another_protocol(handshake: bool) -> None:
     talk = Talk(handshake=handshake).send(1, b"220 mail\r\n" + bytes(range(256)) * 4000)
     found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
     assert list(found) == []
     assert dict(found.summary.connections) == {"other": 1}
 
 
-def test_a_frame_that_may_begin_somewhere_is_not_waited_for_for_ever() -> None:
+def test_waits_for_a_candidate_frame_up_to_a_limit() -> None:
     """Behind so many bytes its head must do, if a packet begins with it."""
     head = encode_request(ApiVersionsRequest(), version=0, correlation_id=1, client_id="tests")
     begun = b"xx" + (1 << 20).to_bytes(4, "big") + head[4:]

@@ -9,7 +9,7 @@ def due(resets: Resets[str], now_ns: int) -> list[str]:
     return list(resets.due(now_ns))
 
 
-def test_a_certain_one_is_over_a_while_after_it_became_certain() -> None:
+def test_a_certain_reset_is_due_after_a_second() -> None:
     resets: Resets[str] = Resets()
     resets.note("a", 5, None)
     resets.note("a", 9, None)
@@ -18,7 +18,7 @@ def test_a_certain_one_is_over_a_while_after_it_became_certain() -> None:
     assert not resets
 
 
-def test_one_in_doubt_is_over_a_long_while_after_its_last_word() -> None:
+def test_a_doubted_reset_is_due_a_minute_after_the_last_segment() -> None:
     resets: Resets[str] = Resets()
     resets.note("a", None, 5)
     resets.note("b", None, 7)
@@ -28,7 +28,7 @@ def test_one_in_doubt_is_over_a_long_while_after_its_last_word() -> None:
     assert due(resets, 10 + DOUBTED_NS) == ["a"]
 
 
-def test_neither_kind_holds_up_the_other() -> None:
+def test_certain_and_doubted_resets_are_due_independently() -> None:
     resets: Resets[str] = Resets()
     resets.note("doubted", None, 1)
     resets.note("certain", 2, None)
@@ -37,7 +37,7 @@ def test_neither_kind_holds_up_the_other() -> None:
     assert due(resets, 2 + DOUBTED_NS) == ["doubted"]
 
 
-def test_a_reset_becomes_certain_or_is_none() -> None:
+def test_a_doubted_reset_may_become_certain_or_be_revoked() -> None:
     resets: Resets[str] = Resets()
     resets.note("a", None, 1)
     resets.note("a", 1, None)

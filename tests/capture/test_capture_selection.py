@@ -39,7 +39,7 @@ def selected(**criteria: Any) -> list[Exchange]:
     return list(capture.read(PCAP, selection=Selection(**criteria)))
 
 
-def test_what_headers_tell(whole: list[Exchange]) -> None:
+def test_matches_by_header_fields(whole: list[Exchange]) -> None:
     for criteria, wanted in (
         ({"apis": ("produce", "27")}, lambda e: e.api in ("Produce", "WriteTxnMarkers")),
         ({"client_ids": ("orders-service",)}, lambda e: e.client_id == "orders-service"),
@@ -61,7 +61,7 @@ def test_times_are_half_open(whole: list[Exchange]) -> None:
     assert selected(times=(None, first)) + selected(times=(first, None)) == whole
 
 
-def test_criteria_narrow_each_other_and_what_is_left_out_is_counted(whole: list[Exchange]) -> None:
+def test_all_criteria_must_match_and_others_are_counted(whole: list[Exchange]) -> None:
     reading = capture.read(PCAP, selection=Selection(apis=("Produce",), client_ids=("orders-service",)))
     found = list(reading)
     assert found == [e for e in whole if (e.api, e.client_id) == ("Produce", "orders-service")]
@@ -70,7 +70,7 @@ def test_criteria_narrow_each_other_and_what_is_left_out_is_counted(whole: list[
     assert reading.summary.problems.total() == 1
 
 
-def test_what_messages_name() -> None:
+def test_matches_by_entities_in_messages() -> None:
     # Each abort that was made: DescribeProducers, the data, the marker and the question for it name the producer id.
     abort = EXPECTED["aborts"][1]
     apis = Counter(e.api for e in selected(producer_ids=(abort["producer_id"],), topics=(abort["topic"],)))
@@ -80,7 +80,7 @@ def test_what_messages_name() -> None:
     assert selected(transactional_ids=("no-such-id",)) == []
 
 
-def test_a_topic_that_is_named_by_its_id_is_found_once_its_id_was_told() -> None:
+def test_matches_a_topic_by_its_id_after_a_response_with_it() -> None:
     topic_id = UUID(int=7)
     talk = Talk()
     fetch = FetchRequest(topics=(FetchTopic(topic_id=topic_id),))
@@ -100,7 +100,7 @@ def test_a_topic_that_is_named_by_its_id_is_found_once_its_id_was_told() -> None
     assert [e.correlation_id for e in found] == [1, 2]
 
 
-def test_what_was_never_answered_is_slow_and_what_has_no_time_is_never_within() -> None:
+def test_unanswered_requests_are_slow_and_rows_without_time_match_no_range() -> None:
     talk = question(ask(Talk(), 1), 2)
     talk.request(produce(0), version=9, correlation_id=3)
     file = pcap(map(ethernet, talk.packets))

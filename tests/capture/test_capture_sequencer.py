@@ -19,7 +19,7 @@ def numbers(sequencer: Sequencer) -> list[int | None]:
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(0, 11)))
-def test_the_order_is_that_of_packets(order: list[int], dropped: set[int]) -> None:
+def test_yields_exchanges_in_the_order_of_packets(order: list[int], dropped: set[int]) -> None:
     sequencer = Sequencer()
     tickets = [sequencer.ticket(packet) for packet in range(12)]
     out: list[int | None] = []
@@ -29,7 +29,7 @@ def test_the_order_is_that_of_packets(order: list[int], dropped: set[int]) -> No
     assert out == [packet for packet in range(12) if packet not in dropped]
 
 
-def test_an_open_place_holds_back_what_began_later() -> None:
+def test_an_open_place_holds_back_later_exchanges() -> None:
     sequencer = Sequencer()
     first, second = sequencer.ticket(1), sequencer.ticket(2)
     sequencer.close(second, exchange(2))
@@ -38,7 +38,7 @@ def test_an_open_place_holds_back_what_began_later() -> None:
     assert numbers(sequencer) == [1, 2]
 
 
-def test_not_more_than_allowed_is_held_back() -> None:
+def test_holds_a_limited_number_of_places() -> None:
     sequencer = Sequencer(most=3)
     first = sequencer.ticket(0)
     for packet in range(1, 6):
@@ -49,7 +49,7 @@ def test_not_more_than_allowed_is_held_back() -> None:
     assert numbers(sequencer) == []
 
 
-def test_nor_more_bytes() -> None:
+def test_holds_a_limited_number_of_bytes() -> None:
     sequencer = Sequencer(most_bytes=100)
     sequencer.ticket(0)
     sequencer.close(sequencer.ticket(1), exchange(1), 100)
@@ -58,7 +58,7 @@ def test_nor_more_bytes() -> None:
     assert numbers(sequencer) == [1, 2]
 
 
-def test_nor_for_longer_than_somebody_waits() -> None:
+def test_holds_exchanges_for_a_limited_time() -> None:
     def at(second: int) -> CapturedExchange:
         return CapturedExchange(row=Exchange(packet=second, time_ns=second * 10**9))
 
@@ -71,7 +71,7 @@ def test_nor_for_longer_than_somebody_waits() -> None:
     assert numbers(sequencer) == [100]
 
 
-def test_a_late_place_of_which_nothing_came() -> None:
+def test_accepts_a_late_place_without_an_exchange() -> None:
     sequencer = Sequencer(most=1)
     first, second = sequencer.ticket(1), sequencer.ticket(2)
     assert list(sequencer.ready()) == []

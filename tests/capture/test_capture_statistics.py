@@ -23,7 +23,7 @@ def whole() -> list[Exchange]:
     return list(capture.read(PCAP))
 
 
-def test_statistics_of_the_example(whole: list[Exchange]) -> None:
+def test_counts_the_example(whole: list[Exchange]) -> None:
     statistics = Statistics()
     for row in whole:
         statistics.add(row)
@@ -44,7 +44,7 @@ def test_statistics_of_the_example(whole: list[Exchange]) -> None:
                 assert told == pytest.approx(exact, rel=0.011, abs=1e-3)
 
 
-def test_unanswered_and_undecoded_exchanges_are_told_apart() -> None:
+def test_counts_unanswered_and_undecoded_exchanges_separately() -> None:
     statistics = Statistics()
     statistics.add(Exchange(api="Fetch", version=12, problem=NO_RESPONSE))
     statistics.add(Exchange(api="Fetch", version=12, problem="response: torn", latency_ms=1.0))
@@ -53,7 +53,7 @@ def test_unanswered_and_undecoded_exchanges_are_told_apart() -> None:
     assert (row.count, row.unanswered, row.problems, row.latency_p50_ms, row.latency_max_ms) == (3, 1, 1, 0.001, 1.0)
 
 
-def test_without_answers_there_are_no_latencies() -> None:
+def test_latencies_are_null_without_responses() -> None:
     statistics = Statistics()
     statistics.add(Exchange(api="Fetch", version=12))
     (row,) = statistics.rows()

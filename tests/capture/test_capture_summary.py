@@ -21,14 +21,14 @@ from kafkawire.capture import summary
 from kafkawire.capture.matcher import NO_RESPONSE
 
 
-def test_other_packets_are_counted() -> None:
+def test_counts_skipped_packets() -> None:
     packets = [bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, ask(Talk(), 1).packets), b"short"]
     found = capture.read(BytesIO(pcap(packets)))
     assert brief(found) == asked(1)
     assert dict(found.summary.skipped) == {"not IP": 1, "headers cut off": 1}
 
 
-def test_what_is_said_where_no_kafka_was_met() -> None:
+def test_describes_a_capture_without_kafka() -> None:
     found = capture.read(BytesIO(pcap([bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, Talk().packets)])))
     assert list(found) == []
     assert found.summary.no_kafka == (
@@ -36,7 +36,7 @@ def test_what_is_said_where_no_kafka_was_met() -> None:
     )
 
 
-def test_kinds_of_problems_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_problem_kinds_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger's bytes may be in their words."""
     monkeypatch.setattr(summary, "_MOST_KINDS", 1)
     talk = question(ask(Talk(), 1), 2)

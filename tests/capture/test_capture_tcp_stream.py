@@ -55,7 +55,9 @@ FIRSTS = st.sampled_from([0, 1, 1000, 2**31, 2**32 - 1, 2**32 - 700])
 
 
 @given(FIRSTS, st.lists(st.integers(1, len(DATA) - 1), max_size=20), st.integers(0, 1 << 30), st.booleans())
-def test_any_order_with_repetitions_and_overlaps(first: int, cuts: list[int], seed: int, repeat: bool) -> None:
+def test_reassembles_any_order_with_duplicates_and_overlaps(
+    first: int, cuts: list[int], seed: int, repeat: bool
+) -> None:
     edges = sorted({0, *cuts, len(DATA)})
     pieces = [(a, DATA[a:b]) for a, b in pairwise(edges)]
     shuffle = random.Random(seed)
@@ -73,7 +75,7 @@ def test_any_order_with_repetitions_and_overlaps(first: int, cuts: list[int], se
     assert recorder.gaps == []
 
 
-def test_the_first_copy_counts() -> None:
+def test_keeps_the_first_copy() -> None:
     recorder = opened()
     recorder.segment(0, b"abc")
     recorder.segment(1, b"XXd")
@@ -82,7 +84,7 @@ def test_the_first_copy_counts() -> None:
     assert recorder.conflicts == [2, 4]
 
 
-def test_the_first_copy_counts_ahead_of_the_order_too() -> None:
+def test_keeps_the_first_copy_ahead_of_the_order() -> None:
     recorder = opened()
     recorder.segment(4, b"ef")
     recorder.segment(4, b"eXg")
@@ -92,7 +94,7 @@ def test_the_first_copy_counts_ahead_of_the_order_too() -> None:
     assert recorder.conflicts == [1, 1]
 
 
-def test_what_came_long_ago_is_not_compared() -> None:
+def test_compares_recent_bytes_only() -> None:
     recorder = opened()
     recorder.segment(0, b"a" * 10 + b"b" * RECENT_BYTES)
     recorder.segment(0, b"X" * 10 + b"b" * 10)
@@ -101,7 +103,7 @@ def test_what_came_long_ago_is_not_compared() -> None:
     assert recorder.conflicts == [1]
 
 
-def test_both_ends_are_known_when_all_before_the_fin_is_there() -> None:
+def test_is_complete_when_all_bytes_before_the_fin_are_in_order() -> None:
     recorder = opened()
     recorder.stream.close(1006)
     assert not recorder.stream.complete
@@ -112,7 +114,7 @@ def test_both_ends_are_known_when_all_before_the_fin_is_there() -> None:
     assert recorder.stream.complete
 
 
-def test_keep_alives_and_empty_segments() -> None:
+def test_ignores_keep_alives_and_empty_segments() -> None:
     recorder = opened()
     recorder.segment(0, b"abc")
     recorder.segment(2, b"\0")
@@ -121,7 +123,7 @@ def test_keep_alives_and_empty_segments() -> None:
     assert (recorder.data, recorder.gaps) == (b"abcd", [])
 
 
-def test_a_start_in_the_middle() -> None:
+def test_starts_at_the_first_segment_without_a_syn() -> None:
     recorder = Recorder(Stream(), 77)
     recorder.segment(0, b"")
     assert not recorder.stream.started
@@ -130,7 +132,7 @@ def test_a_start_in_the_middle() -> None:
     assert recorder.data == b"abcdef"
 
 
-def test_a_hole_that_was_acknowledged_is_given_up_after_some_patience() -> None:
+def test_gives_up_an_acknowledged_hole_after_some_segments() -> None:
     recorder = opened()
     recorder.segment(0, b"abc")
     recorder.segment(10, b"k")
@@ -155,7 +157,7 @@ def test_a_late_segment_fills_an_acknowledged_hole() -> None:
     assert (recorder.data, recorder.gaps) == (b"abcdef", [])
 
 
-def test_no_more_is_held_than_allowed() -> None:
+def test_holds_a_limited_number_of_bytes() -> None:
     recorder = opened(max_held_bytes=100)
     for i in range(12):
         recorder.segment(10 + 10 * i, b"0123456789")
@@ -163,7 +165,7 @@ def test_no_more_is_held_than_allowed() -> None:
     assert recorder.data == b"0123456789" * 11 + b"0123456789"
 
 
-def test_the_end_reports_what_is_missing() -> None:
+def test_reports_missing_bytes_at_the_end() -> None:
     recorder = opened()
     recorder.segment(5, b"fgh")
     recorder.segment(20, b"u")
@@ -173,7 +175,7 @@ def test_the_end_reports_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize("acknowledged", [3, 4])
-def test_an_acknowledged_fin_is_no_missing_byte(acknowledged: int) -> None:
+def test_does_not_count_an_acknowledged_fin_as_missing(acknowledged: int) -> None:
     recorder = opened()
     recorder.segment(0, b"abc")
     recorder.acknowledge(acknowledged)
@@ -182,7 +184,7 @@ def test_an_acknowledged_fin_is_no_missing_byte(acknowledged: int) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=10), st.integers(0, 2**32 - 1)), max_size=40))
-def test_any_segments(segments: list[tuple[int, bytes, int]]) -> None:
+def test_arbitrary_segments_yield_no_empty_event(segments: list[tuple[int, bytes, int]]) -> None:
     stream = Stream(max_held_bytes=50)
     for number, (sequence, data, acknowledged) in enumerate(segments):
         events = [*stream.segment(sequence, data, number, 0), *stream.tick()]
@@ -196,7 +198,7 @@ def test_any_segments(segments: list[tuple[int, bytes, int]]) -> None:
     assert all(event.missing > 0 for event in stream.finish() if isinstance(event, Loss))
 
 
-def test_a_repeated_syn_and_what_was_cut_before_anything_was_seen() -> None:
+def test_ignores_a_repeated_syn_and_truncation_before_the_first_byte() -> None:
     recorder = opened()
     recorder.segment(0, b"abc")
     recorder.stream.open(5)

@@ -25,7 +25,7 @@ def timeline(who: str) -> list[tuple[str | None, str | None]]:
     return [(step.api, step.what) for step in steps(capture.read(PCAP, keep=True).matched(), who)]
 
 
-def test_what_a_producer_did_in_order_and_over_all_connections() -> None:
+def test_yields_the_steps_of_a_producer_over_all_connections() -> None:
     abort = EXPECTED["aborts"][1]
     place = f"{abort['topic']}-{abort['partition']}"
     assert timeline("payments-archiver") == [
@@ -40,18 +40,18 @@ def test_what_a_producer_did_in_order_and_over_all_connections() -> None:
     assert {step.producer_id for step in found} <= {None, 0}
 
 
-def test_a_group_that_commits_offsets_in_a_transaction() -> None:
+def test_describes_offsets_committed_in_a_transaction() -> None:
     said = dict(timeline("shipments-service"))
     assert said["AddOffsetsToTxn"] == "group shipments"
     assert str(said["TxnOffsetCommit"]).startswith("group shipments: orders-0 @ ")
 
 
-def test_nobody() -> None:
+def test_an_unknown_producer_has_no_steps() -> None:
     assert timeline("nobody") == []
     assert timeline("9" * 30) == []
 
 
-def test_records_without_sequence_numbers() -> None:
+def test_describes_records_without_sequence_numbers() -> None:
     request = replace(produce(-1), transactional_id="me")
     talk = Talk().request(request, version=9, correlation_id=1)
     matched = capture.read(BytesIO(pcap(map(ethernet, talk.packets))), keep=True).matched()

@@ -90,7 +90,7 @@ def exchanges(run: Run, *arguments: object, code: int = 0, **options: Any) -> li
     return [json.loads(line) for line in result.out.splitlines()]
 
 
-def test_a_row_for_each_exchange(run: Run, trace: Path) -> None:
+def test_prints_a_row_for_each_exchange(run: Run, trace: Path) -> None:
     rows = exchanges(run, trace)
     assert [(row["api"], row["version"], row["correlation_id"], row["errors"]) for row in rows] == [
         ("DescribeTransactions", 0, 1, {"TRANSACTIONAL_ID_NOT_FOUND": 1}),
@@ -105,7 +105,7 @@ def test_a_row_for_each_exchange(run: Run, trace: Path) -> None:
     assert not any("request" in row or "response" in row for row in rows)
 
 
-def test_bodies(run: Run, trace: Path) -> None:
+def test_body_prints_whole_messages(run: Run, trace: Path) -> None:
     rows = exchanges(run, trace, "--body")
     assert rows[0]["request"] == {"transactionalIds": ["tx\x1b[2J"]}
     assert rows[0]["response"]["transactionStates"][0]["errorCode"] == 105
@@ -114,7 +114,7 @@ def test_bodies(run: Run, trace: Path) -> None:
     assert exchanges(run, trace, "--body", "--show-secrets")[2]["request"] == {"authBytes": "AHVzZXIAc2VjcmV0"}
 
 
-def test_records_and_no_payloads(run: Run, trace: Path) -> None:
+def test_records_decodes_batches_and_no_payloads_omits_them(run: Run, trace: Path) -> None:
     def records(*flags: str) -> Any:
         return exchanges(run, trace, *flags)[1]["request"]["topicData"][0]["partitionData"][0]["records"]
 
@@ -131,7 +131,7 @@ def test_every_format_is_harmless(run: Run, trace: Path, format: str) -> None:
     assert "DescribeTransactions" in result.text
 
 
-def test_csv(run: Run, trace: Path) -> None:
+def test_writes_csv(run: Run, trace: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(run("capture", trace, "--format", "csv").text)))
     assert lines[0]["client_id"] == "'=me"
     assert lines[0]["errors"] == '{"TRANSACTIONAL_ID_NOT_FOUND":1}'
@@ -140,12 +140,12 @@ def test_csv(run: Run, trace: Path) -> None:
     assert json.loads(lines[0]["request"]) == {"transactionalIds": ["tx\x1b[2J"]}
 
 
-def test_standard_input_and_several_files(run: Run, trace: Path) -> None:
+def test_reads_standard_input_and_several_files(run: Run, trace: Path) -> None:
     assert [row["file"] for row in exchanges(run, "-", stdin=trace.read_bytes())] == ["-"] * 3
     assert len(exchanges(run, trace, trace)) == 6
 
 
-def test_damage_and_what_could_not_be_decoded_is_exit_code_4(run: Run, trace: Path, tmp_path: Path) -> None:
+def test_damage_and_undecoded_messages_exit_with_4(run: Run, trace: Path, tmp_path: Path) -> None:
     trace.write_bytes(pcap(TALK)[:-10])
     assert len(exchanges(run, trace, code=4)) == 4
     unknown = b"\0\0\0\x0a" + bytes.fromhex("0041 0063 00000001 ffff")
@@ -180,7 +180,7 @@ def joined(path: Path, packets: bytes) -> Path:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--errors",), ("--stats",), ("--body",), ("--follow",)])
-def test_what_comes_before_the_first_frame_of_a_joined_connection_is_a_note(
+def test_notes_bytes_before_the_first_frame_of_a_connection_from_before_the_capture(
     run: Run, tmp_path: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = joined(tmp_path / "joined.pcap", pcap(TALK))
@@ -200,18 +200,18 @@ def test_what_comes_before_the_first_frame_of_a_joined_connection_is_a_note(
     assert [row["api"] for row in rows] == ([] if "--errors" in arguments else ["Produce", "SaslAuthenticate"])
 
 
-def test_a_hole_in_a_joined_connection_is_exit_code_4(run: Run, tmp_path: Path) -> None:
+def test_a_hole_in_a_connection_from_before_the_capture_exits_with_4(run: Run, tmp_path: Path) -> None:
     path = joined(tmp_path / "joined.pcap", pcap([*TALK, *TALK[1:]], lost=8))
     rows = exchanges(run, path, code=4)
     assert any("missing in the capture" in str(row["problem"]) for row in rows)
 
 
-def test_a_capture_may_end_before_an_answer(run: Run, trace: Path) -> None:
+def test_a_capture_that_ends_before_a_response_exits_with_0(run: Run, trace: Path) -> None:
     trace.write_bytes(pcap([*TALK, (TALK[0][0].replace(b"\0\0\0\x01", b"\0\0\0\x07"), b"")]))
     assert exchanges(run, trace)[-1]["problem"] == "no response was captured"
 
 
-def test_nothing_that_can_be_read(run: Run, tmp_path: Path) -> None:
+def test_files_without_kafka_exit_with_1(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x"
     for data, error in (
         (b"", "at byte 0"),
@@ -229,7 +229,7 @@ def test_nothing_that_can_be_read(run: Run, tmp_path: Path) -> None:
     assert run("capture").code == 2
 
 
-def test_a_capture_without_packets_is_clear(run: Run, tmp_path: Path) -> None:
+def test_a_capture_without_packets_exits_with_0(run: Run, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(pcap([])[:24])
     assert exchanges(run, tmp_path / "x") == []
 
@@ -237,7 +237,7 @@ def test_a_capture_without_packets_is_clear(run: Run, tmp_path: Path) -> None:
 # Choosing, counting, following ---------------------------------------------------------------------------------------
 
 
-def test_exchanges_can_be_chosen(run: Run, trace: Path) -> None:
+def test_options_choose_exchanges(run: Run, trace: Path) -> None:
     assert [row["api"] for row in exchanges(run, trace, "--api", "produce", "--api", "36")] == [
         "Produce",
         "SaslAuthenticate",
@@ -250,7 +250,7 @@ def test_exchanges_can_be_chosen(run: Run, trace: Path) -> None:
     assert exchanges(run, trace, "--client-id", "=me", "--topic", "t") == []
 
 
-def test_what_was_not_asked_for_and_could_not_be_read_is_told(run: Run, trace: Path) -> None:
+def test_reports_problems_of_exchanges_that_were_not_chosen(run: Run, trace: Path) -> None:
     unknown = b"\0\0\0\x0a" + bytes.fromhex("0041 0063 00000001 ffff")
     trace.write_bytes(pcap([*TALK, (unknown, b"\0\0\0\x04\0\0\0\x01")]))
     result = run("capture", trace, "--api", "Produce")
@@ -264,7 +264,7 @@ def test_what_was_not_asked_for_and_could_not_be_read_is_told(run: Run, trace: P
     assert result.err.endswith(f"note: {trace}: none of its 4 exchanges matches the options\n")
 
 
-def test_a_line_for_each_file_tells_what_was_not_read(run: Run, trace: Path) -> None:
+def test_prints_a_line_for_each_file_with_unread_data(run: Run, trace: Path) -> None:
     """What merely ends is told and no failure; what is encrypted or not TCP is counted."""
     hello = packet(("10.0.0.9", 7), BROKER, 5, 0, ACK, b"\x16\x03\x01\0\x05hello")
     arp = bytes(12) + b"\x08\x06" + bytes(28)
@@ -287,7 +287,7 @@ def test_a_line_for_each_file_tells_what_was_not_read(run: Run, trace: Path) -> 
     assert lines[0].endswith("1 packet skipped: not IP")
 
 
-def test_kinds_of_problems_are_told_once(run: Run, trace: Path) -> None:
+def test_prints_each_kind_of_problem_once(run: Run, trace: Path) -> None:
     unknown = [b"\0\0\0\x0a" + bytes.fromhex(f"0041 0063 000000{n:02x} ffff") for n in range(9)]
     trace.write_bytes(pcap([*TALK, *((frame, b"") for frame in unknown)]))
     assert run("capture", trace).err == (
@@ -296,7 +296,7 @@ def test_kinds_of_problems_are_told_once(run: Run, trace: Path) -> None:
     )
 
 
-def test_options_that_say_nothing_are_usage_errors(run: Run, trace: Path) -> None:
+def test_invalid_options_are_usage_errors(run: Run, trace: Path) -> None:
     for wrong, hint in (
         (["--api", "Prodce"], "near: Produce"),
         (["--time", "yesterday.."], "neither ISO 8601"),
@@ -309,7 +309,7 @@ def test_options_that_say_nothing_are_usage_errors(run: Run, trace: Path) -> Non
         assert hint in " ".join(result.err.replace("│", " ").split())
 
 
-def test_statistics(run: Run, trace: Path) -> None:
+def test_stats_prints_a_row_for_each_api_version_and_client(run: Run, trace: Path) -> None:
     first = exchanges(run, trace, "--stats")[0]
     assert (first["api"], first["client_id"], first["count"], first["latency_max_ms"]) == (
         "DescribeTransactions", "=me", 1, 1.0,
@@ -323,7 +323,7 @@ def test_statistics(run: Run, trace: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_timeline(run: Run) -> None:
+def test_timeline_prints_the_steps_of_a_producer(run: Run) -> None:
     example = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
     steps = exchanges(run, example, "--timeline", "payments-archiver", code=4)
     assert [step["api"] for step in steps] == ["InitProducerId", "Produce", "EndTxn", "WriteTxnMarkers"]
@@ -333,7 +333,7 @@ def test_a_timeline(run: Run) -> None:
     assert "note: no request of the transactional or producer id 'nobody'\n" in result.err
 
 
-def test_frames_are_written_as_they_were(run: Run, trace: Path, tmp_path: Path) -> None:
+def test_frames_out_writes_frames_unchanged(run: Run, trace: Path, tmp_path: Path) -> None:
     folder = tmp_path / "frames"
     run("capture", trace, "--frames-out", folder)
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -354,7 +354,7 @@ def test_frames_are_written_as_they_were(run: Run, trace: Path, tmp_path: Path) 
     assert b"secret" in (folder / "000001-SaslAuthenticate-v0.req.bin").read_bytes()
 
 
-def test_parquet(run: Run, trace: Path, tmp_path: Path) -> None:
+def test_writes_parquet(run: Run, trace: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert run("capture", trace, "-o", tmp_path / "out.parquet").code == 0
     assert parquet.read_table(tmp_path / "out.parquet").column("api").to_pylist() == [
