@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tools.bench import __main__ as command
-from tools.bench import counts
+from tools.bench import instruction_counts
 from tools.bench.cases import Case, Inputs, cases
 from tools.bench.contestants import Contestant, Entrant, python_peer
 from tools.bench.job import AbsentError
+from tools.bench.measurement import BenchError, measure
 from tools.bench.results import Result
-from tools.bench.rounds import BenchError, measure
 from tools.bench.startup import startup
 
 pytestmark = pytest.mark.slow
@@ -100,11 +100,11 @@ def test_memory_of_a_message(inputs: Inputs) -> None:
     assert memory.taken > 300
 
 
-@pytest.mark.skipif(not counts.available(), reason="valgrind is not installed")
+@pytest.mark.skipif(not instruction_counts.available(), reason="valgrind is not installed")
 def test_instructions_of_a_message(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
     ours = [entrant for entrant in case.entrants if entrant.name == "kafkawire python"]
-    (count,) = counts.instructions(only(case, *ours), once(only(case, *ours)))
+    (count,) = instruction_counts.instructions(only(case, *ours), once(only(case, *ours)))
     assert 5_000 < count.instructions < 500_000
 
 
@@ -129,7 +129,7 @@ def test_missing_java_is_named(inputs: Inputs, tmp_path: Path, monkeypatch: pyte
 def test_a_peer_that_fails_is_named(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
     broken = python_peer(
-        "kio", "peers:kio", operation="decode", message="MetadataResponse", version="12", path="/nowhere"
+        "kio", "library_jobs:kio", operation="decode", message="MetadataResponse", version="12", path="/nowhere"
     )
     (absence,) = once(only(case, broken)).absent
     assert absence.why.startswith("kio fails: FileNotFoundError")

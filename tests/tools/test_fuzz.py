@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tools.fuzz import __main__ as command
-from tools.fuzz import figures, inputs, running, sanitizer, target
-from tools.fuzz.running import Outcome
+from tools.fuzz import inputs, libfuzzer_runs, outcome_table, sanitizer, target
+from tools.fuzz.libfuzzer_runs import Outcome
 from tools.fuzz.target import Target
 from tools.fuzz.targets import TARGETS, logs
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
@@ -103,7 +103,7 @@ def test_a_finding_is_kept_as_a_line_with_what_was_printed(tmp_path: Path, capsy
     raw = tmp_path / "raw"
     raw.mkdir()
     (raw / "crash-1").write_bytes(b"\0\xff")
-    (path,) = running.saved(TARGETS["json-text"], raw, tmp_path / "findings", "SUMMARY: what it was")
+    (path,) = libfuzzer_runs.saved(TARGETS["json-text"], raw, tmp_path / "findings", "SUMMARY: what it was")
     name, version, _ = inputs.split(b"\0\xff")
     assert (path.name, path.read_text()) == ("json-text.crash-1.txt", f"{name} {version} -\n")
     assert path.with_suffix(".log").read_text() == "SUMMARY: what it was"
@@ -115,10 +115,10 @@ def test_a_finding_is_kept_as_a_line_with_what_was_printed(tmp_path: Path, capsy
 def test_figures_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- fuzz -->\nold\n<!-- /fuzz -->\nafter\n")
-    monkeypatch.setattr(figures, "_PAGE", page)
+    monkeypatch.setattr(outcome_table, "_PAGE", page)
     for engine, seconds, features in (("installed", 60.0, 10), ("installed", 30.0, 7), ("address", 90.0, 12)):
-        figures.add(Outcome("records", engine, seconds, 1000, features, 5, []), tmp_path)
-    figures.write(tmp_path)
+        outcome_table.add(Outcome("records", engine, seconds, 1000, features, 5, []), tmp_path)
+    outcome_table.write(tmp_path)
     text = page.read_text()
     assert text.startswith("before\n<!-- fuzz -->\n| target |")
     assert text.endswith("<!-- /fuzz -->\nafter\n")

@@ -27,24 +27,24 @@ from tools.broker import Cluster
 from tools.recordings.errors import RecordingError
 from tools.recordings.tcpdump import recording
 from tools.soak import __main__ as command
-from tools.soak.capturing import Capturing
-from tools.soak.child import child
-from tools.soak.comparing import capture_counts, stream_counts, watch_counts
+from tools.soak.capture_process import CaptureProcess
+from tools.soak.child_process import child
+from tools.soak.comparison import capture_counts, stream_counts, watch_counts
 from tools.soak.errors import SoakError
-from tools.soak.findings import Count, Findings, Series, Told
-from tools.soak.hangs import Hang, Hangs
-from tools.soak.load import KEY, Wrote
+from tools.soak.hanging_transactions import HangingTransaction, HangingTransactions
+from tools.soak.librdkafka_statistics import RequestTotals
+from tools.soak.memory_samples import FLAT_BYTES, descendants, on_disk, series_of, state_of
+from tools.soak.polling import until
+from tools.soak.producer_load import KEY, ProducerTotals
 from tools.soak.report import markdown
 from tools.soak.run import Plan, Results, soak, told
-from tools.soak.samples import FLAT_BYTES, descendants, on_disk, series_of, state_of
-from tools.soak.sent import Sent
-from tools.soak.waiting import until
-from tools.soak.watching import Place, Watching
+from tools.soak.soak_results import Count, Figure, Series, SoakResults
+from tools.soak.watch_process import TransactionKey, WatchProcess
 
 pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
-HUNG = Hang(Place("soak", 0, 77), offset=4, records=1)
+HUNG = HangingTransaction(TransactionKey("soak", 0, 77), offset=4, records=1)
 
 
 def wrong(counts: list[Count]) -> set[str]:
@@ -121,7 +121,7 @@ def statistics(**brokers: tuple[int, int, int]) -> str:
 
 
 def test_counts_of_brokers_that_come_and_go() -> None:
-    sent = Sent()
+    sent = RequestTotals()
     for text in (
         statistics(a=(3, 3, 0), b=(5, 4, 1)),
         statistics(a=(4, 4, 0)),
@@ -154,8 +154,8 @@ ROWS: list[tuple[int | None, str | None, bytes | None, str | None]] = [
 IN_DOUBT = 999
 
 
-def wrote() -> Wrote:
-    return Wrote(
+def wrote() -> ProducerTotals:
+    return ProducerTotals(
         offsets={0: array("q", [0, 1, 3])},
         numbers={0: array("q", [100, 101, 102])},
         unknown={IN_DOUBT},
@@ -238,15 +238,15 @@ LOST = {"kind": "change", "poll": 1, "time": 0, "change": "lost", "subject": "br
     ],
 )
 def test_what_a_watch_reports(lines: list[dict[str, Any]], differ: set[str]) -> None:
-    found = Watching()
+    found = WatchProcess()
     for line in lines:
         found.take(json.dumps(line).encode())
-    hangs = Hangs(None, found, "soak", 1, Path(), made=[HUNG], scraped=1)  # type: ignore[arg-type]
+    hangs = HangingTransactions(None, found, "soak", 1, Path(), made=[HUNG], scraped=1)  # type: ignore[arg-type]
     assert wrong(watch_counts(found, hangs)) == differ
 
 
 def test_what_hangs_now() -> None:
-    found = Watching()
+    found = WatchProcess()
     for line, hanging in ((change("appeared"), True), (change("changed", "unknown"), False), (change("changed"), True)):
         found.take(json.dumps(line).encode())
         assert found.is_hanging(HUNG.place) == hanging
@@ -301,15 +301,15 @@ SAID = [
     ],
 )
 def test_what_a_capture_lost(tmp_path: Path, said: list[dict[str, Any]], dropped: int, differ: set[str]) -> None:
-    found = Capturing(tmp_path / "traffic.pcap")
+    found = CaptureProcess(tmp_path / "traffic.pcap")
     found.dropped = dropped
     for line in said:
         found.take(json.dumps(line).encode())
-    sent = Wrote(
+    sent = ProducerTotals(
         requests=Counter({("soak-0", "ApiVersions"): 1, ("soak-0", "Produce"): 1, ("soak-1", "Produce"): 1}),
         responses=Counter({"soak-0": 2}),
     )
-    hangs = Hangs(None, Watching(), "soak", 1, tmp_path, exchanges=1)  # type: ignore[arg-type]
+    hangs = HangingTransactions(None, WatchProcess(), "soak", 1, tmp_path, exchanges=1)  # type: ignore[arg-type]
     assert wrong(capture_counts(found, sent, hangs)) == differ
 
 
@@ -371,7 +371,7 @@ def test_what_is_told_goes_on() -> None:
 FLAT = Series(
     name="txn watch", samples=360, mean=50 * MIB, most=51 * MIB, slope=1024, rise=20480, flat=True, judged=True
 )
-FOUND = Findings(
+FOUND = SoakResults(
     command="python -m tools.soak --minutes 30",
     date="2026-11-21 22:00 UTC",
     versions={"kafkawire": "abcdef0, native engine", "Kafka": "4.4.0"},
@@ -385,7 +385,7 @@ FOUND = Findings(
         Count(what="capture: Produce requests", expected=54321, found=54321, by="librdkafka's statistics"),
         Count(what="stream: COMMIT markers", expected=1000, at_least=True, found=1002, by="producers"),
     ),
-    told=(Told(what="transactions committed", value="12,345"),),
+    told=(Figure(what="transactions committed", value="12,345"),),
     series=(
         replace(FLAT, threads=2, files=11, points=tuple((i, (50 + i // 7) * MIB) for i in range(12))),
         replace(FLAT, name="Spark JVM", rise=500.0 * MIB, slope=25.0 * MIB, flat=False, judged=False),
@@ -417,7 +417,7 @@ def test_a_run_that_was_kept(
     kept.write_bytes(msgspec.json.encode(FOUND))
     assert command.main(["--from", str(kept), "--write", "--json", str(tmp_path / "again.json")]) == 0
     assert page.read_text() == f"# How fast it is\n\n<!-- soak -->\n{markdown(FOUND).strip()}\n<!-- /soak -->\n"
-    assert msgspec.json.decode((tmp_path / "again.json").read_bytes(), type=Findings) == FOUND
+    assert msgspec.json.decode((tmp_path / "again.json").read_bytes(), type=SoakResults) == FOUND
     assert "54,321" in capsys.readouterr().out
     kept.write_bytes(msgspec.json.encode(replace(FOUND, whole=False)))
     assert command.main(["--from", str(kept)]) == 3
@@ -437,7 +437,7 @@ def test_a_run_that_was_kept(
         (replace(FOUND, series=(replace(FLAT, flat=False),)), False),
     ],
 )
-def test_what_is_clear(found: Findings, clear: bool) -> None:
+def test_what_is_clear(found: SoakResults, clear: bool) -> None:
     assert found.clear == clear
 
 

@@ -16,16 +16,16 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tools.bench import counts
+from tools.bench import instruction_counts
 from tools.bench.cases import CASES, Inputs, cases
 from tools.bench.dissectors import KEY as WIRESHARK
 from tools.bench.dissectors import dissectors
-from tools.bench.machine import machine
-from tools.bench.peaks import capture_peaks, peaks
+from tools.bench.machine_info import machine
+from tools.bench.measurement import BenchError, measure
+from tools.bench.peak_memory import capture_peaks, peaks
 from tools.bench.report import markdown, show
 from tools.bench.results import Run
-from tools.bench.rounds import BenchError, measure
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 from tools.bench.spark import KEYS as SPARK
 from tools.bench.spark import spark
 from tools.bench.startup import startup
@@ -73,7 +73,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
     keys = (*CASES, *STARTUP, WIRESHARK, TRANSACTIONS, *SPARK, *PEAKS)
     if not any(map(is_wanted, keys)):
         raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join(keys)}")
-    if arguments.instructions and not counts.available():
+    if arguments.instructions and not instruction_counts.available():
         raise BenchError("instructions are counted by valgrind, which is not installed")
     results = []
     for case in cases(inputs, is_wanted):
@@ -85,7 +85,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
             say=lambda text: console.print(text, highlight=False, markup=False),
         )
         if arguments.instructions and case.table in ("decode", "encode"):
-            result = msgspec.structs.replace(result, instructions=tuple(counts.instructions(case, result)))
+            result = msgspec.structs.replace(result, instructions=tuple(instruction_counts.instructions(case, result)))
         results.append(result)
     if any(map(is_wanted, STARTUP)):
         results += startup(arguments.rounds)

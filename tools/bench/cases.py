@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from kafkawire.records import builder, compression
-from tools.bench import captures, samples
+from tools.bench import sample_captures, sample_data
 from tools.bench.contestants import Entrant, command, dump_log, kafka_java, kafkawire, python_peer
 from tools.bench.job import digest
 
@@ -61,7 +61,8 @@ class Inputs:
     """
 
     def __init__(self, folder: Path | None = None, scale: int = 1) -> None:
-        made_by = digest(b"".join(Path(room.__file__).read_bytes() for room in (samples, builder, compression)))[:12]
+        sources = (sample_data, builder, compression)
+        made_by = digest(b"".join(Path(source.__file__).read_bytes() for source in sources))[:12]
         self.folder = folder or Path(tempfile.gettempdir()) / f"kafkawire-bench-{os.getuid()}" / made_by
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.scale = scale
@@ -76,12 +77,18 @@ class Inputs:
         return path
 
     def message(self, name: str, version: int) -> Path:
-        return self.file(name, lambda path: path.write_bytes(samples.MESSAGES[name]().encode(version)))
+        return self.file(name, lambda path: path.write_bytes(sample_data.MESSAGES[name]().encode(version)))
 
     def record_set(self, codec: str) -> tuple[Path, int]:
         """A record set, and how many records it has."""
-        count = RECORD_SET // samples.RECORD_BYTES // samples.BATCH_RECORDS // self.scale * samples.BATCH_RECORDS
-        return self.file(f"records-{codec}", lambda path: path.write_bytes(samples.record_set(codec, count))), count
+        count = (
+            RECORD_SET
+            // sample_data.RECORD_BYTES
+            // sample_data.BATCH_RECORDS
+            // self.scale
+            * sample_data.BATCH_RECORDS
+        )
+        return self.file(f"records-{codec}", lambda path: path.write_bytes(sample_data.record_set(codec, count))), count
 
     def log_values(self) -> tuple[Path, Path, int]:
         """Values of `__transaction_state` one after the other, the end of each as int32, and how many there are."""
@@ -89,7 +96,7 @@ class Inputs:
         ends = self.folder / f"log-values-{self.scale}.ends"
 
         def write(path: Path) -> None:
-            values = samples.transaction_log_values(count)
+            values = sample_data.transaction_log_values(count)
             ends.write_bytes(struct.pack(f">{count}i", *accumulate(map(len, values))))
             path.write_bytes(b"".join(values))
 
@@ -97,21 +104,21 @@ class Inputs:
 
     def capture(self, size: int | None = None, *, long: bool = False) -> tuple[Path, int]:
         """A capture of about that size, and how many frames it has; `long`: of few connections that go on."""
-        times = max(1, CAPTURE_TIMES // self.scale) if size is None else size // captures.EXAMPLE.stat().st_size
+        times = max(1, CAPTURE_TIMES // self.scale) if size is None else size // sample_captures.EXAMPLE.stat().st_size
         name = f"{times}{'-long' * long}.pcap"
-        path = self.file(name, lambda path: captures.write_capture(path, times, long=long))
-        return path, times * captures.frames()
+        path = self.file(name, lambda path: sample_captures.write_capture(path, times, long=long))
+        return path, times * sample_captures.frames()
 
     def segment(self, codec: str, size: int, name: str) -> tuple[Path, int]:
         """A log segment of `size` bytes before compression, named as Kafka names it, and how many records it has."""
         count = 8000
-        times = max(1, size // samples.RECORD_BYTES // count // self.scale)
+        times = max(1, size // sample_data.RECORD_BYTES // count // self.scale)
         folder = self.folder / f"{name}-{codec}-{self.scale}" / "orders-0"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "00000000000000000000.log"
         if not path.exists():
             part = path.with_suffix(".part")
-            samples.write_segment(part, codec, count, times)
+            sample_data.write_segment(part, codec, count, times)
             part.rename(path)
         return path, count * times
 
@@ -132,9 +139,9 @@ def _codec(operation: str, message: str, version: int, title: str, inputs: Input
         title,
         path,
         *(kafkawire(engine, "codec", **options) for engine in ENGINES),
-        python_peer("kio", "peers:kio", **options),
-        python_peer("kafka-python", "peers:kafka_python", **options),
-        python_peer("C bound", "bound:codec", **options),
+        python_peer("kio", "library_jobs:kio", **options),
+        python_peer("kafka-python", "library_jobs:kafka_python", **options),
+        python_peer("C bound", "c_bound:codec", **options),
         kafka_java(operation, message, str(version), str(path)),
     )
 
@@ -188,8 +195,8 @@ def _records(shape: str, codec: str, inputs: Inputs) -> Case:
     entrants = [kafkawire(engine, job, path=str(path), shape=shape) for engine in ENGINES]
     if shape == "objects":
         entrants += [
-            python_peer("kio", "peers:kio_records", path=str(path)),
-            python_peer("kafka-python", "peers:kafka_python_records", path=str(path)),
+            python_peer("kio", "library_jobs:kio_records", path=str(path)),
+            python_peer("kafka-python", "library_jobs:kafka_python_records", path=str(path)),
         ]
     elif shape == "headers":
         entrants.append(kafkawire("python", "records", "objects", path=str(path), shape=shape))
@@ -283,7 +290,7 @@ def _capture(shape: str, connections: str, inputs: Inputs) -> Case:
         size=path.stat().st_size,
         entrants=(
             *(command(engine, "capture", path=str(path), options=options) for engine in ENGINES),
-            *(python_peer(_TSHARK[form], "commands:tshark", path=str(path), form=form) for form in forms),
+            *(python_peer(_TSHARK[form], "command_jobs:tshark", path=str(path), form=form) for form in forms),
         ),
     )
 

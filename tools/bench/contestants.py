@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from tools.bench.job import AbsentError
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.jars import broker_jars, java, tools_jars
 from tools.oracle.build import OracleUnavailableError, compiled
@@ -47,28 +47,28 @@ class Entrant:
 
 
 def kafkawire(engine: str, job: str, /, variant: str = "", **options: str) -> Entrant:
-    """One of our engines; `job` is a function of `tools.bench.ours`."""
+    """One of our engines; `job` is a function of `tools.bench.kafkawire_jobs`."""
     return Entrant(
         f"kafkawire {engine}" + (f", {variant}" if variant else ""),
         _python,
-        (f"tools.bench.ours:{job}", *_pairs({"engine": engine, **options})),
+        (f"tools.bench.kafkawire_jobs:{job}", *_pairs({"engine": engine, **options})),
         {"KAFKAWIRE_BACKEND": engine},
         ours=True,
     )
 
 
 def command(engine: str, job: str, /, **options: str) -> Entrant:
-    """One of our engines in a command; `job` is a function of `tools.bench.commands`."""
+    """One of our engines in a command; `job` is a function of `tools.bench.command_jobs`."""
     return Entrant(
         f"kafkawire {engine}",
         _python,
-        (f"tools.bench.commands:{job}", *_pairs({"engine": engine, **options})),
+        (f"tools.bench.command_jobs:{job}", *_pairs({"engine": engine, **options})),
         ours=True,
     )
 
 
 def python_peer(name: str, job: str, /, **options: str) -> Entrant:
-    """What is no engine of ours; `job` names a function: `peers:kio` is `tools.bench.peers.kio`."""
+    """What is no engine of ours; `job` names a function: `library_jobs:kio` is `tools.bench.library_jobs.kio`."""
     return Entrant(name, _python, (f"tools.bench.{job}", *_pairs(options)))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from kafkawire.cli.schema_emit import with_kafkas_own, words
 from kafkawire.codegen.wireshark import render_wireshark
 from tools.bench.results import Absence, Result, Timing
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 
 KEY = "wireshark/fields"
 PLUGIN, HEADERS, OWN = "plugin", "plugin, headers only", "Wireshark's own"

@@ -9,8 +9,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tools.bench.goals import judge
+from tools.bench.result_tables import NOTHING, tables
 from tools.bench.results import Run
-from tools.bench.tables import NOTHING, tables
 from tools.pages import templates
 
 _TEMPLATE = "performance.md.jinja"

@@ -15,9 +15,9 @@ from typing import Any
 
 from kafkawire import logdir, records
 from kafkawire.messages import TransactionLogValue
+from tools.bench.measurement import BenchError
 from tools.bench.results import Absence, Result, Timing
-from tools.bench.rounds import BenchError
-from tools.bench.samples import transaction_log_values
+from tools.bench.sample_data import transaction_log_values
 
 MESSAGES, HEADERS, AUDIT = "spark/messages", "spark/headers", "spark/audit"
 KEYS = (MESSAGES, HEADERS, AUDIT)

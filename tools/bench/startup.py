@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tools.bench.results import Absence, Result, Timing
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 
 #: Runs what is imported everywhere, then a library's import, then its first use; prints the CPU time of the last two.
 _SCRIPT = """

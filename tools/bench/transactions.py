@@ -25,9 +25,9 @@ from kafkawire.client import Admin, ClientError, TopicPartition
 from kafkawire.messages import CreateTopicsRequest
 from kafkawire.messages.create_topics_request import CreatableTopic
 from tools.bench.job import AbsentError
+from tools.bench.measurement import BenchError
 from tools.bench.results import Absence, Result, Timing
-from tools.bench.rounds import BenchError
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 from tools.broker import Cluster, cluster
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.kafka_tools import FAST_START, RUN_CLASS, tool_command

@@ -1,12 +1,16 @@
-"""`make soak`: a real cluster under transactional load for half an hour, and beside it what kafkawire has that runs for
-long: `txn watch`, a following capture, a Spark stream. Nothing may be lost, and no memory may grow.
+"""`make soak`: the long-running parts of kafkawire (`txn watch`, a following capture, a Spark stream) for half an hour
+beside a real cluster under transactional load. Nothing may be lost, and no memory may grow.
 
-load         producers, and what they know to be written; sent: what they said to brokers
-hangs        transactions that hang, one after the other, and brokers that restart meanwhile
-watching     `txn watch`, and what it reported
-capturing    tcpdump, `capture --follow`, and what it read
-streaming    the Spark stream (`job`, a process of its own), and what it read
-comparing    all that beside what others counted
-child        a process of the run; samples: its memory, from /proc
-findings     counts that have to agree, and memory that has to be flat; report: the page
+producer_load            transactional producers, and totals of what they wrote
+librdkafka_statistics    totals of the requests that the producers sent
+hanging_transactions     makes hanging transactions, one after the other
+watch_process            `txn watch`, and what it reported
+capture_process          tcpdump, `capture --follow`, and the exchanges that it read
+stream_process           the Spark stream (`stream_job`, a process of its own), and the rows that it read
+comparison               these results beside counts of other programs
+child_process            a process of the run
+memory_samples           memory, threads and open files of processes, from /proc
+polling                  waits for a condition
+soak_results             counts that have to agree, and memory that must not grow
+report                   the results on a terminal and as a section of docs/performance.md
 """

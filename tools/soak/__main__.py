@@ -19,14 +19,14 @@ from types import FrameType
 import msgspec
 from rich.console import Console
 
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 from tools.broker import BrokerError, cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.pages import write_section
 
-from .findings import Findings
 from .report import markdown, show
 from .run import Plan, soak
+from .soak_results import SoakResults
 
 PAGE = ROOT / "docs" / "performance.md"
 _FOUND = 3
@@ -82,7 +82,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _run(arguments: argparse.Namespace, console: Console) -> Findings:
+def _run(arguments: argparse.Namespace, console: Console) -> SoakResults:
     for ending in (signal.SIGINT, signal.SIGTERM):  # in a background job Ctrl-C is ignored, and so it were in children
         signal.signal(ending, _interrupt)
     seconds = arguments.minutes * 60
@@ -112,7 +112,7 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = _arguments(sys.argv[1:] if words is None else words)
     try:
         if arguments.source:
-            found = msgspec.json.decode(arguments.source.read_bytes(), type=Findings)
+            found = msgspec.json.decode(arguments.source.read_bytes(), type=SoakResults)
         else:
             found = _run(arguments, Console(stderr=True))
     except KeyboardInterrupt:

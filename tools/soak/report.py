@@ -10,14 +10,14 @@ from rich.markdown import Markdown
 
 from tools.pages import templates
 
-from .findings import Findings, Series
-from .samples import FLAT_BYTES, FLAT_PART
+from .memory_samples import FLAT_BYTES, FLAT_PART
+from .soak_results import Series, SoakResults
 
 _TEMPLATE = "soak.md.jinja"
 _PARTS = 6
 
 
-def markdown(found: Findings) -> str:
+def markdown(found: SoakResults) -> str:
     """The section."""
     environment = templates(Path(__file__).parent)
     environment.filters |= {"mib": _mib, "verdict": _verdict, "course": _course}
@@ -26,7 +26,7 @@ def markdown(found: Findings) -> str:
     )
 
 
-def show(found: Findings, console: Console) -> None:
+def show(found: SoakResults, console: Console) -> None:
     """The same on a terminal."""
     console.print(Markdown(markdown(found)))
 

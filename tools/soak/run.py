@@ -15,23 +15,23 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicPartition, libv
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kafkawire import backend
-from tools.bench.machine import machine
+from tools.bench.machine_info import machine
 from tools.broker import BrokerError, Cluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION
 from tools.recordings.clients import create_topics
 from tools.recordings.errors import RecordingError
 
-from .capturing import Capturing, capturing
-from .child import Child
-from .comparing import capture_counts, stream_counts, watch_counts
+from .capture_process import CaptureProcess, capturing
+from .child_process import ChildProcess
+from .comparison import capture_counts, stream_counts, watch_counts
 from .errors import SoakError
-from .findings import Count, Findings, Told
-from .hangs import Hangs
-from .load import Load, load
-from .samples import Sampler
-from .streaming import Streaming, dumped, streaming
-from .waiting import until
-from .watching import Watching, watching
+from .hanging_transactions import HangingTransactions
+from .memory_samples import Sampler
+from .polling import until
+from .producer_load import ProducerLoad, load
+from .soak_results import Count, Figure, SoakResults
+from .stream_process import StreamProcess, dumped, streaming
+from .watch_process import WatchProcess, watching
 
 TOPIC = "soak"
 _SETTLED_S = 300.0
@@ -68,10 +68,10 @@ class Plan:
 class _Parts:
     """What runs."""
 
-    load: Load
-    watching: Watching
-    capturing: Capturing
-    streaming: Streaming | None
+    load: ProducerLoad
+    watching: WatchProcess
+    capturing: CaptureProcess
+    streaming: StreamProcess | None
 
     def check(self) -> None:
         """Raises SoakError where something has ended."""
@@ -87,17 +87,17 @@ class Results:
     """What is there so far."""
 
     counts: list[Count] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    told: list[Figure] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
     whole: bool = False
 
     def tell(self, what: str, value: object) -> None:
-        self.told.append(Told(what=what, value=f"{value:,}" if isinstance(value, int) else str(value)))
+        self.told.append(Figure(what=what, value=f"{value:,}" if isinstance(value, int) else str(value)))
 
 
-def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Callable[[str], None]) -> Findings:
+def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Callable[[str], None]) -> SoakResults:
     """Runs a plan on a cluster that lets transactions hang; Ctrl-C ends it with what there is so far.
 
     folder: is made, and left to the caller. say: is told how it goes.
@@ -109,7 +109,7 @@ def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Calla
         with ExitStack() as stack:
             create_topics(running.bootstrap, {TOPIC: plan.partitions}, replicas=min(3, len(running.nodes)), config={})
             parts = _start(running, plan, folder, stack, sampler)
-            hangs = Hangs(running, parts.watching, TOPIC, plan.partitions, folder)
+            hangs = HangingTransactions(running, parts.watching, TOPIC, plan.partitions, folder)
             with told(results):
                 _keep_going(running, plan, parts, hangs, results, say)
                 results.whole = True
@@ -121,7 +121,7 @@ def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Calla
     finally:
         sampler.end()
     here = machine(command, 0.0, 0.0)
-    return Findings(
+    return SoakResults(
         command=command,
         date=here.date,
         versions=_versions(plan, here.versions["kafkawire"]),
@@ -178,14 +178,19 @@ def _start(running: Cluster, plan: Plan, folder: Path, stack: ExitStack, sampler
     return _Parts(loaded, watched, captured, stream)
 
 
-def _pid(child: Child) -> list[int]:
+def _pid(child: ChildProcess) -> list[int]:
     return [child.process.pid]
 
 
 def _keep_going(
-    running: Cluster, plan: Plan, parts: _Parts, hangs: Hangs, results: Results, say: Callable[[str], None]
+    running: Cluster,
+    plan: Plan,
+    parts: _Parts,
+    hangs: HangingTransactions,
+    results: Results,
+    say: Callable[[str], None],
 ) -> None:
-    """Hangs, restarts and looks at everything until the time is over."""
+    """Makes hanging transactions, restarts brokers and checks all processes until the time is over."""
     begun = time.monotonic()
     hang_at, restart_at, give_back_at = begun, begun + plan.restart_every_s, begun
     restarts = 0
@@ -221,7 +226,9 @@ def _crash(running: Cluster, node_id: int) -> None:
     running.start_node(node_id)
 
 
-def _end(running: Cluster, parts: _Parts, hangs: Hangs, results: Results, say: Callable[[str], None]) -> None:
+def _end(
+    running: Cluster, parts: _Parts, hangs: HangingTransactions, results: Results, say: Callable[[str], None]
+) -> None:
     """Stops one after the other, and compares."""
     say("the load ends; what was written, sent and read is compared")
     with told(results):

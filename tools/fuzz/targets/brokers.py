@@ -19,7 +19,7 @@ from kafkawire.client.transaction_state_log import read_ids
 from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
 from kafkawire.wire.message import Message
-from tools.fuzz import inputs, vectors
+from tools.fuzz import inputs, seed_vectors
 from tools.fuzz.target import Target
 
 _PLACE = TopicPartition("orders", 0)
@@ -146,7 +146,7 @@ def check_calls(data: bytes) -> None:
 
 def _calls() -> Iterator[bytes]:
     newest: dict[str, list[bytes]] = {}
-    for name, version, data, _ in vectors.messages(300):
+    for name, version, data, _ in seed_vectors.messages(300):
         if version == inputs.message_of(name).spec.valid_versions[-1]:
             newest.setdefault(name, []).append(data)
     names = (

@@ -20,7 +20,7 @@ from kafkawire.capture.fragments import MOST_DATAGRAMS, Fragment, Fragments
 from kafkawire.capture.network import FIN, RST, SYN, Skipped, endpoint, transport
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.errors import CaptureError
-from tools.fuzz import inputs, vectors
+from tools.fuzz import inputs, seed_vectors
 from tools.fuzz.target import Target
 
 _BODY, _TEXT, _RECORDS = 4, 8, 16
@@ -102,7 +102,7 @@ def _pcaps() -> Iterator[bytes]:
     for link_type, packets in _links().items():
         yield wiretap.pcap(packets, link_type=link_type)
         yield wiretap.pcapng(packets, link_type=link_type)
-    example = (vectors.EXAMPLES / "capture" / "transactions.pcap").read_bytes()
+    example = (seed_vectors.EXAMPLES / "capture" / "transactions.pcap").read_bytes()
     yield example[:4096]
 
 

@@ -18,7 +18,7 @@ from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.txn_watch import parse_address
 from kafkawire.client.config import parse_addresses
 from kafkawire.client.errors import ConfigError
-from tools.fuzz import inputs, scratch, vectors
+from tools.fuzz import input_files, inputs, seed_vectors
 from tools.fuzz.target import Target
 from tools.fuzz.targets import captures, records
 
@@ -122,7 +122,7 @@ def check_command(data: bytes) -> None:
     line = inputs.pick(_ALL, data)
     body = data[1:]
     text = body.decode("utf-8", "surrogateescape").replace("\0", "")
-    root = scratch.written("command", [])
+    root = input_files.written("command", [])
     arguments = []
     for word in line:
         if "FILE" in word:
@@ -149,11 +149,11 @@ def _run(arguments: list[str]) -> tuple[int, str, str]:
 
 
 def _commands() -> Iterator[bytes]:
-    schema = vectors.ROOT / "schemas" / "kafka" / "transaction" / "TransactionLogValue.json"
-    indexes = sorted(vectors.EXAMPLES.glob("kafka-logs/one-node/*/*/*.*index"))[:2]
+    schema = seed_vectors.ROOT / "schemas" / "kafka" / "transaction" / "TransactionLogValue.json"
+    indexes = sorted(seed_vectors.EXAMPLES.glob("kafka-logs/one-node/*/*/*.*index"))[:2]
     bodies = {
         "message": [
-            data for name, _, data, _ in vectors.messages(200) if name in ("FetchResponse", "MetadataResponse")
+            data for name, _, data, _ in seed_vectors.messages(200) if name in ("FetchResponse", "MetadataResponse")
         ],
         "json": [b"{}", b'{"transactionalIds": ["a"]}', b'{"replicaId":', b"[" * 990],
         "capture": [data for data in captures._pcaps() if len(data) < 3000],

@@ -17,7 +17,7 @@ from kafkawire.client.java_properties import parse_properties
 from kafkawire.client.oauth import get_token
 from kafkawire.client.sasl import MECHANISMS, Credentials, SaslError
 from kafkawire.client.tls import Tls
-from tools.fuzz import inputs, scratch
+from tools.fuzz import input_files, inputs
 from tools.fuzz.target import Target
 
 # Properties -----------------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def _identity() -> Any:
 
 def check_stores(data: bytes) -> None:
     """A store of certificates: as the one that is trusted, as our own, and as properties' texts."""
-    path = scratch.folder("stores") / "store"
+    path = input_files.folder("stores") / "store"
     path.write_bytes(data)
     text = data.decode("latin-1")
     for given in (

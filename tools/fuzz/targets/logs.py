@@ -15,7 +15,7 @@ import crc32c
 from kafkawire import logdir, report, transactions
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.transactions.verdicts import HANGING, NOT_HANGING, UNKNOWN
-from tools.fuzz import inputs, scratch, vectors
+from tools.fuzz import input_files, inputs, seed_vectors
 from tools.fuzz.target import Target
 from tools.fuzz.targets import records
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
@@ -56,7 +56,7 @@ def check_segment(data: bytes) -> None:
     body = data[1:] if choice & 1 else sealed(data[1:])
     options = ways[choice // 2 % len(ways)]
     topic = _TOPICS[choice // (2 * len(ways)) % len(_TOPICS)]
-    root = scratch.written("segment", [(f"{topic}-0/{_SEGMENT}", body)])
+    root = input_files.written("segment", [(f"{topic}-0/{_SEGMENT}", body)])
     (file,) = logdir.open(root).files
     test_logdir_jsonl.both(file, options)
     test_logdir_arrow_columns.both(file, options)
@@ -64,7 +64,7 @@ def check_segment(data: bytes) -> None:
 
 def _segments() -> Iterator[bytes]:
     choice = 0
-    roots = (vectors.EXAMPLES / "kafka-logs" / "one-node", *map(unpacked, LOG_DIRECTORIES))
+    roots = (seed_vectors.EXAMPLES / "kafka-logs" / "one-node", *map(unpacked, LOG_DIRECTORIES))
     paths = sorted(path for root in roots for path in root.glob("*/*/*.log"))
     for path in paths:
         topic = path.parent.name.rpartition("-")[0]
@@ -87,7 +87,7 @@ def _cases() -> list[Any]:
     from tests.logdir import fuzzing
 
     found = fuzzing.files_of_every_kind()
-    home = scratch.folder("files")
+    home = input_files.folder("files")
     smallest = {kind: min(paths, key=lambda path: (path.stat().st_size, path)) for kind, paths in found.items()}
     return [fuzzing.Case(path, home / kind) for kind, path in sorted(smallest.items())]
 
@@ -159,7 +159,7 @@ def check_directory(data: bytes) -> None:
         path = _PATHS[number % _AS_IS % len(_PATHS)]
         sealable = path.endswith((".log", ".checkpoint")) and not number & _AS_IS
         files.append((path, sealed(content) if sealable else content))
-    root = scratch.written("directory", files)
+    root = input_files.written("directory", files)
     compare(str(root))
     audit = transactions.audit(logdir.open(root))
     assert {finding.verdict for finding in audit.findings} <= {HANGING, NOT_HANGING, UNKNOWN}
@@ -184,7 +184,7 @@ def _directories() -> Iterator[bytes]:
             logs.write()
             partition.derive()
             yield _of_directory(Path(home))
-    for root in vectors.EXAMPLES.glob("kafka-logs/one-node/*"):
+    for root in seed_vectors.EXAMPLES.glob("kafka-logs/one-node/*"):
         yield _of_directory(root)
 
 

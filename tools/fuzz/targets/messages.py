@@ -16,7 +16,7 @@ from kafkawire.errors import DecodeError, EncodeError, JsonError, UnsupportedVer
 from kafkawire.wire.json_form import from_json, to_json
 from kafkawire.wire.json_text import text_writer
 from kafkawire.wire.message import Message
-from tools.fuzz import inputs, vectors
+from tools.fuzz import inputs, seed_vectors
 from tools.fuzz.target import Target
 
 #: Values in one input of columns.
@@ -34,9 +34,9 @@ def check_codec(data: bytes) -> None:
 
 
 def _codecs() -> Iterator[bytes]:
-    for name, version, data, _ in vectors.messages():
+    for name, version, data, _ in seed_vectors.messages():
         yield inputs.message(name, version, data)
-    for name, version, data in vectors.damaged():
+    for name, version, data in seed_vectors.damaged():
         yield inputs.message(name, version, data)
 
 
@@ -48,7 +48,7 @@ def check_columns(data: bytes) -> None:
 
 
 def _columns() -> Iterator[bytes]:
-    for (name, version), found in groupby(vectors.messages(), key=lambda line: line[:2]):
+    for (name, version), found in groupby(seed_vectors.messages(), key=lambda line: line[:2]):
         yield inputs.message(name, version, inputs.joined([data for _, _, data, _ in found][:_MOST_VALUES]))
 
 
@@ -66,7 +66,7 @@ def check_prefixed(data: bytes) -> None:
 
 
 def _prefixed() -> Iterator[bytes]:
-    for name, version, data, _ in vectors.messages(100):
+    for name, version, data, _ in seed_vectors.messages(100):
         yield inputs.message(name, version, version.to_bytes(2, "big") + data)
 
 
@@ -120,7 +120,7 @@ def _encoded(message: Message, version: int) -> bytes | None:
 
 
 def _json() -> Iterator[bytes]:
-    for name, version, data, form in vectors.messages(200):
+    for name, version, data, form in seed_vectors.messages(200):
         if data or not version:
             yield inputs.message(name, version, json.dumps(form).encode())
     for depth in (30, 900, 990, 5000):
@@ -184,7 +184,7 @@ def _sent(send: Any, found: Any, decode: Any) -> None:
 
 
 def _frames() -> Iterator[bytes]:
-    for name, version, data, _ in vectors.messages(200):
+    for name, version, data, _ in seed_vectors.messages(200):
         kind = inputs.message_of(name).spec.kind
         if kind not in ("request", "response"):
             continue

@@ -19,7 +19,7 @@ from kafkawire.records.internal_topics import (
     decoded,
 )
 from kafkawire.wire.write import uvarint
-from tools.fuzz import inputs, vectors
+from tools.fuzz import inputs, seed_vectors
 from tools.fuzz.target import Target
 from tools.recordings.archive import unpacked
 
@@ -91,7 +91,7 @@ def _three(data: bytes) -> tuple[str, bytes | None, bytes | None]:
 
 def _internal() -> Iterator[bytes]:
     topic_of = {family: topic for topic, family in (COORDINATOR_TOPICS | FRAMED_TOPICS).items()}
-    for name, version, data, _ in vectors.messages(200):
+    for name, version, data, _ in seed_vectors.messages(200):
         entry = REGISTRY.entry(name)
         topic = topic_of.get(entry.family)
         if topic is None or entry.api_key is None:

@@ -11,7 +11,7 @@ from kafkawire.codegen import names, render
 from kafkawire.codegen.load import load_text
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import SchemaError
-from tools.fuzz import inputs, vectors
+from tools.fuzz import inputs, seed_vectors
 from tools.fuzz.target import Target
 
 #: Between a schema and the bytes that its message is to read.
@@ -49,12 +49,12 @@ def _check_problems(error: SchemaError) -> None:
 
 
 def _schemas() -> Iterator[bytes]:
-    root = vectors.ROOT / "schemas"
+    root = seed_vectors.ROOT / "schemas"
     for path in sorted(root.glob("k*/**/*.json"))[::_EVERY]:
         data = _without_comments(path.read_text())
         if len(data) < 2500:
             yield data + _BEHIND + bytes(40)
-    for path in sorted((vectors.ROOT / "tests" / "schemas_kafka").glob("*.json")):
+    for path in sorted((seed_vectors.ROOT / "tests" / "schemas_kafka").glob("*.json")):
         yield _without_comments(path.read_text()) + _BEHIND + bytes(range(60))
     for depth in (10, 31, 32, 33, 400):
         struct = '{"name":"F%d","type":"S%d","versions":"0+","fields":[%s]}'

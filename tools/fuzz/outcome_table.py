@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tools.fuzz.running import ROOT, Outcome
+from tools.fuzz.libfuzzer_runs import ROOT, Outcome
 from tools.fuzz.targets import TARGETS
 
 _OUTCOMES = "outcomes.jsonl"

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tools.bench.job import AbsentError, Job, digest
-from tools.bench.ours import records_check
+from tools.bench.kafkawire_jobs import records_check
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

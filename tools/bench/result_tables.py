@@ -13,7 +13,7 @@ NOTHING = "–"
 
 
 @dataclass(frozen=True)
-class Kind:
+class TableKind:
     """A table of results: its title, what it says before and after, and how a cell is printed."""
 
     name: str
@@ -24,7 +24,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Rows of text under a header, all as wide."""
 
     title: str
@@ -57,34 +57,34 @@ def _number(value: float) -> str:
 _RECORDS = "16 MB of 200-byte records in batches of 80; records a second."
 _COLUMNS = "Pure Python makes columns of objects; Java has none, and reads objects."
 KINDS = (
-    Kind("decode", "Decode", "Bytes to objects, one message.", _micros, mean=True),
-    Kind("encode", "Encode", "Objects to bytes, one message.", _micros, mean=True),
-    Kind("no-copy", "Records left where they are", "Views of the input; Java writes them the same way.", _micros),
-    Kind("strict", "Strict mode", "Accepts only the bytes that encode would write.", _micros, mean=True),
-    Kind("records/objects", "Records as objects", _RECORDS, _rate),
-    Kind("records/columns", "Records as columns", f"{_RECORDS} {_COLUMNS}", _rate),
-    Kind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
-    Kind("columns", "Messages as columns", f"100,000 values of `__transaction_state`. {_COLUMNS}", _rate),
-    Kind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
-    Kind("capture", "kafkawire capture", "Connections of real clients, some 27 MB; frames a second.", _thousands),
-    Kind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),
-    Kind(
+    TableKind("decode", "Decode", "Bytes to objects, one message.", _micros, mean=True),
+    TableKind("encode", "Encode", "Objects to bytes, one message.", _micros, mean=True),
+    TableKind("no-copy", "Records left where they are", "Views of the input; Java writes them the same way.", _micros),
+    TableKind("strict", "Strict mode", "Accepts only the bytes that encode would write.", _micros, mean=True),
+    TableKind("records/objects", "Records as objects", _RECORDS, _rate),
+    TableKind("records/columns", "Records as columns", f"{_RECORDS} {_COLUMNS}", _rate),
+    TableKind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
+    TableKind("columns", "Messages as columns", f"100,000 values of `__transaction_state`. {_COLUMNS}", _rate),
+    TableKind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
+    TableKind("capture", "kafkawire capture", "Connections of real clients, some 27 MB; frames a second.", _thousands),
+    TableKind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),
+    TableKind(
         "transactions",
         "kafkawire txn find-hanging",
         "From start to end by the clock, on one cluster; without the wait before suspects are read again.",
         _millis,
     ),
-    Kind(
+    TableKind(
         "spark",
         "Spark",
         "By the clock, in a session that runs already, JVM and Python workers together; values or batches a second.",
         _thousands,
     ),
-    Kind("startup", "Start", "CPU time of a fresh process, beyond Python and msgspec.", _millis),
+    TableKind("startup", "Start", "CPU time of a fresh process, beyond Python and msgspec.", _millis),
 )
 
 
-def tables(run: Run) -> list[Table]:
+def tables(run: Run) -> list[ResultTable]:
     """Those of which the run has results."""
     found = [_table(kind, run.table(kind.name)) for kind in KINDS if any(one.timings for one in run.table(kind.name))]
     for make in (_memory, _instructions, _peaks):
@@ -94,7 +94,7 @@ def tables(run: Run) -> list[Table]:
     return found
 
 
-def _table(kind: Kind, results: list[Result]) -> Table:
+def _table(kind: TableKind, results: list[Result]) -> ResultTable:
     names = list(dict.fromkeys(timing.contestant for result in results for timing in result.timings))
     rows = []
     for result in results:
@@ -105,10 +105,10 @@ def _table(kind: Kind, results: list[Result]) -> Table:
         rows.append(row)
     if kind.mean and len(results) > 1:
         rows.append(["geometric mean of the ratios", *(_mean(results, name) for name in names)])
-    return Table(kind.title, kind.about, ["", *names], rows)
+    return ResultTable(kind.title, kind.about, ["", *names], rows)
 
 
-def _cell(kind: Kind, result: Result, timing: Timing) -> str:
+def _cell(kind: TableKind, result: Result, timing: Timing) -> str:
     """Value, interquartile range, and how many times as long as our first engine."""
     text = f"{kind.cell(result, timing)} ±{timing.spread * 100:.0f}%"
     reference = result.reference
@@ -126,7 +126,7 @@ def _mean(results: list[Result], name: str) -> str:
     return f"{_number(geometric_mean(found))}×" + (f" of {len(found)}" if len(found) < len(results) else "")
 
 
-def _memory(run: Run) -> Table:
+def _memory(run: Run) -> ResultTable:
     with_memory = [result for result in run.results if result.memory]
     names = list(dict.fromkeys(memory.contestant for result in with_memory for memory in result.memory))
     rows = []
@@ -138,10 +138,12 @@ def _memory(run: Run) -> Table:
             blocks = f" in {memory.blocks:,}" if memory and memory.blocks else ""
             cells.append(f"{memory.retained:,}{blocks}" if memory else NOTHING)
         rows.append([result.title, *cells])
-    return Table("Memory of one decoded message", "Bytes that it keeps, and in how many blocks.", ["", *names], rows)
+    return ResultTable(
+        "Memory of one decoded message", "Bytes that it keeps, and in how many blocks.", ["", *names], rows
+    )
 
 
-def _instructions(run: Run) -> Table:
+def _instructions(run: Run) -> ResultTable:
     counted = [result for result in run.results if result.instructions]
     names = list(dict.fromkeys(count.contestant for result in counted for count in result.instructions))
     rows = []
@@ -150,12 +152,12 @@ def _instructions(run: Run) -> Table:
         first = next(iter(found.values()))
         cells = [f"{found[name]:,} ({_number(found[name] / first)}×)" if name in found else NOTHING for name in names]
         rows.append([f"{result.table}: {result.title}", *cells])
-    return Table("Instructions", "Of one run, counted by callgrind: steadier than time.", ["", *names], rows)
+    return ResultTable("Instructions", "Of one run, counted by callgrind: steadier than time.", ["", *names], rows)
 
 
-def _peaks(run: Run) -> Table:
+def _peaks(run: Run) -> ResultTable:
     rows = [
         [f"{peak.title}, a file of {peak.size / 1e6:,.0f} MB", peak.contestant, f"{peak.peak / 1e6:,.0f} MB"]
         for peak in run.peaks
     ]
-    return Table("Most memory of a command", "The whole process, interpreter included.", ["", "", "peak"], rows)
+    return ResultTable("Most memory of a command", "The whole process, interpreter included.", ["", "", "peak"], rows)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .findings import Series
+from .soak_results import Series
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: Of a run, the part behind which what a process builds up when it starts is there.

@@ -48,14 +48,14 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[tuple[float, float], ...] = ()
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is told and has no count to agree with."""
 
     what: str
     value: str
 
 
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
+class SoakResults(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run.
 
     Attributes:
@@ -73,7 +73,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     every_s: float
     whole: bool
     counts: tuple[Count, ...]
-    told: tuple[Told, ...]
+    told: tuple[Figure, ...]
     series: tuple[Series, ...]
     failures: tuple[str, ...] = ()
 

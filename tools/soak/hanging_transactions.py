@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 from tools.broker import Cluster
 from tools.recordings.raw_client import Producer, Wire
 
 from .errors import SoakError
-from .waiting import until
-from .watching import Place, Watching
+from .polling import until
+from .watch_process import TransactionKey, WatchProcess
 
 _HOUR_MS = 3_600_000
 _RECORDS = 3
@@ -28,16 +28,16 @@ _INVALID_TXN_STATE = 48
 
 
 @dataclass(frozen=True)
-class Hang:
+class HangingTransaction:
     """One that was made. `place`: what it is known by; `offset`: of its first record."""
 
-    place: Place
+    place: TransactionKey
     offset: int
     records: int = _RECORDS
 
 
 @dataclass
-class Hangs:
+class HangingTransactions:
     """Makes them, one at a time.
 
     Attributes:
@@ -46,14 +46,14 @@ class Hangs:
     """
 
     running: Cluster
-    watching: Watching
+    watching: WatchProcess
     topic: str
     partitions: int
     folder: Path
-    made: list[Hang] = field(default_factory=list)
+    made: list[HangingTransaction] = field(default_factory=list)
     exchanges: int = 0
     scraped: int = 0
-    _open: Hang | None = None
+    _open: HangingTransaction | None = None
 
     def one(self, meanwhile: Callable[[], object] | None = None) -> None:
         """Makes one, does something once it is reported, and finishes it.
@@ -81,7 +81,7 @@ class Hangs:
         until(lambda: self._ended(hang), f"the report that {hang.place} has ended", seconds=_REPORT_S)
         self._open = None
 
-    def _make(self, partition: int, *, transactional: bool) -> Hang:
+    def _make(self, partition: int, *, transactional: bool) -> HangingTransaction:
         """Of a producer id that was given out without a transactional id, or of one whose coordinator knows nothing of
         the partition."""
         then = int(time.time() * 1000) - 3 * _HOUR_MS
@@ -91,17 +91,17 @@ class Hangs:
             if transactional and (code := wire.end(producer, committed=True)) != _INVALID_TXN_STATE:
                 raise SoakError(f"EndTxn of a transaction that no coordinator knows answers {code}")
             self.exchanges += len(wire.exchanges)
-        return Hang(Place(self.topic, partition, producer.producer_id), offset)
+        return HangingTransaction(TransactionKey(self.topic, partition, producer.producer_id), offset)
 
-    def _reported(self, hang: Hang) -> bool | None:
+    def _reported(self, hang: HangingTransaction) -> bool | None:
         self.watching.child.check()
         return self.watching.is_hanging(hang.place) or None
 
-    def _ended(self, hang: Hang) -> bool | None:
+    def _ended(self, hang: HangingTransaction) -> bool | None:
         self.watching.child.check()
         return self.watching.has_ended(hang.place) or None
 
-    def _aborted(self, hang: Hang) -> bool | None:
+    def _aborted(self, hang: HangingTransaction) -> bool | None:
         """`kafkawire txn abort`; None where it could not be judged now, as while brokers restart."""
         topic, partition, _ = hang.place
         command = [sys.executable, "-m", "kafkawire", "txn", "abort", "--bootstrap-server", self.running.bootstrap]

@@ -20,9 +20,9 @@ import msgspec
 
 from tools.recordings.tcpdump import Recording, recording
 
-from .child import Child, child
+from .child_process import ChildProcess, child
 from .errors import SoakError
-from .waiting import until
+from .polling import until
 
 _QUIET_S = 3.0
 _END_S = 120.0
@@ -42,7 +42,7 @@ class _Row(msgspec.Struct):
     problem: str | None = None
 
 
-class Capturing:
+class CaptureProcess:
     """What it has read.
 
     Attributes:
@@ -58,7 +58,7 @@ class Capturing:
         self.captured = 0
         self.dropped = 0
         self.bytes = 0
-        self.child: Child
+        self.child: ChildProcess
         self.recording: Recording
         self.folder = path.parent
         self._path = path
@@ -120,13 +120,13 @@ class Capturing:
 
 
 @contextmanager
-def capturing(ports: Sequence[int], folder: Path) -> Iterator[Capturing]:
+def capturing(ports: Sequence[int], folder: Path) -> Iterator[CaptureProcess]:
     """Records the traffic of these ports on loopback, and reads it, until the block ends.
 
     Raises RecordingError where tcpdump is missing or may not record."""
     folder.mkdir(parents=True)
     path = (folder / "traffic.pcap").resolve()
-    found = Capturing(path)
+    found = CaptureProcess(path)
     command = [sys.executable, "-m", "kafkawire", "capture", "--follow", str(path), "--body", "--format", "jsonl"]
     with (
         recording(path, *ports) as found.recording,

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from .child import Child, child
+from .child_process import ChildProcess, child
 from .errors import SoakError
-from .waiting import until
+from .polling import until
 
 _INTERVAL_S = 5.0
 _START_S = 60.0
@@ -25,7 +25,7 @@ _TERMINATED = 143
 _HANGING = re.compile(r'^kafkawire_open_transactions\{.*verdict="hanging".*\} ([\d.]+)$', re.MULTILINE)
 
 
-class Place(NamedTuple):
+class TransactionKey(NamedTuple):
     """What a transaction is known by in a partition."""
 
     topic: str
@@ -51,7 +51,7 @@ class _Row(msgspec.Struct):
     missed: int = 0
 
 
-class Watching:
+class WatchProcess:
     """What it has reported.
 
     Attributes:
@@ -60,13 +60,13 @@ class Watching:
     """
 
     def __init__(self) -> None:
-        self.hanging: Counter[Place] = Counter()
-        self.gone: Counter[Place] = Counter()
+        self.hanging: Counter[TransactionKey] = Counter()
+        self.gone: Counter[TransactionKey] = Counter()
         self.outcomes: Counter[str] = Counter()
         self.missed = 0
         self.numbers: list[int] = []
-        self._hangs_now: set[Place] = set()
-        self.child: Child
+        self._hangs_now: set[TransactionKey] = set()
+        self.child: ChildProcess
 
     def take(self, line: bytes) -> None:
         row = msgspec.json.decode(line, type=_Row)
@@ -77,11 +77,11 @@ class Watching:
         elif row.finding is not None:
             self._change(row.change or "", row.finding)
 
-    def is_hanging(self, place: Place) -> bool:
+    def is_hanging(self, place: TransactionKey) -> bool:
         """Whether it was reported, and has not been called anything else since."""
         return place in self._hangs_now
 
-    def has_ended(self, place: Place) -> bool:
+    def has_ended(self, place: TransactionKey) -> bool:
         return self.gone[place] > 0
 
     @property
@@ -108,7 +108,7 @@ class Watching:
             raise SoakError(f"txn watch ended with {status}: {self.child.complaints}")
 
     def _change(self, change: str, finding: _Finding) -> None:
-        place = Place(finding.topic, finding.partition, finding.producer_id)
+        place = TransactionKey(finding.topic, finding.partition, finding.producer_id)
         if change == "gone":
             self.gone[place] += 1
             self._hangs_now.discard(place)
@@ -120,10 +120,10 @@ class Watching:
 
 
 @contextmanager
-def watching(bootstrap: str, topic: str, folder: Path, *, interval_s: float = _INTERVAL_S) -> Iterator[Watching]:
+def watching(bootstrap: str, topic: str, folder: Path, *, interval_s: float = _INTERVAL_S) -> Iterator[WatchProcess]:
     """Runs it until the block ends. What others left open in other topics is not of the soak's making."""
     command = [sys.executable, "-m", "kafkawire", "txn", "watch", "--bootstrap-server", bootstrap, "--topic", topic]
     command += ["--interval", f"{interval_s:g}", "--listen", "0", "--every-poll"]
-    found = Watching()
+    found = WatchProcess()
     with child("txn watch", command, folder, found.take) as found.child:
         yield found

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tools.bench.results import Machine
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 

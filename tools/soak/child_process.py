@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 from tools.broker import orphans
 
 from .errors import SoakError
@@ -19,7 +19,7 @@ _END_S = 60.0
 _TAIL = 2000
 
 
-class Child:
+class ChildProcess:
     """See the module.
 
     Attributes:
@@ -83,7 +83,7 @@ class Child:
 
 
 @contextlib.contextmanager
-def child(name: str, command: Sequence[str], folder: Path, take: Callable[[bytes], None]) -> Iterator[Child]:
+def child(name: str, command: Sequence[str], folder: Path, take: Callable[[bytes], None]) -> Iterator[ChildProcess]:
     """Runs a command until the block ends; it is killed with whatever it started if it does not end before.
 
     folder: is made; for what it complains about, and its temporary files.
@@ -102,7 +102,7 @@ def child(name: str, command: Sequence[str], folder: Path, take: Callable[[bytes
         )
     orphans.watch(process.pid)
     try:
-        yield Child(name, process, folder, take)
+        yield ChildProcess(name, process, folder, take)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # a JVM and its workers, too

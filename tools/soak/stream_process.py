@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from tools.broker.kafka_tools import tool_command
 
-from .child import Child, child
+from .child_process import ChildProcess, child
 from .errors import SoakError
-from .job import COLUMNS
-from .samples import descendants, program
-from .waiting import until
+from .memory_samples import descendants, program
+from .polling import until
+from .stream_job import COLUMNS
 
 _START_S = 300.0
 _PROCESS_S = 240.0
@@ -32,7 +32,7 @@ _MARKER = re.compile(rb"endTxnMarker: (\w+)")
 Longs = npt.NDArray[np.int64]
 
 
-class _Said(msgspec.Struct):
+class _JobLine(msgspec.Struct):
     """A line of the job."""
 
     pid: int | None = None
@@ -40,7 +40,7 @@ class _Said(msgspec.Struct):
     processed: bool = False
 
 
-class Streaming:
+class StreamProcess:
     """The job, from outside. `logs`: what it reads. `jvm`: the process id of its JVM. `folder`: of its rows and its
     checkpoint."""
 
@@ -48,12 +48,12 @@ class Streaming:
         self.logs = logs
         self.folder = folder
         self.jvm: int | None = None
-        self.child: Child
+        self.child: ChildProcess
         self._take_heap = take_heap
         self._processed = 0
 
     def take(self, line: bytes) -> None:
-        said = msgspec.json.decode(line, type=_Said)
+        said = msgspec.json.decode(line, type=_JobLine)
         self.jvm = said.pid or self.jvm
         self._processed += said.processed
         if said.heap is not None:
@@ -110,11 +110,11 @@ class Streaming:
 
 
 @contextmanager
-def streaming(logs: str, folder: Path, take_heap: Callable[[int], None]) -> Iterator[Streaming]:
+def streaming(logs: str, folder: Path, take_heap: Callable[[int], None]) -> Iterator[StreamProcess]:
     """Runs the job on the partition directories that a glob names, until the block ends."""
     folder.mkdir(parents=True)
-    found = Streaming(logs, folder, take_heap)
-    command = [sys.executable, "-m", "tools.soak.job", logs, str(folder)]
+    found = StreamProcess(logs, folder, take_heap)
+    command = [sys.executable, "-m", "tools.soak.stream_job", logs, str(folder)]
     with child("Spark stream", command, folder / "job", found.take) as found.child:
         yield found
 

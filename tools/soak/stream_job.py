@@ -1,4 +1,4 @@
-"""`python -m tools.soak.job LOGS FOLDER`: the Spark stream, a process of its own.
+"""`python -m tools.soak.stream_job LOGS FOLDER`: the Spark stream, a process of its own.
 
 Reads the records of growing partition directories (LOGS is a glob) into Parquet files, and tells on standard output, as
 JSON lines, of its JVM: its process id, and every few seconds the heap that is in use after a collection. On standard

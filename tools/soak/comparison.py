@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from tools.recordings.raw_client import CLIENT_ID
 
-from .capturing import Capturing
-from .findings import Count
-from .hangs import Hang, Hangs
-from .load import KEY, Wrote
-from .streaming import Longs, offsets_of
-from .watching import Watching
+from .capture_process import CaptureProcess
+from .hanging_transactions import HangingTransaction, HangingTransactions
+from .producer_load import KEY, ProducerTotals
+from .soak_results import Count
+from .stream_process import Longs, offsets_of
+from .watch_process import WatchProcess
 
 _TOOL = "Kafka's DumpLogSegments"
 #: What a client says to its first broker before it knows the others, and librdkafka counts no longer once it does.
@@ -24,11 +24,20 @@ _FORGOTTEN = frozenset({"ApiVersions", "FindCoordinator", "Metadata"})
 
 
 def stream_counts(
-    rows: pa.Table, wrote: Wrote, hangs: Sequence[Hang], ends: Mapping[int, int], dumped: Counter[str]
+    rows: pa.Table,
+    wrote: ProducerTotals,
+    hangs: Sequence[HangingTransaction],
+    ends: Mapping[int, int],
+    dumped: Counter[str],
 ) -> list[Count]:
-    """The stream's rows beside what was written.
+    """Compares the stream's rows with what was written.
 
-    ends: the high watermark of every partition, as the brokers say. dumped: what Kafka's tool finds in the same files.
+    Args:
+        rows: the rows that the stream wrote.
+        wrote: totals of the producers, from their delivery reports.
+        hangs: the hanging transactions that were made.
+        ends: the high watermark of every partition, from the brokers.
+        dumped: counts of Kafka's DumpLogSegments for the same files.
     """
     read = rows.filter(pc.is_null(rows["error"]))
     data = read.filter(pc.is_null(read["control"]))
@@ -79,7 +88,7 @@ def stream_counts(
     ]
 
 
-def watch_counts(found: Watching, hangs: Hangs) -> list[Count]:
+def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[Count]:
     """What the watch reported, beside what was made to hang and aborted."""
     made = {hang.place for hang in hangs.made}
     strangers = sum(count for place, count in found.hanging.items() if place not in made)
@@ -108,7 +117,7 @@ def watch_counts(found: Watching, hangs: Hangs) -> list[Count]:
     ]
 
 
-def capture_counts(found: Capturing, wrote: Wrote, hangs: Hangs) -> list[Count]:
+def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingTransactions) -> list[Count]:
     """What was captured, beside what clients say that they sent and got."""
     apis = sorted({api for _, api in wrote.requests})
     names = {name for name, _ in wrote.requests}

@@ -14,7 +14,7 @@ from typing import IO
 import msgspec
 
 from tools.bench.job import AbsentError, Job, digest
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 
 #: kafkawire says so where not everything could be decoded: the example has a request of a version that does not exist.
 _INCOMPLETE = 4

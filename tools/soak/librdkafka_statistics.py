@@ -28,7 +28,7 @@ class _Statistics(msgspec.Struct):
     brokers: dict[str, _Broker]
 
 
-class Sent:
+class RequestTotals:
     """See the module.
 
     Attributes:

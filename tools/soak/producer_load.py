@@ -20,7 +20,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from .errors import SoakError
-from .sent import Sent
+from .librdkafka_statistics import RequestTotals
 
 #: A record's key.
 KEY = struct.Struct(">q")
@@ -36,7 +36,7 @@ _STATISTICS_MS, _QUIET = 100, 10
 
 
 @dataclass
-class Wrote:
+class ProducerTotals:
     """What one producer, or all of them, did.
 
     Attributes:
@@ -65,7 +65,7 @@ class Wrote:
         self.offsets.setdefault(partition, array("q")).append(offset)
         self.numbers.setdefault(partition, array("q")).append(number)
 
-    def add(self, other: Wrote) -> None:
+    def add(self, other: ProducerTotals) -> None:
         for partition, offsets in other.offsets.items():
             self.offsets.setdefault(partition, array("q")).extend(offsets)
             self.numbers.setdefault(partition, array("q")).extend(other.numbers[partition])
@@ -85,13 +85,13 @@ class _Transactor:
     """One transactional id."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, index: int) -> None:
-        self.wrote = Wrote()
+        self.wrote = ProducerTotals()
         self._name = f"soak-{index}"
         self._topic = topic
         self._partitions = partitions
         self._random = random.Random(index)
         self._numbers = iter(range(index << 40, (index + 1) << 40))
-        self._sent = Sent()
+        self._sent = RequestTotals()
         self._config: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "client.id": self._name,
@@ -170,7 +170,7 @@ class _Transactor:
         if not error.fatal():
             raise SoakError(f"{self._name}: {error}")
         self.close()
-        self._sent = Sent()
+        self._sent = RequestTotals()
         self._producer = self._opened()
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
@@ -183,7 +183,7 @@ class _Transactor:
             self.wrote.record(partition, offset, number)
 
 
-class Load:
+class ProducerLoad:
     """Producers at work."""
 
     def __init__(self, transactors: list[_Transactor], rate: float) -> None:
@@ -208,9 +208,9 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def wrote(self) -> Wrote:
+    def wrote(self) -> ProducerTotals:
         """All of it, once it was stopped."""
-        total = Wrote()
+        total = ProducerTotals()
         for one in self._transactors:
             total.add(one.wrote)
         return total
@@ -227,11 +227,11 @@ class Load:
 
 
 @contextmanager
-def load(bootstrap: str, topic: str, partitions: int, *, producers: int, rate: float) -> Iterator[Load]:
+def load(bootstrap: str, topic: str, partitions: int, *, producers: int, rate: float) -> Iterator[ProducerLoad]:
     """Transactions, `rate` a second over all producers, until the block ends.
 
     Raises SoakError or KafkaException where a producer cannot begin."""
-    running = Load([_Transactor(bootstrap, topic, partitions, index) for index in range(producers)], rate)
+    running = ProducerLoad([_Transactor(bootstrap, topic, partitions, index) for index in range(producers)], rate)
     try:
         yield running
     finally:

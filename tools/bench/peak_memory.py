@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tools.bench.cases import LARGE_CAPTURE, LARGE_SEGMENT, SEGMENT, Inputs
 from tools.bench.results import Peak
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 
 #: What is printed -> options.
 _SHAPES = {

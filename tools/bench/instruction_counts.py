@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tools.bench.cases import Case
 from tools.bench.contestants import Entrant, environment
 from tools.bench.results import Count, Result
-from tools.bench.samples import ROOT
+from tools.bench.sample_data import ROOT
 
 #: About as long as the counted runs take without valgrind.
 _SECONDS = 0.01
