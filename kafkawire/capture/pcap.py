@@ -77,7 +77,7 @@ class Pcap:
             if not headers.right(file, head):
                 raise CaptureError(
                     expected=f"the header of packet {number}",
-                    found=f"one that says {kept} of {original} bytes at {seconds}.{fraction}",
+                    found=f"one with {kept} of {original} bytes at {seconds}.{fraction}",
                     offset=file.position,
                 )
             data = file.at(_HEADER, kept)

@@ -1,10 +1,10 @@
-"""Captures that are damaged at one layer, and what must hold of what is read of them.
+"""Captures that are damaged at one layer, and the properties that reading them must have.
 
-    python -m tests.capture.mutations 50000      # that many, and what became of them
+    python -m tests.capture.mutations 50000      # number of mutations; prints the outcomes
 
-Whatever is damaged: no exception but `CaptureError`, every byte of the file in a packet or told, every packet a segment
-or counted, every byte of a Kafka connection in a frame or told in a row; and exchanges of connections that have no part
-in the damage are as they were.
+For any damage: no exception but `CaptureError`; every byte of the file is in a packet or an unread part; every packet
+is a segment or is counted; every byte of a Kafka connection is in a frame or in a problem; and exchanges of connections
+without damaged packets are unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Lasting = tuple[object, ...]
 
 
 class Undamaged(NamedTuple):
-    """A capture without damage: its packets, where each begins in the file, the client of each, and clients' rows."""
+    """A capture without damage: its packets, their offsets in the file, their clients, and the rows of each client."""
 
     packets: list[bytes]
     starts: list[int]
@@ -59,7 +59,7 @@ class Undamaged(NamedTuple):
 
 
 def whole() -> Undamaged:
-    """Several connections at the same time, each with small and large messages in both directions."""
+    """Several interleaved connections, each with small and large messages in both directions."""
     talks = []
     batch = records.build([records.Record(b"key", bytes(range(256)))])
     for number in range(CONNECTIONS):
@@ -100,7 +100,7 @@ def by_client(rows: Iterable[Exchange]) -> dict[str, list[Lasting]]:
 
 
 class Damaged(NamedTuple):
-    """A file, the layer that was damaged, and the clients whose connections had a part in it."""
+    """A file, the damaged layer, and the clients whose connections contain damaged packets."""
 
     file: bytes
     layer: str
@@ -135,7 +135,7 @@ def damaged(good: Undamaged, seed: int) -> Damaged:
 
 
 def _tcp_fault(good: Undamaged, packets: list[bytes], number: int, generator: random.Random) -> Damaged:
-    """Packets lost, doubled, moved, cut by the capture, or forged."""
+    """Packets lost, duplicated, moved, truncated, or forged."""
     touched = {good.clients[number]}
     packet = packets[number]
     match generator.randrange(6):
@@ -160,7 +160,7 @@ def _tcp_fault(good: Undamaged, packets: list[bytes], number: int, generator: ra
     return Damaged(pcap(packets), "tcp", touched)
 
 
-_TOLD = re.compile(
+_REPORTED = re.compile(
     r"from the (?:client|broker): (\d+) bytes? (?:that belong to no known frame|of a frame that is not whole"
     r"|from before the first ones captured)"
 )
@@ -171,19 +171,19 @@ _MISSING = re.compile(r"(\d+) of its \d+ bytes are missing in the capture")
 
 
 def account(rows: Iterable[Exchange], summary: capture.Summary) -> None:
-    """Every byte of a Kafka connection is in a frame or in a row's problem, or counted: as repeated, as cut off, or as
-    before the first frame of a connection whose beginning was not captured."""
-    in_frames = told = 0
+    """Every byte of a Kafka connection is in a frame, in the problem of a row, or counted: as retransmitted, as
+    truncated, or as preceding the first frame of a connection from before the capture."""
+    in_frames = in_problems = 0
     for row in rows:
         in_frames += sum(size + 4 for size in (row.request_bytes, row.response_bytes) if size is not None)
         in_frames -= sum(map(int, _MISSING.findall(row.problem or "")))
-        said = _TOLD.match(row.problem or "")
-        told += int(said[1]) if said else 0
-    assert in_frames + told + summary.repeated + summary.cut + summary.joined_bytes == summary.bytes["kafka"]
+        reported = _REPORTED.match(row.problem or "")
+        in_problems += int(reported[1]) if reported else 0
+    assert in_frames + in_problems + summary.repeated + summary.cut + summary.joined_bytes == summary.bytes["kafka"]
 
 
 def check(good: Undamaged, bad: Damaged) -> str:
-    """Asserts all that must hold; what became of the damage, in a word."""
+    """Asserts the properties; returns a description of the outcome."""
     reading = capture.read(BytesIO(bad.file), body=True, records=True)
     rows = list(reading)
     summary = reading.summary
@@ -213,7 +213,7 @@ def check(good: Undamaged, bad: Damaged) -> str:
         for client, wanted in good.rows.items()
     )
     if any(row.problem for row in rows) or unread or summary.skipped:
-        return f"{min(lost, 3)}{'+' if lost > 3 else ''} exchanges lost, told"
+        return f"{min(lost, 3)}{'+' if lost > 3 else ''} exchanges lost, reported"
     return "other content" if lost else "no exchange lost"
 
 

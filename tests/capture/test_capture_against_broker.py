@@ -50,7 +50,7 @@ Place = tuple[str, int, int]
 
 
 class Recording(NamedTuple):
-    """What was captured; what was logged of the listeners without TLS, in order at each place; TLS's port."""
+    """The capture; the request log of listeners without TLS, in order for each place; the port of TLS."""
 
     path: Path
     logged: dict[Place, list[Logged]]
@@ -98,7 +98,7 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
 
 
 def _talk(plain: str, sasl: str, tls: str, certificate: str) -> None:
-    """Everything that clients do, some of it at the same time."""
+    """The clients' requests, partly concurrent."""
     # Here, not above: these tests are skipped where there is no confluent_kafka.
     from tools.recordings import clients
 
@@ -238,7 +238,7 @@ def _logged(log: Path, ports: set[int]) -> dict[Place, list[Logged]]:
 
 
 def _wait_for_log(path: Path, log: Path, ports: set[int]) -> None:
-    """The broker writes its log behind its answers: waits until all is in it whose answer is in the capture."""
+    """Waits until the request log contains all exchanges of the capture: brokers write it after their responses."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         logged = _logged(log, ports)
@@ -269,7 +269,7 @@ def _captured(path: Path) -> dict[Place, list[CapturedExchange]]:
 
 
 def as_logged(message: Message, version: int) -> Any:
-    """The JSON of the log: Kafka's own, with the size of records in their place."""
+    """The JSON of the log: Kafka's JSON form with record sizes instead of records."""
     return _sized(to_json(message, version), message)
 
 

@@ -29,7 +29,7 @@ Frame = tuple[str, str, int, int]
 
 
 def packets() -> tuple[bytes, list[bytes]]:
-    """The file's header, and its packets with their headers."""
+    """The file header, and the packets with their headers."""
     data = PCAP.read_bytes()
     found, position = [], 24
     while position < len(data):
@@ -122,7 +122,7 @@ def tshark(path: Path, *options: str) -> Counter[Frame]:
 
 
 def of_network(number: int, packet: bytes) -> bytes:
-    """The packet, as if it had been sent between hosts of another network."""
+    """The packet with addresses of another network."""
     data = bytearray(packet)
     for address in ADDRESSES:
         data[address + 2] = number
@@ -130,7 +130,7 @@ def of_network(number: int, packet: bytes) -> bytes:
 
 
 def only_of(number: int, found: Counter[Frame]) -> Counter[Frame]:
-    """The frames of that network, as if it were the first."""
+    """The frames of one network, with addresses of the first."""
     mine = f"127.0.{number}."
     return Counter(
         {
@@ -142,7 +142,7 @@ def only_of(number: int, found: Counter[Frame]) -> Counter[Frame]:
 
 
 def test_finds_at_least_what_tshark_finds_under_every_fault(tmp_path: Path) -> None:
-    """One capture with all of them, each in a network of its own: tshark takes long to start."""
+    """All faults in one capture, each in its own network, because tshark starts slowly."""
     path = tmp_path / "faulty.pcap"
     faulty = [of_network(number, packet) for number, packets in enumerate(FAULTS.values()) for packet in packets]
     path.write_bytes(HEAD + b"".join(faulty))

@@ -1,4 +1,4 @@
-"""Captures with packets lost, doubled or swapped, and captures that are damaged or crafted."""
+"""Captures with lost, duplicated or swapped packets, and damaged or crafted captures."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_counts_bytes_before_the_first_frame_of_a_connection_from_before_the_cap
 
 @pytest.mark.parametrize("lost", [5, 6, *range(8, 34)])
 def test_reports_a_hole_in_a_connection_from_before_the_capture(lost: int) -> None:
-    """The capture begins within a response; the lost packet is one of it or a later one, but not the client's first."""
+    """The capture begins within a response. Any packet but the client's first one is lost."""
     found = exchanges([*WHOLE.packets[4:lost], *WHOLE.packets[lost + 1 :]])
     assert any("missing in the capture" in str(row.problem) for row in found)
 
@@ -143,7 +143,7 @@ def test_a_dropped_connection_that_continues_does_not_count_as_joined(monkeypatc
 
 
 def test_finds_requests_in_a_frame_without_an_end_in_a_limited_number_of_searches() -> None:
-    """Each hides behind another one's size, which is wrong. What is not found is told, byte for byte."""
+    """Each follows a frame with a wrong size. The bytes of those not found are reported."""
     wrong = bytearray(encode_request(MetadataRequest(), version=9, correlation_id=99, client_id="wrong"))
     wrong[1] = 1  # 64 KiB more
     asked = [encode_request(ApiVersionsRequest(), version=0, correlation_id=i, client_id="right") for i in range(20)]
@@ -201,7 +201,7 @@ def test_a_hole_within_a_large_request_costs_that_request_only() -> None:
 
 
 def test_reads_request_headers_from_truncated_packets() -> None:
-    """`tcpdump -s 128`: what the headers of messages say is shown, and that the rest is not there."""
+    """`tcpdump -s 128`: rows have the header fields, and a problem about the missing bytes."""
     talk = Talk(mss=1000)
     data = records.build([records.Record(bytes(3000))])
     for number in range(1, 8):
@@ -218,7 +218,7 @@ def test_reads_request_headers_from_truncated_packets() -> None:
 
 @pytest.mark.parametrize("version", ProduceRequest.spec.valid_versions)
 def test_a_truncated_produce_shows_whether_it_has_a_response(version: int) -> None:
-    """Its acks stand in front of the records. Where they were cut off too, an answer is waited for."""
+    """The acks precede the records. If they were cut off too, a response is waited for."""
     data = records.build([records.Record(bytes(1000))])
     told = []
     for acks in (0, 1):
@@ -265,7 +265,7 @@ def test_reports_a_frame_with_a_hole_and_without_an_end() -> None:
 
 
 def test_finds_frames_behind_a_hole_across_the_end_of_a_frame() -> None:
-    """Where the next one begins is not known: it is looked for."""
+    """The next frame's beginning is not known, and is searched for."""
     talk = ask(Talk(mss=100), 1)
     start = len(talk.packets)
     talk.request(produce(-1, records.build([records.Record(bytes(500))])), version=9, correlation_id=2)
@@ -338,7 +338,7 @@ def test_rejects_a_file_that_is_no_capture() -> None:
 @pytest.mark.slow
 @given(st.data())
 def test_mutated_captures_raise_capture_errors_only(data: st.DataObject) -> None:
-    """Bytes changed at any layer: never another exception, and exchanges before the damage are as they were."""
+    """Bytes changed at any layer: no other exception, and exchanges before the damage are unchanged."""
     whole = bytearray(pcap(map(ethernet, WHOLE.packets)))
     first = data.draw(st.integers(24, len(whole) - 1))
     for place in [first, *data.draw(st.lists(st.integers(first, len(whole) - 1), max_size=5))]:
@@ -390,7 +390,7 @@ def test_cost_of_a_crafted_connection_does_not_grow_with_their_number() -> None:
 
 
 def test_recognizes_tls_in_swapped_packets() -> None:
-    """What is held behind it is not looked at either."""
+    """Held segments after it are not examined either."""
     talk = Talk(mss=30).send(0, b"\x16\x03\x01\0\xc8\1" + bytes(90))
     *handshake, first, second, third, fourth = talk.packets
     reading = capture.read(BytesIO(pcap(map(ethernet, [*handshake, second, third, first, fourth]))))
@@ -399,7 +399,7 @@ def test_recognizes_tls_in_swapped_packets() -> None:
 
 
 def test_the_search_for_frames_in_remaining_bytes_ends() -> None:
-    """Many sizes that are wrong, each of which hides the next."""
+    """Many wrong sizes, each of which covers the next."""
     talk = ask(Talk(), 1)
     start = len(talk.packets)
     for number in range(2, 60):

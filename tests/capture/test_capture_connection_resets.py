@@ -1,4 +1,4 @@
-"""Connections that one side breaks off: when that is certain they end, a while later, for what was on the way."""
+"""Reset connections: they end some time after the reset is certain, since data in flight may still arrive."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(reader, "native", None)
 
 
-class Slow:
-    """A file that gives no more than is asked for: packets are read one by one, in lanes too."""
+class Unbuffered:
+    """A file that returns no more than requested: packets are read one by one, by lanes too."""
 
     def __init__(self, packets: list[bytes]) -> None:
         self.read = BytesIO(pcap(map(ethernet, packets), step_ns=STEP_NS)).read
 
 
 def come_out(packets: list[bytes]) -> list[tuple[int | None, str | None, int]]:
-    """Correlation id and problem of each exchange, and how many packets had been read when it came out."""
-    reading = capture.read(Slow(packets))
+    """Correlation id and problem of each exchange, and the number of packets read before it was yielded."""
+    reading = capture.read(Unbuffered(packets))
     found = [(row.correlation_id, row.problem, reading.summary.packets) for row in reading]
     assert sum(reading.summary.bytes.values()) == sum(len(packet) - 40 for packet in packets)
     return found
 
 
 def others(count: int = 2 * WHILE) -> list[bytes]:
-    """Packets of another connection, while time goes by."""
+    """Packets of another connection, one for each unit of time."""
     talk = Talk(OTHER, handshake=False)
     for number in range(100, 100 + count // 2):
         ask(talk, number)
@@ -49,7 +49,7 @@ def others(count: int = 2 * WHILE) -> list[bytes]:
 
 
 def asked_once() -> Talk:
-    """One exchange, and a request that is open."""
+    """One exchange, and a request without its response."""
     return question(ask(Talk(), 1), 2)
 
 
@@ -77,18 +77,18 @@ def test_waits_for_data_of_the_other_end_after_a_reset() -> None:
 
 
 def with_other_packets_first(talk: Talk) -> list[bytes]:
-    """A RST that the capture has before the data that it stands behind."""
+    """A RST that was captured before the data that precedes it."""
     *before, last = reset(talk, 0).packets
     return [*before[:-1], last, before[-1]]
 
 
 def lacking_data(talk: Talk) -> list[bytes]:
-    """The last request is not in the capture; the broker has said that it has it."""
+    """The last request was not captured, but the broker has acknowledged it."""
     return reset(question(talk, 3).acknowledge(1), 0).packets[:-3] + talk.packets[-2:]
 
 
 def behind_a_fin(talk: Talk) -> list[bytes]:
-    """A client that has closed answers what still comes."""
+    """A closed client answers segments that still arrive."""
     talk._send(0, FIN | ACK)
     talk.next[0] += 1
     return reset(talk, 0, flags=RST).packets
@@ -104,7 +104,7 @@ def test_accepts_resets_with_the_next_sequence_number(happened: Callable[[Talk],
 
 @pytest.mark.parametrize("shift", [-1, 1, 70_000, 1 << 31])
 def test_ignores_a_forged_reset(shift: int) -> None:
-    """Only the very next sequence number is believed (RFC 5961): a blind guess is not."""
+    """Only exactly the next sequence number is accepted (RFC 5961), not a blind guess."""
     talk = reset(asked_once(), 1, shift=shift)
     talk.packets += others()
     answer(talk, 2)
@@ -118,14 +118,14 @@ def test_ignores_a_forged_reset(shift: int) -> None:
 @pytest.mark.parametrize("shift", [1, 70_000])
 @pytest.mark.parametrize("side", [0, 1])
 def test_accepts_a_reset_after_a_hole_when_both_ends_are_idle_for_long(side: int, shift: int) -> None:
-    """The last data of who has broken it off is not in the capture, and nobody has said that it came."""
+    """The last data before the reset was neither captured nor acknowledged."""
     packets = reset(asked_once(), side, shift=shift).packets
     found = come_out([*packets, *others(LONG_WHILE + WHILE)])
     assert found[1] == (2, NO_RESPONSE, len(packets) + LONG_WHILE)
 
 
 def test_a_segment_after_a_doubted_reset_restarts_the_wait() -> None:
-    """The receiver of a doubtful RST goes on, and is answered at last."""
+    """The receiver of a doubtful RST continues, and gets a response later."""
     talk = reset(asked_once(), 1, shift=1)
     for _ in range(3):
         talk.packets += others(LONG_WHILE - 3)
@@ -136,7 +136,7 @@ def test_a_segment_after_a_doubted_reset_restarts_the_wait() -> None:
 
 
 def test_a_connection_that_continues_was_not_reset() -> None:
-    """As when a RST is put in on the way, and the receiver drops it."""
+    """Like a RST that was injected, and that the receiver drops."""
     talk = reset(asked_once(), 1)
     answer(talk, 2)
     talk.packets += others()
@@ -146,12 +146,12 @@ def test_a_connection_that_continues_was_not_reset() -> None:
 
 
 def test_a_refused_connection_is_over() -> None:
-    """No data, no request; and it is not kept."""
+    """It has no data and no request, and is not kept."""
     refused = []
     for port in range(50):
         ends = (("10.0.0.1", 1000 + port), ("10.0.0.2", 9092))
         refused += [tcp(*ends, 7, 0, SYN, b""), tcp(*ends[::-1], 0, 8, RST | ACK, b"")]
-    reading = capture.read(Slow([*refused, *others()]))
+    reading = capture.read(Unbuffered([*refused, *others()]))
     most = 0
     for _ in reading:
         most = max(most, len(reading._connections))
@@ -160,12 +160,12 @@ def test_a_refused_connection_is_over() -> None:
 
 
 def test_segments_after_a_reset_are_another_connection() -> None:
-    """As after two FINs: late acknowledgments are passed over, data is looked at."""
+    """As after two FINs: late acknowledgments are ignored, data is read."""
     talk = reset(asked_once(), 0)
     talk.packets += others()
     talk.acknowledge(1)
     for number in range(3, 6):
         ask(talk, number)
-    reading = capture.read(Slow(talk.packets))
+    reading = capture.read(Unbuffered(talk.packets))
     mine = [(row.connection, row.correlation_id, row.problem) for row in reading if row.client == "10.0.0.1:40000"]
     assert mine == [(1, 1, None), (1, 2, NO_RESPONSE), *((3, number, None) for number in range(3, 6))]

@@ -1,4 +1,4 @@
-"""Damaged capture files: reading goes on behind the damage, and every byte is read or told."""
+"""Damaged capture files: reading continues after the damage, and every byte is read or reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_damaged_byte_costs_two_packets_at_most(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data())
 def test_every_byte_is_in_a_packet_or_in_an_unread_part(name: str, data: st.DataObject) -> None:
-    """Bytes changed, dropped and put in: what is read and what is told is the file, in order."""
+    """Bytes changed, removed and inserted: packets and unread parts together are the file, in order."""
     changed = bytearray(FILES[name])
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(HEAD[name], len(changed) - 1))
@@ -103,7 +103,7 @@ def test_reports_damage_up_to_the_end() -> None:
 
 
 def test_accepts_packets_far_apart_in_time() -> None:
-    """As in files put together from several: each header is right by what follows it."""
+    """As in concatenated files: each header is plausible by those that follow it."""
     one = bytearray(pcap(PACKETS[:3]))
     two = pcap(PACKETS[3:6])[24:]
     one[24:28] = bytes(4)  # 1970

@@ -1,4 +1,4 @@
-"""The capture of real clients and a real broker in examples/, whole and with packets lost, doubled and swapped."""
+"""The capture of real clients and a real broker in examples/, also with lost, duplicated and swapped packets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def packets() -> list[Packet]:
 
 
 def again(packets: list[Packet]) -> list[Exchange]:
-    """The exchanges of a capture that holds these packets."""
+    """The exchanges of a capture with these packets."""
     out = [PCAP.read_bytes()[:24]]
     for packet in packets:
         seconds, rest = divmod(packet.time_ns, 1_000_000_000)
@@ -42,8 +42,8 @@ def again(packets: list[Packet]) -> list[Exchange]:
     return list(capture.read(BytesIO(b"".join(out)), body=True, records=True))
 
 
-def said(exchanges: list[Exchange]) -> Counter[str]:
-    """What was said, whichever packets it came in: whole exchanges only."""
+def contents(exchanges: list[Exchange]) -> Counter[str]:
+    """The content of complete exchanges, without packet numbers and times."""
     whole = (e for e in exchanges if e.request is not None and e.response is not None)
     return Counter(json.dumps([e.client, e.api, e.version, e.request, e.response, e.errors]) for e in whole)
 
@@ -68,7 +68,7 @@ def test_summary_counts_the_example(packets: list[Packet]) -> None:
 
 
 def test_finds_the_requests_sent_by_hand(whole: list[Exchange]) -> None:
-    """The client that made the capture wrote down each of its requests, with both sizes."""
+    """The client recorded each of its requests, with the sizes of request and response."""
     by_hand = [e for e in whole if e.client_id == "kafkawire-examples"]
     names = ("api", "api_key", "version", "correlation_id", "client_id", "request_bytes", "response_bytes")
     found = Counter((*(getattr(e, name) for name in names), int(str(e.client).split(":")[1])) for e in by_hand)
@@ -82,7 +82,7 @@ def test_the_broker_is_the_end_with_its_port(whole: list[Exchange]) -> None:
 
 
 def test_finds_the_abort_markers(whole: list[Exchange]) -> None:
-    """WriteTxnMarkers of the hanging transactions, with the epochs that were aborted."""
+    """WriteTxnMarkers of the hanging transactions, with the aborted epochs."""
     markers = {
         (marker["producerId"], marker["producerEpoch"], topic["name"], partition)
         for e in whole
@@ -97,7 +97,7 @@ def test_finds_the_abort_markers(whole: list[Exchange]) -> None:
 
 
 def test_describe_responses_match_the_final_states(whole: list[Exchange]) -> None:
-    """The newest DescribeTransactions and DescribeProducers answers against the truth."""
+    """The last DescribeTransactions responses have the recorded states."""
     described = {
         state["transactionalId"]: (state["producerId"], state["producerEpoch"], state["transactionState"])
         for e in whole
@@ -132,13 +132,13 @@ def test_decodes_produced_records(whole: list[Exchange]) -> None:
 
 def test_pcapng_gives_the_same_exchanges(whole: list[Exchange], packets: list[Packet]) -> None:
     found = list(capture.read(BytesIO(pcapng(packet.data for packet in packets)), body=True, records=True))
-    assert said(found) == said(whole)
+    assert contents(found) == contents(whole)
     assert [e.packet for e in found] == [e.packet for e in whole]
 
 
 def test_duplicated_packets_change_no_exchange(whole: list[Exchange], packets: list[Packet]) -> None:
     found = again([packet for packet in packets for _ in range(2)])
-    assert said(found) == said(whole)
+    assert contents(found) == contents(whole)
     assert len(found) == len(whole)
 
 
@@ -149,7 +149,7 @@ def test_swapped_packets_change_no_exchange(whole: list[Exchange], packets: list
     for i in range(len(swapped) - 1):
         if choose.random() < 0.02:
             swapped[i], swapped[i + 1] = swapped[i + 1], swapped[i]
-    assert said(again(swapped)) == said(whole)
+    assert contents(again(swapped)) == contents(whole)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -159,9 +159,9 @@ def test_lost_packets_are_reported_and_cost_adjacent_exchanges_only(
     choose = random.Random(seed)
     kept = [packet for packet in packets if choose.random() >= 0.01]
     found = again(kept)
-    assert said(found) <= said(whole)
+    assert contents(found) <= contents(whole)
     lost = len(packets) - len(kept)
-    assert said(found).total() >= said(whole).total() - 5 * lost
+    assert contents(found).total() >= contents(whole).total() - 5 * lost
     assert any("missing in the capture" in str(e.problem) for e in found)
 
 
@@ -169,5 +169,5 @@ def test_reads_a_capture_that_begins_within_connections(whole: list[Exchange], p
     for start in range(50, 900, 170):
         found = again(packets[start:])
         later = [e for e in whole if e.packet is not None and e.packet > start + 1]
-        assert said(found) <= said(whole)
-        assert said(found).total() >= said(later).total() - 3
+        assert contents(found) <= contents(whole)
+        assert contents(found).total() >= contents(later).total() - 3

@@ -1,4 +1,4 @@
-"""What rows of exchanges show before anything is known of them."""
+"""Rows of exchanges without content, and their bodies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def test_bodies_are_null_if_requested_and_else_unset() -> None:
 
 
 def test_version_is_0_for_a_row_without_one() -> None:
-    """A SASL token, or a problem alone."""
+    """The row of a SASL token, or of a problem."""
     assert CapturedExchange(row=ReadOptions().row(version=7)).version == 7
     assert CapturedExchange(row=ReadOptions().row()).version == 0

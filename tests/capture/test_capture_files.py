@@ -1,4 +1,4 @@
-"""Whatever container a capture comes in, its exchanges are the same; and files that are compressed, cut or growing."""
+"""Compressed, truncated and growing capture files: the exchanges do not depend on the container."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_reads_a_truncated_compressed_file_up_to_its_end(compression: str) -> No
 
 
 def damage(data: bytes) -> str | None:
-    """What is said of a file that cannot be read to its end."""
+    """The problem of a file that cannot be read to its end."""
     reading = capture.read(BytesIO(data))
     try:
         rows = list(reading)
@@ -116,7 +116,7 @@ def test_names_the_extra_for_zstd_without_a_library(monkeypatch: pytest.MonkeyPa
 
 
 def test_reads_a_highly_compressed_file_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a file is looked through to its end, for a packet behind the damage."""
+    """The file is searched to its end for a packet after the damage."""
     read = files._Decompressed.read
     pieces = []
 
@@ -218,7 +218,7 @@ def test_accepts_short_reads_of_a_decompressor() -> None:
 @pytest.mark.parametrize(("compression", "torn"), [*((name, 0) for name in COMPRESSIONS), ("none", 5)])
 @pytest.mark.parametrize("form", FORMATS)
 def test_reports_a_capture_that_ended_before_its_size(form: str, compression: str, torn: int) -> None:
-    """Also where a packet ends, or what is compressed: nothing there shows that more was to come."""
+    """Also at the end of a packet or of compressed data, where the content itself looks complete."""
     if compression == "zstd" and sys.version_info < (3, 14):
         pytest.importorskip("pyarrow")
     packets = [*map(ethernet, conversation())]

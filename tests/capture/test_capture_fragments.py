@@ -1,4 +1,4 @@
-"""IP datagrams put together from their fragments."""
+"""Reassembly of IP datagrams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def segment(found: Found) -> TcpSegment:
 
 
 def fragments_of(version: int, data: bytes, size: int) -> list[bytes]:
-    """An IP packet of TCP in parts of `size` bytes."""
+    """An IP packet with TCP, in fragments of `size` bytes."""
     head, body = data[: 20 if version == 4 else 40], data[20 if version == 4 else 40 :]
     parts = []
     for offset in range(0, len(body), size):

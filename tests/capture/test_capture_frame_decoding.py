@@ -1,4 +1,4 @@
-"""Rows whose bodies are JSON text are printed as rows whose bodies are dicts: whatever is read in one native call."""
+"""Rows with bodies as JSON text are printed like rows with bodies as dicts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OPTIONS = [
 
 
 def odd() -> bytes:
-    """A capture of frames, in some of which there is what only Python writes."""
+    """A capture of frames, some of which only Python decodes."""
     talk = Talk()
     talk.request(produce(0), version=9, correlation_id=1)  # is never answered
     talk.request(produce(-1, records.build([records.Record(b"k", None)])), version=9, correlation_id=2)

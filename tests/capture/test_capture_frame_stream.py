@@ -1,4 +1,4 @@
-"""One direction of a connection: frames with the packets in which they began, holes, and where frames begin again."""
+"""Frames of one direction: their packets, holes, and frame boundaries that are lost and found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def framed(content: bytes) -> bytes:
 
 
 def begun(data: bytes = b"") -> FrameStream:
-    """A side that knows where frames begin, after its first packet."""
+    """A frame stream with known frame boundaries, after its first packet."""
     side = FrameStream()
     assert list(side.begin(0)) == []
     assert list(side.take(Chunk(data, 1, 10))) == []

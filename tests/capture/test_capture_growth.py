@@ -1,4 +1,4 @@
-"""The work of reading a capture grows linearly with each thing that there can be many of (`tests.doubling`)."""
+"""The cost of reading a capture grows linearly with each kind of its content (`tests.doubling`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Packets = list[bytes]
 
 
 def exchanges(n: int) -> Packets:
-    """In one connection, one after the other."""
+    """Consecutive exchanges in one connection."""
     talk = Talk()
     for number in range(n):
         ask(talk, number)
@@ -27,7 +27,7 @@ def exchanges(n: int) -> Packets:
 
 
 def outstanding(n: int) -> Packets:
-    """As many requests as are answered later, and some more of each."""
+    """`n` requests, then `n` requests each followed by the response to an earlier one."""
     talk = Talk()
     for number in range(n):
         question(talk, number)
@@ -53,7 +53,7 @@ def unasked(n: int) -> Packets:
 
 
 def connections(n: int) -> Packets:
-    """Open at the same time, none of which ends."""
+    """Connections that are open at the same time."""
     talks = [ask(Talk(("10.0.0.1", 1024 + number)), 1) for number in range(n)]
     return [packet for packets in zip(*(talk.packets for talk in talks), strict=True) for packet in packets]
 
@@ -68,12 +68,12 @@ def joined_connections(n: int) -> Packets:
 
 
 def small_packets(n: int) -> Packets:
-    """Of one large frame."""
+    """Segments of one large frame."""
     return Talk(mss=10).request(produce(1, bytes(10 * n)), version=9, correlation_id=1).packets
 
 
 def swapped_packets(n: int) -> Packets:
-    """Each behind the one that follows it."""
+    """Segments in pairwise swapped order."""
     packets = exchanges(n)
     return packets[:3] + [packets[i ^ 1] for i in range(4, len(packets) - 2)]
 
@@ -88,7 +88,7 @@ def holes(n: int) -> Packets:
 
 
 def held_packets(n: int) -> Packets:
-    """All behind the first one, which comes last."""
+    """Segments of which the first one comes last."""
     packets = ask(Talk(mss=20).request(produce(1, bytes(20 * n)), version=9, correlation_id=1), 2).packets
     return [*packets[:3], *packets[4:], packets[3]]
 
@@ -162,7 +162,7 @@ def test_cost_grows_linearly_with_requests_behind_an_open_one(live: bool) -> Non
 
 
 def test_cost_of_resuming_after_damage_grows_linearly_with_block_lengths() -> None:
-    """Headers close to each other in a damaged file, each of a block whose end is far ahead."""
+    """Adjacent headers in a damaged file, each of a block with a distant end."""
     whole = pcapng(map(ethernet, exchanges(1)))
 
     def prepare(n: int) -> Callable[[], object]:

@@ -30,7 +30,7 @@ SEQUENCE, FLAGS = 14 + 20 + 4, 14 + 20 + 13
 
 
 def read(data: bytes, *, lanes: bool) -> tuple[list[Exchange], Summary, int]:
-    """Rows, summary, and how often a connection was looked at, packet by packet, outside of lanes."""
+    """Rows, summary, and the number of segments that Python processed."""
     looked = 0
     if lanes:
         found = capture.read(BytesIO(data))
@@ -49,7 +49,7 @@ def read(data: bytes, *, lanes: bool) -> tuple[list[Exchange], Summary, int]:
 
 
 def alike(packets: list[bytes]) -> tuple[int, int]:
-    """Reads both ways; how many packets were looked at with lanes, and without."""
+    """Asserts equal results with and without lanes; returns the numbers of segments that Python processed."""
     data = pcap(packets)
     rows, summary, few = read(data, lanes=True)
     expected, expected_summary, all_of_them = read(data, lanes=False)
@@ -67,7 +67,7 @@ CLIENTS = clients()
 
 
 def talkative() -> list[bytes]:
-    """Large and small frames in small segments, several in one, both ways at the same time, over a wrapped sequence."""
+    """Large and small frames in small segments, several in one, in both directions, with a wrapped sequence number."""
     talk = Talk(client_seq=2**32 - 3000, broker_seq=2**32 - 200, mss=100)
     big = records.build([records.Record(b"k", bytes(range(256)) * 40)])
     for number in range(1, 40):
@@ -98,7 +98,7 @@ def test_lanes_track_a_connection_from_before_the_capture(start: int) -> None:
 
 
 def test_two_packets_of_a_connection_reach_python() -> None:
-    """The one that opens it, and the first with data. Acknowledgments come behind the end, too."""
+    """The first packet, and the first one with data. Acknowledgments also follow the end."""
     packets = []
     for port in range(1, 41):
         talk = Talk(("10.0.0.1", 40000 + port % 10), client_seq=port * 1000)  # ports come again
@@ -113,7 +113,7 @@ def test_two_packets_of_a_connection_reach_python() -> None:
 
 
 def test_memory_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind the bound, an acknowledgment opens a connection; so it does with lanes."""
+    """Beyond the limit a late acknowledgment opens a connection, with lanes too."""
     monkeypatch.setattr(reader, "MOST_ENDED", 3)
     packets, late = [], []
     for port in range(1, 8):
@@ -147,7 +147,7 @@ def test_lanes_compare_retransmissions_as_far_back_as_streams(back: int) -> None
 
 
 def faults(packets: list[bytes], numbers: random.Random) -> Iterator[bytes]:
-    """The packets with all that may happen to them on the way, or in front of a broken switch."""
+    """The packets with all faults of a network."""
     held: list[bytes] = []
     for packet in packets[numbers.choice((0, 0, 50)) :]:
         kind = numbers.randrange(60)
@@ -188,7 +188,7 @@ def test_faults_give_equal_rows_with_and_without_lanes(seed: int) -> None:
 
 
 def test_accepts_a_tunnelled_packet_of_a_tracked_connection() -> None:
-    """Tunnels are for Python to look into: the connection comes back for the packet."""
+    """Python parses tunnels: it takes the connection back for the packet."""
     talk = Talk()
     for number in range(1, 6):
         ask(talk, number)
@@ -218,7 +218,7 @@ def test_reads_a_connection_of_an_endpoint_with_itself() -> None:
 
 
 def test_does_not_copy_a_large_frame_for_each_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection with much of a frame pending stays where it is: handing it over would copy that again and again."""
+    """A connection with a large incomplete frame is not handed over, since that would copy the frame each time."""
     handed_over = []
     hand_over = FrameStream.hand_over
 

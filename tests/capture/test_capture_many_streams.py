@@ -1,4 +1,4 @@
-"""The cost is linear in packets, however many connections they belong to: work is counted, not time."""
+"""The cost is linear in packets, for any number of connections. Function calls are counted, not time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkawire.capture import Stream
 
 
 def packets(connections: int, rounds: int) -> list[bytes]:
-    """Connections that all speak in turn: an exchange of each, then the next of each."""
+    """Interleaved connections: one exchange of each, then the next of each."""
     talks = [Talk(client=(f"10.1.{i >> 8}.{i & 255}", 40000)) for i in range(connections)]
     for talk in talks:
         for number in range(rounds):
@@ -23,7 +23,7 @@ def packets(connections: int, rounds: int) -> list[bytes]:
 
 
 def calls(connections: int, rounds: int) -> tuple[int, int]:
-    """Calls of functions, in Python and in C, that reading takes, and the exchanges."""
+    """The number of function calls, in Python and C, that reading takes, and the exchanges."""
     data = pcap(map(ethernet, packets(connections, rounds)), step_ns=1000)
     seen = 0
 

@@ -1,4 +1,4 @@
-"""Requests and responses put together, and what is said of those that cannot be."""
+"""Matching of requests and responses, and the problems of unmatched ones."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_hides_tokens_without_headers_after_sasl_handshake_0() -> None:
 
 
 def test_unmatched_requests_and_responses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens that nobody answers, responses that nobody asked for, requests without an answer: the oldest goes."""
+    """Of unanswered tokens, unmatched responses and unanswered requests the oldest ones are closed."""
     monkeypatch.setattr(matcher, "MOST_OUTSTANDING", 2)
     monkeypatch.setattr(matcher, "MOST_EARLY", 2)
     talk = Talk()

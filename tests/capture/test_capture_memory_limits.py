@@ -1,4 +1,4 @@
-"""What is held in memory is bounded, whatever a capture holds, and what goes for that is told."""
+"""Memory is bounded for any content of a capture, and the data dropped for that is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tuple[int, int, list[Exchange]]:  # noqa: B008
-    """The most that all connections held after a packet, the most connections, and the rows."""
+    """The most memory of all connections after a packet, the most connections, and the rows."""
     data = BytesIO(pcap(map(ethernet, packets)))
     most = open_ = 0
 

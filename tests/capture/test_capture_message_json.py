@@ -121,7 +121,7 @@ def test_counts_errors_of_flat_messages() -> None:
 
 def test_frames_that_may_contain_secrets() -> None:
     assert frame_may_contain_secrets("SaslAuthenticate", "Request")
-    assert frame_may_contain_secrets(None, "Response")  # of what, nobody can tell
+    assert frame_may_contain_secrets(None, "Response")  # the api is unknown
     assert not frame_may_contain_secrets("Fetch", "Response")
 
 

@@ -22,7 +22,7 @@ def test_adds_entities_of_the_version_only() -> None:
         transactional_id="t", producer_id=5, topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),)
     )
     found = NamedEntities().add(AddPartitionsToTxnRequest(transactions=(transaction,)), 5)
-    # Producer id 0 is what V3AndBelowProducerId holds when nobody has set it.
+    # Producer id 0 is the default of V3AndBelowProducerId.
     assert (found.topics, found.transactional_ids, found.producer_ids) == ({"orders"}, {"t"}, {5})
     batch = records.build([records.Record(b"k", b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
     assert NamedEntities().add(produce(-1, batch + b"garbage"), 9).producer_ids == {9}

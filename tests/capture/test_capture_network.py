@@ -1,4 +1,4 @@
-"""Link, IP and TCP headers."""
+"""Parsing of link, IP and TCP headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several readers of one capture, of which each owns a share of the connections: together they give what one gives."""
+"""Several readers of one capture, each of which owns some connections, yield together what one reader yields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def share(number: int, shares: int) -> Callable[[Ends], bool]:
 
 
 def alike(data: bytes, shares: int) -> list[int]:
-    """Reads at once and in shares; how many exchanges each share had."""
+    """Reads with one reader and with several; returns the number of exchanges of each of those."""
     whole = capture.read(BytesIO(data), body=True)
     expected = list(whole)
     owner: dict[int | None, int] = {}
@@ -52,7 +52,7 @@ def test_readers_of_a_real_capture_yield_together_what_one_yields(shares: int) -
 
 @pytest.mark.parametrize("seed", range(20))
 def test_readers_of_a_faulty_capture_yield_together_what_one_yields(seed: int) -> None:
-    """Lost, doubled, swapped, cut and changed packets; clients that come again from the same port."""
+    """Lost, duplicated, swapped, truncated and changed packets; clients that reuse a port."""
     numbers = random.Random(seed)
     packets = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Capture files of both formats: what is none, what is cut, and damage of any kind."""
+"""Capture files of both formats: truncated and damaged files, and files that are no capture."""
 
 from __future__ import annotations
 

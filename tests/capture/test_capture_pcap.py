@@ -1,4 +1,4 @@
-"""Classic pcap files in all their orders and units, and damage."""
+"""Classic pcap files in all byte orders and time units, and damaged ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pcapng files: sections, interfaces, packets of all kinds, and blocks that are none."""
+"""pcapng files: sections, interfaces, packets of all kinds, other blocks, and damage."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_reports_blocks_whose_parts_do_not_add_up(name: str) -> None:
 
 
 def test_does_not_check_the_first_interface_block() -> None:
-    """Without it nothing of the section can be read."""
+    """Without the interface no packet of the section can be read."""
     untidy = block(1, struct.pack("<HHI", 1, 5, 0) + struct.pack("<HH", 2, 400))
     assert len(packets_in(SECTION + untidy + ENHANCED)) == 1
 
@@ -148,7 +148,7 @@ def test_does_not_check_the_first_interface_block() -> None:
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("packets", [[b"\0" * 14 + b"E" + bytes(60)] * 3, [ethernet(ask(Talk(), 1).packets[3])] * 3])
 def test_reports_a_packet_block_with_a_damaged_type(packets: list[bytes], order: str) -> None:
-    """Every type that has a layout, but for the old packet's: that is the same packet."""
+    """Every type with a layout, except the old packet block, which gives the same packet."""
     whole = pcapng(packets, order=order)
     at = whole.index(packets[0]) - 28
     for kind in (*range(1, 12), 0x0BAD, 0x40000BAD, 0x80000006):
@@ -184,7 +184,7 @@ def test_reports_adjacent_unreadable_blocks_as_one_part() -> None:
 
 
 def test_reports_damage_before_the_end_of_decompressed_data() -> None:
-    """It is told, up to where the next block was looked for."""
+    """It is reported, up to the offset at which the search for the next block stopped."""
     unread: list[UnreadPart] = []
     start = SECTION + INTERFACE + ENHANCED
     file = start + BAD["statistics cut"] + random.Random(1).randbytes(300_000)
@@ -199,7 +199,7 @@ def test_reports_damage_before_the_end_of_decompressed_data() -> None:
 
 @pytest.mark.parametrize("packets", [0, 1])
 def test_reports_damage_at_the_end_of_decompressed_data(packets: int) -> None:
-    """Blocks that are no packets follow it. Without any packet the file as a whole is one that cannot be read."""
+    """Blocks without packets follow it. A file without any packet is unreadable as a whole."""
     unread: list[UnreadPart] = []
     file = SECTION + INTERFACE + packets * ENHANCED + BAD["statistics cut"] + 50_000 * GOOD["statistics"]
     with pytest.raises(CaptureError) as caught:

@@ -1,4 +1,4 @@
-"""From a file to exchanges: rows, their order, what else is in a capture, and connections that are over."""
+"""From a file to exchanges: rows, their order, other protocols, and connections that are over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka is told from all else by what is said."""
+"""Recognition of Kafka's protocol by content."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_stops_the_search_in_much_data_of_another_protocol(handshake: bool) -> N
 
 
 def test_waits_for_a_candidate_frame_up_to_a_limit() -> None:
-    """Behind so many bytes its head must do, if a packet begins with it."""
+    """After the limit its header decides, if a packet begins with it."""
     head = encode_request(ApiVersionsRequest(), version=0, correlation_id=1, client_id="tests")
     begun = b"xx" + (1 << 20).to_bytes(4, "big") + head[4:]
     assert recognition.find_request(begun, {2}) == (None, 2, 2 * len(begun) - 2)

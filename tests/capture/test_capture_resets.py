@@ -1,4 +1,4 @@
-"""Which connections that were broken off are over, and when."""
+"""When reset connections are over."""
 
 from __future__ import annotations
 

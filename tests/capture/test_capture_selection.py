@@ -1,4 +1,4 @@
-"""Which exchanges are asked for."""
+"""Matching of exchanges with a selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges in the order of their first packets, within bounds."""
+"""Exchanges in the order of their first packets, within limits."""
 
 from __future__ import annotations
 

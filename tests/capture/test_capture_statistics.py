@@ -1,4 +1,4 @@
-"""Exchanges counted, and quantiles of their latencies."""
+"""Counts of exchanges, and quantiles of their latencies."""
 
 from __future__ import annotations
 

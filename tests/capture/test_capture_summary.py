@@ -1,4 +1,4 @@
-"""What is told of a capture as a whole."""
+"""The summary of a capture."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_describes_a_capture_without_kafka() -> None:
 
 
 def test_number_of_problem_kinds_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger's bytes may be in their words."""
+    """Problems may contain bytes of the capture."""
     monkeypatch.setattr(summary, "_MOST_KINDS", 1)
     talk = question(ask(Talk(), 1), 2)
     answer(talk, 77)

@@ -1,4 +1,4 @@
-"""Bytes in order out of segments in any order."""
+"""Reassembly of segments in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA = bytes(range(256)) * 4
 
 
 class Recorder:
-    """A stream, and what came out of it: `data`, and `gaps` as (position in the data, bytes missing)."""
+    """A stream and its output: `data`, and `gaps` as (position in the data, missing bytes)."""
 
     def __init__(self, stream: Stream, first: int) -> None:
         self.stream = stream

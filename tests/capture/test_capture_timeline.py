@@ -1,4 +1,4 @@
-"""What one transactional producer did."""
+"""The steps of one transactional producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures made by hand: TCP conversations as packets, packets as pcap and pcapng files."""
+"""Builders of captures: TCP conversations as packets, packets as pcap and pcapng files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_NS = 1_700_000_000_000_000_000
 
 
 def tcp(source: tuple[str, int], destination: tuple[str, int], seq: int, ack: int, flags: int, data: bytes) -> bytes:
-    """An IP packet with a TCP segment; IPv6 where the addresses are."""
+    """An IP packet with a TCP segment: IPv4 or IPv6, like the addresses."""
     segment = struct.pack(">HHIIBBHHH", source[1], destination[1], seq % 2**32, ack % 2**32, 0x50, flags, 1024, 0, 0)
     segment += data
     a, b = ip_address(source[0]).packed, ip_address(destination[0]).packed
@@ -68,7 +68,7 @@ def pcapng(packets: Iterable[bytes], *, order: str = "<", link_type: int = 1, ex
         units = (START_NS + i * 1_000_000) // 10 ** (9 - (6 if exponent is None else exponent))
         head = struct.pack(order + "IIIII", 0, units >> 32, units & 0xFFFFFFFF, len(packet), len(packet))
         out.append(block(6, head + packet))
-        out.append(block(5, bytes(12)))  # interface statistics: to be passed over
+        out.append(block(5, bytes(12)))  # interface statistics, which readers skip
     return b"".join(out)
 
 
@@ -77,7 +77,7 @@ def packets_in(data: bytes) -> list[capture.Packet]:
 
 
 def up_to_damage(data: bytes) -> tuple[list[capture.Packet], CaptureError]:
-    """The packets of a damaged file that are read before the damage, and that."""
+    """The packets of a damaged file before the damage, and the error."""
     packets = []
     iterator = capture.read_packets(BytesIO(data))
     while True:
@@ -141,13 +141,13 @@ class Talk:
 
 
 def exchanges(packets: Talk | Sequence[bytes], **options: Any) -> list[Exchange]:
-    """What `capture.read` makes of IP packets."""
+    """The exchanges that `capture.read` finds in IP packets."""
     listed = packets.packets if isinstance(packets, Talk) else packets
     return list(capture.read(BytesIO(pcap(map(ethernet, listed))), **options))
 
 
 def brief(found: Iterable[Exchange]) -> list[tuple[Any, ...]]:
-    """The parts of exchanges that most tests compare."""
+    """The fields of exchanges that most tests compare."""
     return [(e.api, e.correlation_id, e.response_bytes is not None, e.problem) for e in found]
 
 

@@ -265,7 +265,7 @@ def test_reports_problems_of_exchanges_that_were_not_chosen(run: Run, trace: Pat
 
 
 def test_prints_a_line_for_each_file_with_unread_data(run: Run, trace: Path) -> None:
-    """What merely ends is told and no failure; what is encrypted or not TCP is counted."""
+    """Incomplete ends of a capture are notes and no failure; TLS and packets without TCP are counted."""
     hello = packet(("10.0.0.9", 7), BROKER, 5, 0, ACK, b"\x16\x03\x01\0\x05hello")
     arp = bytes(12) + b"\x08\x06" + bytes(28)
     cut = packet(CLIENT, BROKER, 100 + sum(len(request) for request, _ in TALK), 0, ACK, TALK[0][0][:20])
