@@ -1,15 +1,15 @@
-"""The pages that a reader sees, and the fenced blocks in them.
+"""The documentation pages and their fenced blocks.
 
-A block in ```python is run, in the names that the page's blocks before it made. A block in ```console is run, and shows
-what is printed (lines of dots stand for what is left out). In any other block, lines that begin with `kafkawire` (or
-`$ kafkawire`, or pipe into it) are commands that must parse.
+A ```python block is run with the names that the page's earlier blocks defined. A ```console block is run and shows the
+output of its commands (a line of dots stands for omitted output). In other blocks, lines that begin with `kafkawire` or
+`$ kafkawire`, or that pipe into it, are commands that must be valid usage.
 
-HTML comments, which a reader does not see, say what a block needs:
+HTML comments, which are not visible to readers, control the tests:
 
-    <!-- first ... -->      before it: Python that makes what the block talks of
-    <!-- then ... -->       after it: Python that looks at what came of it
-    <!-- exits 3 -->        before it: the exit code of the console's commands
-    <!-- needs ... -->      before it: what tests of pages have not (a cluster, Spark): it is parsed, not run
+    <!-- first ... -->      before a block: Python that defines the block's input
+    <!-- then ... -->       after a block: Python that checks the block's result
+    <!-- exits 3 -->        before a console block: the exit code of its commands
+    <!-- needs ... -->      before a block: a requirement that is missing here (a cluster, Spark); it is parsed, not run
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAGES = sorted(
     ]
 )
 
-#: Pages whose Python is run by other tests, which have what it needs. Here it is parsed.
+#: Pages whose Python blocks are run by other tests with the required environment. Here they are parsed.
 ELSEWHERE = {"docs/spark.md": "tests/spark/test_spark_examples.py"}
 
 _BLOCK = re.compile(
@@ -50,7 +50,13 @@ _PIPE = re.compile(r"(?:^|\|)\s*(kafkawire\s.*)")
 
 @dataclass(frozen=True)
 class Block:
-    """Attributes: page, line: where it begins. language: of the fence. notes: the comments around it, by first word."""
+    """A fenced block.
+
+    Attributes:
+        page, line: the place where the block begins.
+        language: the language of the fence.
+        notes: the comments around the block, by their first word.
+    """
 
     page: str
     line: int
@@ -73,7 +79,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def sessions(text: str) -> Iterator[tuple[list[str], str]]:
-    """The commands of a console, without `kafkawire`, and what each prints."""
+    """The commands of a console block, without `kafkawire`, and the output shown for each."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         name, *arguments = shlex.split(command, comments=True)
@@ -82,7 +88,7 @@ def sessions(text: str) -> Iterator[tuple[list[str], str]]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The command lines of `kafkawire` in a block, without the name; those behind `$ ` alone where there are any."""
+    """The `kafkawire` command lines of a block, without the name; only those after `$ ` if there are any."""
     lines = text.replace("\\\n", " ").splitlines()
     prompted = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     for line in prompted or lines:
@@ -93,8 +99,8 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def parse(arguments: list[str]) -> None:
-    """Reads a command line as `kafkawire` does, and runs nothing; a usage error where it would be one."""
-    if arguments == ["--version"]:  # is done as soon as it is parsed
+    """Parses a command line as `kafkawire` does, without running it. Invalid usage raises the usage error."""
+    if arguments == ["--version"]:  # parsing alone would print the version and exit
         return
     command: Any = get_command(app)
     context: Any = None

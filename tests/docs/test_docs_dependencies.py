@@ -1,4 +1,4 @@
-"""docs/DESIGN.md has a line for every dependency of pyproject.toml, and no other."""
+"""docs/DESIGN.md has a line for each dependency of pyproject.toml and for nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.docs.guide import ROOT
 
 
 def declared() -> set[tuple[str, str]]:
-    """Package and extra, "" for what is always installed; extras of our own that an extra names are left out."""
+    """Pairs of package and extra ("" for packages that are always installed), without references to own extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     groups = {"": project["dependencies"], **project["optional-dependencies"]}
     return {
@@ -20,7 +20,7 @@ def declared() -> set[tuple[str, str]]:
     }
 
 
-def told() -> dict[tuple[str, str], str]:
+def documented() -> dict[tuple[str, str], str]:
     table = (ROOT / "docs" / "DESIGN.md").read_text("utf-8").partition("\n## Dependencies\n")[2]
     found = {}
     for packages, extras, why in re.findall(r"^\| (`.*?) \|(.*?)\| (.*) \|$", table, re.MULTILINE):
@@ -31,6 +31,6 @@ def told() -> dict[tuple[str, str], str]:
     return found
 
 
-def test_every_dependency_has_its_reason() -> None:
-    assert set(told()) == declared()
-    assert all(len(why) > 10 for why in told().values())
+def test_every_dependency_is_documented_with_a_reason() -> None:
+    assert set(documented()) == declared()
+    assert all(len(why) > 10 for why in documented().values())

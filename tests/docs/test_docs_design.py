@@ -1,4 +1,4 @@
-"""docs/DESIGN.md: at most four pages, and a map that names every room and every hand-written module, and no other."""
+"""docs/DESIGN.md has at most four pages, and its file map names exactly the packages and hand-written modules."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DESIGN = (ROOT / "docs" / "DESIGN.md").read_text("utf-8")
 
 
 def mapped() -> dict[str, set[str]]:
-    """For each folder whose content the map lists, the names there; those of folders end with a slash.
+    """The names that the map lists for each folder; names of folders end with a slash.
 
-    A line is names, and from two blanks on what they are for. What is indented below a folder is in it.
+    A line holds names, then two or more blanks and their description. Lines indented below a folder belong to it.
     """
     found: dict[str, set[str]] = {"": set()}
     above: list[tuple[int, str]] = [(-1, "")]
@@ -37,7 +37,7 @@ def has_code(folder: Path) -> bool:
 
 
 def built(folder: Path) -> set[str]:
-    """What is in a folder: modules, and folders that have code anywhere below."""
+    """The content of a folder: modules, and folders with code at any depth."""
     found = set()
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink() and has_code(path):
@@ -48,18 +48,18 @@ def built(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("folder", sorted(mapped().keys() - {""}))
-def test_the_map_is_the_tree(folder: str) -> None:
+def test_map_equals_the_tree(folder: str) -> None:
     named = mapped()[folder]
     other = {name for name in named if name.endswith("/") and not has_code(ROOT / folder / name)}
     assert all((ROOT / folder / name).is_dir() for name in other)
     assert named - other == built(ROOT / folder)
 
 
-def test_every_folder_at_the_top_is_mapped() -> None:
+def test_map_has_every_top_level_folder() -> None:
     tops = {name.partition("/")[0] for name in mapped()[""]}
     assert tops == {"schemas", "codegen", "native", "kafkawire", "tests", "tools", "examples"}
     assert {"codegen/", "native/src/", "kafkawire/", "tools/"} <= mapped().keys()
 
 
-def test_it_is_four_pages_at_most() -> None:
+def test_has_at_most_four_pages() -> None:
     assert len(DESIGN.splitlines()) <= 4 * LINES_A_PAGE

@@ -1,4 +1,4 @@
-"""What pages show is what happens (`tests.docs.guide` says how blocks are marked)."""
+"""The examples of the pages run and print what the pages show (`tests.docs.guide` describes the marks of blocks)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WITH_PYTHON = [page for page in PAGES if any(block.language == "python" for bloc
 
 
 @pytest.fixture(autouse=True)
-def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_directory_is_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
 @pytest.mark.parametrize("block", CONSOLES, ids=str)
-def test_consoles_show_what_is_printed(run: Run, block: Block) -> None:
-    """What stands between dots stands together in the output, in this order."""
+def test_console_blocks_show_the_output_of_their_commands(run: Run, block: Block) -> None:
+    """The parts between lines of dots are in the output, in this order."""
     for arguments, shown in sessions(block.text):
         result = run(*arguments)
         assert result.code == int(block.notes.get("exits", "0")), result.err
@@ -40,7 +40,7 @@ def test_consoles_show_what_is_printed(run: Run, block: Block) -> None:
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON)
-def test_python_runs(page: str) -> None:
+def test_python_blocks_run(page: str) -> None:
     names: dict[str, Any] = {"__name__": page}
     for block in blocks(page):
         if block.language != "python":
@@ -54,7 +54,7 @@ def test_python_runs(page: str) -> None:
 
 
 def _names_exist(block: Block) -> None:
-    """What a block that is not run imports is there."""
+    """The names that a block imports exist; the block is not run."""
     for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             exec(ast.unparse(node), {})
@@ -63,19 +63,19 @@ def _names_exist(block: Block) -> None:
 @pytest.mark.parametrize(
     ("block", "arguments"), COMMANDS, ids=[f"{block}: {' '.join(args)}" for block, args in COMMANDS]
 )
-def test_commands_parse(block: Block, arguments: list[str]) -> None:
-    """Every option is one, has a value that it takes, and what is required is there. Nothing is run."""
+def test_commands_are_valid_usage(block: Block, arguments: list[str]) -> None:
+    """Options exist, their values are valid, and required parameters are given. Nothing is run."""
     parse(arguments)
 
 
-def test_the_picture_is_there_and_small() -> None:
+def test_report_picture_is_a_small_png() -> None:
     picture = ROOT / "docs" / "report.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size <= 150_000
 
 
-def test_there_are_examples() -> None:
-    """A fence that the pattern does not see would be an example that nobody tries."""
+def test_every_fenced_block_is_recognized() -> None:
+    """A block that the pattern misses would be an untested example."""
     for page in PAGES:
         fences = sum(line.startswith("```") for line in (ROOT / page).read_text("utf-8").splitlines())
         assert len(list(blocks(page))) * 2 == fences, page

@@ -1,4 +1,4 @@
-"""SECURITY.md names tests that are there, and limits that are those of the code."""
+"""The tests that SECURITY.md names exist, and its limits are those of the code."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NAMED = sorted(set(re.findall(r"`((?:tests|tools)/[\w/.]+)`", PAGE)))
 
 
 @pytest.mark.parametrize("path", NAMED)
-def test_what_it_names_is_there(path: str) -> None:
+def test_named_paths_exist(path: str) -> None:
     assert (ROOT / path).exists()
 
 
-def test_limits_are_those_of_the_code() -> None:
+def test_limits_equal_those_of_the_code() -> None:
     kib, mib = 1 << 10, 1 << 20
     for limit, text in [
         (MAX_BATCH_BYTES, f"`max_batch_bytes` ({MAX_BATCH_BYTES // mib} MiB)"),

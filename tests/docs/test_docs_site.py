@@ -1,4 +1,4 @@
-"""The guide builds as `make docs` builds it, and the site loads nothing from anywhere."""
+"""The guide builds with the command of `make docs`, and the site loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.docs.guide import ROOT
 
 pytestmark = pytest.mark.slow
 
-#: A browser fetches these by itself; where an `a` or a canonical link leads is for the reader to decide.
+#: Elements that a browser fetches without a click; `a` and canonical links are not among them.
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|link[^>]*rel="?(?:stylesheet|preload|preconnect|icon)[^>]*?)
     [^>]*?\b(?:src|href)="?(?:https?:)?//""",
     re.VERBOSE,
 )
 IMPORTED = re.compile(r"""(?:@import\s*|url\(\s*)["']?(?:https?:)?//""")
-#: Scripts of the theme know other hosts (for diagrams, and for searching a site on disk); the browser refuses these.
+#: The theme's scripts contain addresses of other hosts (for diagrams, and search from disk); the policy blocks them.
 POLICY = (
     """<meta http-equiv="Content-Security-Policy" content="default-src 'self' file: data: blob: 'unsafe-inline'">"""
 )
@@ -43,14 +43,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_page_is_there(site: Path) -> None:
+def test_site_has_every_page(site: Path) -> None:
     for name in ("index", "codecs", "audit", "SECURITY", "schemas/index", "api/records", "api/client"):
         assert (site / f"{name}.html").is_file(), name
     assert "find_batch" in (site / "api/records.html").read_text("utf-8")  # a docstring's heading
     assert (site / "report.png").is_file()
 
 
-def test_it_loads_nothing_from_anywhere(site: Path) -> None:
+def test_site_loads_nothing_from_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text("utf-8")
         assert not LOADED.search(text), page
