@@ -23,7 +23,7 @@ SHARED = {
         "tests/client/test_client_ending_broker.py",
         "tests/client/test_client_blocked_group.py",
         "tests/tools/test_bench_transactions.py",
-        "tests/transactions/test_machine_broker.py",
+        "tests/references/test_coordinator_machine_broker.py",
     ),
     "secure broker": (
         "tests/client/test_client_broker.py",

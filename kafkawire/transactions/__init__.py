@@ -7,10 +7,15 @@
     for answer in transactions.check(partition):             # violated, holds or not_checkable, rule by rule
         answer.check, answer.answer, answer.breaches
 
-The pieces: `append_of` and `Replay` (producer state of a partition from its batches), `read_committed` (what consumers
-get of it), `IdLog` and `standing` (the coordinator's log), `model` and `machine` (its rules, and what it makes of each
-request), `judge` (the verdict on one `Case`), `conclude` (facts -> audit).
-Each is imported on first use: who judges what is live needs no log directories.
+The parts:
+
+- `append_of` and `Replay`: the producer state of a partition, from its batches
+- `read_committed`: the batches that a read_committed consumer returns
+- `IdLog` and `standing`: the records of `__transaction_state`
+- `judge`: the verdict on one `Case`
+- `conclude`: facts -> audit
+
+Each name is imported on first use: verdicts on a live cluster do not import `logdir`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The transaction coordinator's rules as tables: states, epochs, timeouts, where an id lives (KIP-98, 890, 939).
 
-What a coordinator answers to a request is in `machine`, which uses them. Held against Kafka 4.4.0's own classes.
+Tests compare them with the classes of Kafka 4.4.0, and derive from them a coordinator that answers requests
+(`tests/references/coordinator_machine.py`).
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import pytest
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.decisions import Decision, Decisions, decision_of
 from kafkawire.transactions.facts import Place, Registration
-from kafkawire.transactions.machine import TransactionMetadata
 from kafkawire.transactions.model import MAX_EPOCH
+from tests.references.coordinator_machine import TransactionMetadata
 
 PLACE = Place("logs", "__transaction_state", 0)
 PARTITIONS = frozenset({("orders", 0), ("orders", 1)})

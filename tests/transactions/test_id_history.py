@@ -8,7 +8,7 @@ from kafkawire.transactions.checks import ID_CHECKS
 from kafkawire.transactions.coordinator import Unreadable
 from kafkawire.transactions.facts import Place, Registration, Use
 from kafkawire.transactions.id_history import IdHistory
-from kafkawire.transactions.machine import TransactionMetadata
+from tests.references.coordinator_machine import TransactionMetadata
 
 PLACE = Place("logs", "__transaction_state", 0)
 

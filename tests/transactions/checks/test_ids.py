@@ -11,8 +11,8 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.checks import ID_CHECKS, LEGAL_TRANSITION, TRANSITION_FIELDS, Answer
 from kafkawire.transactions.checks.ids import IdChecks, epoch_problem, fields_problem, previous_problem
 from kafkawire.transactions.facts import Place, Registration
-from kafkawire.transactions.machine import TransactionMetadata
 from kafkawire.transactions.model import EPOCH_STEPS, NEVER_WRITTEN
+from tests.references.coordinator_machine import TransactionMetadata
 
 
 def log(state: str, epoch: int, version: int = 0, producer_id: int = 7, next_id: int = -1) -> TransactionLogValue:

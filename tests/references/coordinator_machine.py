@@ -96,7 +96,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """What a request leads to: the id as it is then (as it was, where it is refused), and Kafka's error code."""
 
     after: TransactionMetadata
@@ -126,7 +126,7 @@ def init_producer_id(
     new_producer_id: int,
     expected: tuple[int, int] | None = None,
     version: int = 0,
-) -> Step:
+) -> Transition:
     """A producer begins, or goes on after an error.
 
     Args:
@@ -135,13 +135,15 @@ def init_producer_id(
         version: transaction version of the cluster, for a transaction that has to be aborted first.
     """
     if expected is not None and -1 in expected:
-        return Step(before, INVALID_REQUEST)  # half of it is missing (`KafkaApis`)
+        return Transition(before, INVALID_REQUEST)  # half of it is missing (`KafkaApis`)
     if expected is not None and not _is_own(before, *expected):
-        return Step(before, PRODUCER_FENCED)
+        return Transition(before, PRODUCER_FENCED)
     if before.state in PREPARED:
-        return Step(before, CONCURRENT_TRANSACTIONS)
+        return Transition(before, CONCURRENT_TRANSACTIONS)
     if before.state == "Ongoing":
-        return Step(fence(before, now=now, version=version, new_producer_id=new_producer_id), CONCURRENT_TRANSACTIONS)
+        return Transition(
+            fence(before, now=now, version=version, new_producer_id=new_producer_id), CONCURRENT_TRANSACTIONS
+        )
     assert before.state in IDLE, before.state
     fresh = replace(
         before,
@@ -155,16 +157,16 @@ def init_producer_id(
     epoch = before.epoch
     if is_exhausted(epoch) and (expected is None or expected[1] == epoch):
         last = -1 if expected is None else epoch
-        return Step(replace(fresh, producer_id=new_producer_id, epoch=0, last_epoch=last))
+        return Transition(replace(fresh, producer_id=new_producer_id, epoch=0, last_epoch=last))
     if is_exhausted(epoch):
-        return Step(before, UNKNOWN_SERVER_ERROR)  # Kafka's IllegalStateException
+        return Transition(before, UNKNOWN_SERVER_ERROR)  # Kafka's IllegalStateException
     if expected is None:
-        return Step(replace(fresh, epoch=epoch + 1, last_epoch=-1))
+        return Transition(replace(fresh, epoch=epoch + 1, last_epoch=-1))
     if epoch == -1 or expected[1] == epoch:
-        return Step(replace(fresh, epoch=epoch + 1, last_epoch=epoch))
+        return Transition(replace(fresh, epoch=epoch + 1, last_epoch=epoch))
     if expected[1] == before.last_epoch:
-        return Step(fresh)  # a retry: the answer was lost
-    return Step(before, PRODUCER_FENCED)
+        return Transition(fresh)  # a retry: the answer was lost
+    return Transition(before, PRODUCER_FENCED)
 
 
 def _is_own(before: TransactionMetadata, producer_id: int, epoch: int) -> bool:
@@ -186,20 +188,20 @@ def add_partitions(
     *,
     now: int,
     version: int = 0,
-) -> Step:
+) -> Transition:
     """Partitions (those of a group's offsets, too) become part of the transaction, which begins where none has.
 
     Args:
         version: of the transaction: 2 where a broker asks on behalf of Produce 12 and later, else 0.
     """
     if producer_id != before.producer_id:
-        return Step(before, INVALID_PRODUCER_ID_MAPPING)
+        return Transition(before, INVALID_PRODUCER_ID_MAPPING)
     if epoch != before.epoch:
-        return Step(before, PRODUCER_FENCED)
+        return Transition(before, PRODUCER_FENCED)
     if before.state in PREPARED:
-        return Step(before, CONCURRENT_TRANSACTIONS)
+        return Transition(before, CONCURRENT_TRANSACTIONS)
     if before.state == "Ongoing" and before.partitions.issuperset(partitions):
-        return Step(before)
+        return Transition(before)
     after = replace(
         before,
         previous_producer_id=before.producer_id,
@@ -209,7 +211,7 @@ def add_partitions(
         updated=now,
         version=version,
     )
-    return Step(after)
+    return Transition(after)
 
 
 # EndTxn and what the coordinator ends by itself -----------------------------------------------------------------------
@@ -250,7 +252,7 @@ def end(
     now: int,
     version: int = 0,
     new_producer_id: int = -1,
-) -> Step:
+) -> Transition:
     """EndTxn of a producer: PrepareCommit or PrepareAbort; `complete` follows when the markers are written.
 
     Args:
@@ -273,14 +275,14 @@ def end(
     else:
         same, current = producer_id == before.producer_id, epoch == before.epoch
     if not same:
-        return Step(before, INVALID_PRODUCER_ID_MAPPING)
+        return Transition(before, INVALID_PRODUCER_ID_MAPPING)
     if not current:
-        return Step(before, PRODUCER_FENCED)
+        return Transition(before, PRODUCER_FENCED)
     error = answers[before.state, committed]
     if error is not None:
-        return Step(before, error)
+        return Transition(before, error)
     state = "PrepareCommit" if committed else "PrepareAbort"
-    return Step(_prepare(before, state, now, version, new_producer_id))
+    return Transition(_prepare(before, state, now, version, new_producer_id))
 
 
 def fence(before: TransactionMetadata, *, now: int, version: int, new_producer_id: int = -1) -> TransactionMetadata:

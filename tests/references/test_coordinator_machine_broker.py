@@ -22,11 +22,11 @@ from kafkawire.messages import (
     InitProducerIdResponse,
 )
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
-from kafkawire.transactions import machine
-from kafkawire.transactions.machine import Step, TransactionMetadata
 from kafkawire.transactions.model import PREPARED
 from tests.broker_fixture import StartCluster
 from tests.client import live
+from tests.references import coordinator_machine
+from tests.references.coordinator_machine import TransactionMetadata, Transition
 from tools.broker import Cluster, jars
 from tools.recordings.raw_client import Wire
 
@@ -56,8 +56,8 @@ class Beside:
         self._version = version
         first = wire.init_producer(name, timeout_ms=60_000)
         self._connection = wire.connection(wire.coordinator(name))
-        new = machine.create(first.producer_id, 1000, 0)
-        self.held = machine.init_producer_id(new, timeout_ms=60_000, now=0, new_producer_id=-1).after
+        new = coordinator_machine.create(first.producer_id, 1000, 0)
+        self.held = coordinator_machine.init_producer_id(new, timeout_ms=60_000, now=0, new_producer_id=-1).after
         assert (self.held.producer_id, self.held.epoch) == (first.producer_id, first.epoch)
 
     def _asked(self, body: Any, version: int, kind: Any) -> Any:
@@ -71,7 +71,7 @@ class Beside:
 
     def init(self, expected: tuple[int, int] | None) -> None:
         answer = self._asked(self._init(expected), 4, InitProducerIdResponse)
-        step = machine.init_producer_id(
+        step = coordinator_machine.init_producer_id(
             self.held, timeout_ms=60_000, now=0, new_producer_id=-1, expected=expected, version=self._version
         )
         self._take(step, answer.error_code, f"InitProducerId {expected}")
@@ -88,23 +88,23 @@ class Beside:
         )
         answer = self._asked(body, 3, AddPartitionsToTxnResponse)
         ((result,),) = (topic.results_by_partition for topic in answer.results_by_topic_v3_and_below)
-        step = machine.add_partitions(self.held, *own, {(TOPIC, partition)}, now=0)
+        step = coordinator_machine.add_partitions(self.held, *own, {(TOPIC, partition)}, now=0)
         self._take(step, result.partition_error_code, f"AddPartitionsToTxn {own}")
 
     def end(self, own: tuple[int, int], committed: bool, request_version: int) -> None:
         body = EndTxnRequest(transactional_id=self.name, producer_id=own[0], producer_epoch=own[1], committed=committed)
         answer = self._asked(body, request_version, EndTxnResponse)
         version = self._version if request_version >= 5 else 0
-        step = machine.end(self.held, *own, committed=committed, now=0, version=version)
+        step = coordinator_machine.end(self.held, *own, committed=committed, now=0, version=version)
         self._take(step, answer.error_code, f"EndTxn v{request_version} {own} {committed}")
         if request_version >= 5 and not step.error:
             assert (answer.producer_id, answer.producer_epoch) == (self.held.producer_id, self.held.epoch)
 
-    def _take(self, step: Step, error: int, what: str) -> None:
+    def _take(self, step: Transition, error: int, what: str) -> None:
         assert step.error == error, (what, self.held)
         self.held = step.after
         if self.held.state in PREPARED:
-            self.held = machine.complete(self.held, now=0)
+            self.held = coordinator_machine.complete(self.held, now=0)
         self._compare(what)
 
     def _compare(self, what: str) -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions import machine
-from kafkawire.transactions.machine import TransactionMetadata
 from kafkawire.transactions.model import IDLE, MAX_EPOCH, NEVER_WRITTEN, PREPARED, PREVIOUS, STATES, partition_of_id
+from tests.references import coordinator_machine
+from tests.references.coordinator_machine import TransactionMetadata
 from tools.broker import BrokerUnavailableError, jars
 from tools.oracle import Oracle, OracleUnavailableError
 
@@ -91,7 +91,9 @@ def test_init_producer_id(java: Oracle, before: TransactionMetadata, epoch: int 
     if before.state not in IDLE:
         before = replace(before, state="Empty", partitions=frozenset(), started=-1)
     expected = None if epoch is None else (7, epoch)
-    ours = machine.init_producer_id(before, timeout_ms=9, now=1000, new_producer_id=NEW_ID, expected=expected)
+    ours = coordinator_machine.init_producer_id(
+        before, timeout_ms=9, now=1000, new_producer_id=NEW_ID, expected=expected
+    )
     rotates = before.epoch >= MAX_EPOCH - 1 and epoch in (None, before.epoch)
     kafka, why = asked(
         java, before, "rotate" if rotates else "increment", timeoutMs=9, expected=epoch, newProducerId=NEW_ID
@@ -99,14 +101,14 @@ def test_init_producer_id(java: Oracle, before: TransactionMetadata, epoch: int 
     if ours.error:
         assert kafka is None
         fenced = "ProducerFencedException" in why
-        assert fenced is (ours.error == machine.PRODUCER_FENCED), why
+        assert fenced is (ours.error == coordinator_machine.PRODUCER_FENCED), why
     else:
         assert ours.after == kafka, why
 
 
 @given(metadata(), PARTITIONS, st.sampled_from([0, 2]))
 def test_add_partitions(java: Oracle, before: TransactionMetadata, added: frozenset[tuple[str, int]], to: int) -> None:
-    ours = machine.add_partitions(before, 7, before.epoch, added, now=1000, version=to)
+    ours = coordinator_machine.add_partitions(before, 7, before.epoch, added, now=1000, version=to)
     if ours.after is before and not ours.error:
         return  # nothing new: the coordinator does not even ask
     kafka, why = asked(java, before, "add", partitions=sorted(added), version=to)
@@ -120,7 +122,9 @@ def test_end(java: Oracle, before: TransactionMetadata, committed: bool, version
     """Only what the coordinator lets through is asked: an epoch that nobody has (32767) cannot be raised."""
     if before.state in PREPARED or (version == 2 and before.epoch == MAX_EPOCH and committed):
         return
-    ours = machine.end(before, 7, before.epoch, committed=committed, now=1000, version=version, new_producer_id=NEW_ID)
+    ours = coordinator_machine.end(
+        before, 7, before.epoch, committed=committed, now=1000, version=version, new_producer_id=NEW_ID
+    )
     if ours.error or ours.after is before:
         return
     rotates = version == 2 and before.epoch >= MAX_EPOCH - 1
@@ -139,7 +143,7 @@ def test_end(java: Oracle, before: TransactionMetadata, committed: bool, version
 @given(metadata(), st.sampled_from([0, 2]))
 def test_fence(java: Oracle, before: TransactionMetadata, version: int) -> None:
     before = replace(before, state="Ongoing", next_producer_id=-1, started=500)
-    ours = machine.fence(before, now=1000, version=version, new_producer_id=NEW_ID)
+    ours = coordinator_machine.fence(before, now=1000, version=version, new_producer_id=NEW_ID)
     rotates = version == 2 and before.epoch >= MAX_EPOCH - 1
     kafka, why = asked(java, before, "fence", version=version, newProducerId=NEW_ID if rotates else -1)
     assert ours == kafka, why
@@ -152,4 +156,4 @@ def test_complete(java: Oracle, before: TransactionMetadata) -> None:
     if before.next_producer_id != -1:  # it is set where the epochs are used up, and the last one is MAX - 1 then
         before = replace(before, epoch=MAX_EPOCH, last_epoch=MAX_EPOCH - 1)
     kafka, why = asked(java, before, "complete")
-    assert machine.complete(before, now=1000) == kafka, why
+    assert coordinator_machine.complete(before, now=1000) == kafka, why

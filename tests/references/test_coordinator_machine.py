@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from kafkawire import records
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions import machine
 from kafkawire.transactions.checks.ids import epoch_problem
 from kafkawire.transactions.coordinator import coordinator_records, registration
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
-from kafkawire.transactions.machine import Step, TransactionMetadata
 from kafkawire.transactions.model import IDLE, MAX_EPOCH, NEVER, follows, partition_of_id, state_name
+from tests.references import coordinator_machine
+from tests.references.coordinator_machine import TransactionMetadata, Transition
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
 ROOT = Path(__file__).parents[2]
@@ -49,12 +49,14 @@ def neighbours(path: Path) -> Iterator[tuple[str, TransactionLogValue | None, Tr
         yield from ((name, before, after) for before, after in zip([None, *values], values, strict=False))
 
 
-def candidates(before: TransactionLogValue | None, after: TransactionLogValue) -> Iterator[Step]:
+def candidates(before: TransactionLogValue | None, after: TransactionLogValue) -> Iterator[Transition]:
     """What every request could make of an id, at the time when the next record was written."""
     now = after.transaction_last_update_timestamp_ms
     if before is None:
-        new = machine.create(after.producer_id, after.transaction_timeout_ms, now)
-        yield machine.init_producer_id(new, timeout_ms=after.transaction_timeout_ms, now=now, new_producer_id=-1)
+        new = coordinator_machine.create(after.producer_id, after.transaction_timeout_ms, now)
+        yield coordinator_machine.init_producer_id(
+            new, timeout_ms=after.transaction_timeout_ms, now=now, new_producer_id=-1
+        )
         return
     had = TransactionMetadata.of(before)
     own = (had.producer_id, had.epoch)
@@ -62,18 +64,20 @@ def candidates(before: TransactionLogValue | None, after: TransactionLogValue) -
     new_id = after.next_producer_id if after.next_producer_id != -1 else after.producer_id
     if had.state in IDLE:
         for expected in (None, own):
-            yield machine.init_producer_id(
+            yield coordinator_machine.init_producer_id(
                 had, timeout_ms=after.transaction_timeout_ms, now=now, new_producer_id=new_id, expected=expected
             )
     for version in (0, 2):
         added = wanted.partitions - had.partitions
-        yield machine.add_partitions(had, *own, added, now=now, version=version)
+        yield coordinator_machine.add_partitions(had, *own, added, now=now, version=version)
         for committed in (True, False):
-            yield machine.end(had, *own, committed=committed, now=now, version=version, new_producer_id=new_id)
+            yield coordinator_machine.end(
+                had, *own, committed=committed, now=now, version=version, new_producer_id=new_id
+            )
         if had.state == "Ongoing":
-            yield Step(machine.fence(had, now=now, version=version, new_producer_id=new_id))
+            yield Transition(coordinator_machine.fence(had, now=now, version=version, new_producer_id=new_id))
     if had.state.startswith("Prepare"):
-        yield Step(machine.complete(had, now=now))
+        yield Transition(coordinator_machine.complete(had, now=now))
 
 
 def written(value: TransactionLogValue, after: TransactionLogValue) -> TransactionLogValue:
@@ -169,35 +173,38 @@ BASE = TransactionMetadata(
 def test_init_producer_id(
     had: TransactionMetadata, expected: tuple[int, int] | None, epoch: int, last: int, error: int
 ) -> None:
-    step = machine.init_producer_id(had, timeout_ms=1000, now=9, new_producer_id=8, expected=expected)
+    step = coordinator_machine.init_producer_id(had, timeout_ms=1000, now=9, new_producer_id=8, expected=expected)
     assert (step.after.epoch, step.after.last_epoch, step.error) == (epoch, last, error)
 
 
 @pytest.mark.parametrize(
     ("step", "error"),
     [
-        (machine.add_partitions(BASE, 9, 5, {("t", 0)}, now=9), machine.INVALID_PRODUCER_ID_MAPPING),
-        (machine.add_partitions(BASE, 7, 4, {("t", 0)}, now=9), machine.PRODUCER_FENCED),
-        (machine.add_partitions(replace(BASE, state="PrepareAbort"), 7, 5, {("t", 0)}, now=9), 51),
-        (machine.end(BASE, 9, 5, committed=True, now=9), machine.INVALID_PRODUCER_ID_MAPPING),
-        (machine.end(BASE, 7, 4, committed=True, now=9), machine.PRODUCER_FENCED),
-        (machine.end(BASE, 7, 5, committed=True, now=9), machine.INVALID_TXN_STATE),
         (
-            machine.init_producer_id(
+            coordinator_machine.add_partitions(BASE, 9, 5, {("t", 0)}, now=9),
+            coordinator_machine.INVALID_PRODUCER_ID_MAPPING,
+        ),
+        (coordinator_machine.add_partitions(BASE, 7, 4, {("t", 0)}, now=9), coordinator_machine.PRODUCER_FENCED),
+        (coordinator_machine.add_partitions(replace(BASE, state="PrepareAbort"), 7, 5, {("t", 0)}, now=9), 51),
+        (coordinator_machine.end(BASE, 9, 5, committed=True, now=9), coordinator_machine.INVALID_PRODUCER_ID_MAPPING),
+        (coordinator_machine.end(BASE, 7, 4, committed=True, now=9), coordinator_machine.PRODUCER_FENCED),
+        (coordinator_machine.end(BASE, 7, 5, committed=True, now=9), coordinator_machine.INVALID_TXN_STATE),
+        (
+            coordinator_machine.init_producer_id(
                 replace(BASE, epoch=32767), timeout_ms=1, now=9, new_producer_id=8, expected=(7, 32766)
             ),
-            machine.UNKNOWN_SERVER_ERROR,
+            coordinator_machine.UNKNOWN_SERVER_ERROR,
         ),
     ],
 )
-def test_what_is_refused_changes_nothing(step: Step, error: int) -> None:
+def test_what_is_refused_changes_nothing(step: Transition, error: int) -> None:
     assert step.error == error
     assert (step.after.producer_id, step.after.epoch >= 5, step.after.updated) == (7, True, 1)
 
 
 @pytest.mark.parametrize("expected", [None, (7, 32766)])
 def test_a_producer_id_that_is_used_up_is_replaced(expected: tuple[int, int] | None) -> None:
-    step = machine.init_producer_id(
+    step = coordinator_machine.init_producer_id(
         replace(BASE, epoch=32766), timeout_ms=1, now=9, new_producer_id=8, expected=expected
     )
     after = step.after
@@ -208,29 +215,29 @@ def test_a_producer_id_that_is_used_up_is_replaced(expected: tuple[int, int] | N
 def test_a_transaction_uses_the_last_epoch_up() -> None:
     """Version 2: the Prepare has the epoch that nobody gets, and names the next producer id."""
     open_ = replace(BASE, state="Ongoing", epoch=32766, version=2)
-    prepared = machine.end(open_, 7, 32766, committed=True, now=9, version=2, new_producer_id=8).after
+    prepared = coordinator_machine.end(open_, 7, 32766, committed=True, now=9, version=2, new_producer_id=8).after
     assert (prepared.epoch, prepared.next_producer_id) == (MAX_EPOCH, 8)
-    done = machine.complete(prepared, now=10)
+    done = coordinator_machine.complete(prepared, now=10)
     assert (done.producer_id, done.previous_producer_id, done.epoch, done.state) == (8, 7, 0, "CompleteCommit")
-    assert machine.end(done, 7, 32766, committed=True, now=11, version=2).error == 0, "a retry"
+    assert coordinator_machine.end(done, 7, 32766, committed=True, now=11, version=2).error == 0, "a retry"
 
 
 @pytest.mark.parametrize(("version", "epoch"), [(0, 6), (2, 6)])
 def test_a_coordinator_that_aborts_by_itself_raises_the_epoch_once(version: int, epoch: int) -> None:
     open_ = replace(BASE, state="Ongoing", version=version)
-    step = machine.init_producer_id(open_, timeout_ms=1, now=9, new_producer_id=8, version=version)
+    step = coordinator_machine.init_producer_id(open_, timeout_ms=1, now=9, new_producer_id=8, version=version)
     assert (step.after.state, step.after.epoch, step.error) == ("PrepareAbort", epoch, 51)
-    again = machine.init_producer_id(
-        machine.complete(step.after, now=10), timeout_ms=1, now=11, new_producer_id=8, version=version
+    again = coordinator_machine.init_producer_id(
+        coordinator_machine.complete(step.after, now=10), timeout_ms=1, now=11, new_producer_id=8, version=version
     )
     assert (again.after.state, again.after.epoch, again.error) == ("Empty", epoch + 1, 0)
 
 
 def test_timeouts_that_an_id_gets() -> None:
-    assert machine.timeout_of(60_000, 900_000) == 60_000
-    assert machine.timeout_of(900_001, 900_000) is None
-    assert machine.timeout_of(0, 900_000) is None
-    assert machine.timeout_of(0, 900_000, two_phase_commit=True) == NEVER
+    assert coordinator_machine.timeout_of(60_000, 900_000) == 60_000
+    assert coordinator_machine.timeout_of(900_001, 900_000) is None
+    assert coordinator_machine.timeout_of(0, 900_000) is None
+    assert coordinator_machine.timeout_of(0, 900_000, two_phase_commit=True) == NEVER
 
 
 # Properties -----------------------------------------------------------------------------------------------------------
@@ -240,29 +247,33 @@ def test_timeouts_that_an_id_gets() -> None:
 def histories(draw: st.DrawFn) -> list[TransactionLogValue]:
     """What a coordinator writes of one id for random requests; epochs may begin near their end."""
     now, fresh = 1000, 100
-    held = machine.create(1, 1000, now)
+    held = coordinator_machine.create(1, 1000, now)
     if draw(st.booleans()):
         held = replace(held, epoch=draw(st.integers(32750, 32765)))
-    first = machine.init_producer_id(held, timeout_ms=1000, now=now, new_producer_id=2).after
+    first = coordinator_machine.init_producer_id(held, timeout_ms=1000, now=now, new_producer_id=2).after
     made, held = [first.record()], first
     for _ in range(draw(st.integers(1, 40))):
         now, fresh = now + 1, fresh + 1
         version = draw(st.sampled_from([0, 2]))
         own = (held.producer_id, held.epoch)
         what = draw(st.sampled_from(["init", "retry", "add", "commit", "abort", "complete"]))
-        step = Step(held)
+        step = Transition(held)
         if what in ("init", "retry"):
             expected = (own[0], held.last_epoch) if what == "retry" else draw(st.sampled_from([None, own]))
-            step = machine.init_producer_id(
+            step = coordinator_machine.init_producer_id(
                 held, timeout_ms=1000, now=now, new_producer_id=fresh, expected=expected, version=version
             )
         elif what == "add":
-            step = machine.add_partitions(held, *own, {("t", draw(st.integers(0, 3)))}, now=now, version=version)
+            step = coordinator_machine.add_partitions(
+                held, *own, {("t", draw(st.integers(0, 3)))}, now=now, version=version
+            )
         elif what == "complete":
             if held.state.startswith("Prepare"):
-                step = Step(machine.complete(held, now=now))
+                step = Transition(coordinator_machine.complete(held, now=now))
         else:
-            step = machine.end(held, *own, committed=what == "commit", now=now, version=version, new_producer_id=fresh)
+            step = coordinator_machine.end(
+                held, *own, committed=what == "commit", now=now, version=version, new_producer_id=fresh
+            )
         if step.after is not held:
             held = step.after
             made.append(held.record())
