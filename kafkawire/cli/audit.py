@@ -118,7 +118,7 @@ def audit(
         int | None,
         typer.Option(
             min=1,
-            max=100_000,  # `transactions.metadata.MOST_PARTITIONS`
+            max=100_000,  # `transactions.cluster_metadata.MOST_PARTITIONS`
             metavar="N",
             help="Partitions of __transaction_state; by default as the metadata log says, or else 50.",
         ),
@@ -225,7 +225,7 @@ def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
 
 def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None:
     from kafkawire.transactions.checks import OF_FINDINGS
-    from kafkawire.transactions.wording import when
+    from kafkawire.transactions.formatting import when
 
     several = len({finding.cluster_id for finding in audit.findings}) > 1
     found = by_place(audit.findings)
@@ -281,7 +281,7 @@ def _print_settings(settings: tuple[rows.Setting, ...]) -> None:
 
 
 def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
-    from kafkawire.transactions.wording import duration
+    from kafkawire.transactions.formatting import duration
 
     expired = finding.transactional_id is not None and finding.coordinator_state is None
     return OpenTransaction(

@@ -77,7 +77,7 @@ def words() -> Words:
     from kafkawire.kafka_errors import NAMES as errors
     from kafkawire.records import secrets
     from kafkawire.records.control import CONTROL_MESSAGES, CONTROL_TYPES
-    from kafkawire.transactions.model import STATES
+    from kafkawire.transactions.coordinator_rules import STATES
 
     return Words(
         numbers={"error": errors, "api_key": api_keys, "transaction_state": STATES, "control_type": CONTROL_TYPES},

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kafkawire.client.aborting import Aborted
     from kafkawire.client.ended_transaction import EndedTransaction
     from kafkawire.client.prepared_request import PreparedRequest
-    from kafkawire.transactions.ending import Named
+    from kafkawire.transactions.abort_rules import TransactionSpec
 
 ALREADY_ABORTED = "already_aborted"
 
@@ -183,9 +183,9 @@ def _named(
     producer_epoch: int | None,
     coordinator_epoch: int | None,
     all_hanging: bool,
-) -> Named | None:
+) -> TransactionSpec | None:
     """The transaction that is meant, None for all that hang; a usage error where that is not said, or said twice."""
-    from kafkawire.transactions.ending import Named
+    from kafkawire.transactions.abort_rules import TransactionSpec
 
     given = (producer_id, producer_epoch, coordinator_epoch)
     some, every = any(one is not None for one in given), all(one is not None for one in given)
@@ -200,7 +200,7 @@ def _named(
             "a transaction is named by --start-offset, or by --producer-id, --producer-epoch and --coordinator-epoch; "
             "never by both"
         )
-    return Named(
+    return TransactionSpec(
         topic=topics[0],
         partition=partition,
         start_offset=start_offset,
@@ -215,7 +215,7 @@ def _named(
 
 def _abort_all(job: Job, format: Format | None) -> None:
     """Ends as find-hanging does with what is left."""
-    from kafkawire.transactions.ending import all_hanging
+    from kafkawire.transactions.abort_rules import all_hanging
 
     counting = Counting()
     audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, counting.advance), counting)
@@ -228,7 +228,7 @@ def _abort_all(job: Job, format: Format | None) -> None:
     findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))
 
 
-def _print(wanted: Sequence[rows.Finding | Named], job: Job, format: Format | None) -> None:
+def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: Job, format: Format | None) -> None:
     """Aborts one by one, printing each; raises what the first that is not as it should be ends with."""
     failed: list[KafkaWireError] = []
     ended: list[Abort] = []
@@ -264,17 +264,17 @@ def _print(wanted: Sequence[rows.Finding | Named], job: Job, format: Format | No
         raise failed[0]
 
 
-def _attempt(wanted: rows.Finding | Named, job: Job) -> Abort:
+def _attempt(wanted: rows.Finding | TransactionSpec, job: Job) -> Abort:
     """Aborts a transaction, or finds that it is aborted already; what is refused is recorded."""
     from kafkawire.client.aborting import look_at
     from kafkawire.client.ended_transaction import ABORT
-    from kafkawire.transactions.ending import NOT_OPEN, Named, Refused, choose
+    from kafkawire.transactions.abort_rules import NOT_OPEN, Refused, TransactionSpec, choose
 
-    found = None if isinstance(wanted, Named) else wanted
+    found = None if isinstance(wanted, TransactionSpec) else wanted
     named = (
         wanted
-        if isinstance(wanted, Named)
-        else Named(topic=wanted.topic, partition=wanted.partition, start_offset=wanted.start_offset)
+        if isinstance(wanted, TransactionSpec)
+        else TransactionSpec(topic=wanted.topic, partition=wanted.partition, start_offset=wanted.start_offset)
     )
     try:
         if found is None:
@@ -303,7 +303,7 @@ def _record_refusal(job: Job, found: rows.Finding | None, reason: str, text: str
         job.log.refuse(found, reason, text)
 
 
-def _ended(named: Named, job: Job) -> EndedTransaction | None:
+def _ended(named: TransactionSpec, job: Job) -> EndedTransaction | None:
     """How a transaction ended that is not open; None where that cannot be found out."""
     from kafkawire.client import ClientError
     from kafkawire.client.ended_transaction import how_it_ended
@@ -317,7 +317,7 @@ def _ended(named: Named, job: Job) -> EndedTransaction | None:
 
 def _abort(finding: rows.Finding, job: Job) -> Abort:
     from kafkawire.client.aborting import abort, plan_abort
-    from kafkawire.transactions.ending import permit
+    from kafkawire.transactions.abort_rules import permit
 
     if job.human:
         findings.explain_one(finding, action=False)

@@ -157,7 +157,7 @@ def find_hanging(
 
 def _print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = False) -> None:
     from kafkawire.cli.formatting import counted
-    from kafkawire.transactions.wording import when
+    from kafkawire.transactions.formatting import when
 
     found = by_place(audit.findings)
     if found:

@@ -99,7 +99,7 @@ def force_terminate(
         --transactional-id orders-service --dry-run
     """
     from kafkawire.client.terminating import NOTHING_OPEN, describe_one, left_open
-    from kafkawire.transactions.ending import Refused
+    from kafkawire.transactions.abort_rules import Refused
 
     check_words(force, format)
     check_consent(yes=yes, dry_run=dry_run)
@@ -191,8 +191,8 @@ def _row(
 
 
 def _say_found(found: TransactionDescription) -> None:
-    from kafkawire.transactions.model import NEVER
-    from kafkawire.transactions.wording import duration, when
+    from kafkawire.transactions.coordinator_rules import NEVER
+    from kafkawire.transactions.formatting import duration, when
 
     never = found.timeout_ms == NEVER
     timeout = "no timeout (two-phase commit)" if never else f"timeout {duration(found.timeout_ms)}"

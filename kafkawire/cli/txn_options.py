@@ -148,7 +148,7 @@ def make_search(
 def warn_of_limit(settings: tuple[rows.Setting, ...]) -> None:
     """A warning where more is given for transaction.max.timeout.ms than any broker allows."""
     if len(settings) == 2 and settings[0].value > settings[1].value:
-        from kafkawire.transactions.wording import duration
+        from kafkawire.transactions.formatting import duration
 
         given, allowed = settings
         warn_once(

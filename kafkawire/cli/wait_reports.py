@@ -99,7 +99,7 @@ class Reporter:
 
 def note_of(wait: Wait) -> str:
     """A wait as a sentence for a log: since when, until when at most, and for what."""
-    from kafkawire.transactions.wording import when
+    from kafkawire.transactions.formatting import when
 
     return f"waiting since {when(wait.began_ms)}, for {wait.limit_s:.3g} s at most: {printable(wait.text)}"
 

@@ -25,7 +25,16 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.routing import leaders
 from kafkawire.client.search import Search
 from kafkawire.client.write_txn_markers import abort_request, write_abort
-from kafkawire.transactions.ending import Marker, Named, Seen, marker_of, missing, permit, still_held, unchanged
+from kafkawire.transactions.abort_rules import (
+    Marker,
+    PartitionAfterAbort,
+    TransactionSpec,
+    marker_of,
+    missing,
+    permit,
+    still_held,
+    unchanged,
+)
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
@@ -58,7 +67,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
 Record = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
-async def look_at(admin: Admin, named: Named, search: Search) -> rows.Audit:
+async def look_at(admin: Admin, named: TransactionSpec, search: Search) -> rows.Audit:
     """Every open transaction of one partition with its verdict, as `find_hanging`."""
     return await admin.find_hanging_transactions(
         replace(
@@ -94,7 +103,7 @@ async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: 
     Raises:
         Refused: it is not as it was, or may not be aborted. ClientError: it could not be read. Nothing was sent.
     """
-    named = Named(topic=finding.topic, partition=finding.partition, start_offset=finding.start_offset)
+    named = TransactionSpec(topic=finding.topic, partition=finding.partition, start_offset=finding.start_offset)
     again = replace(search, confirm_after_s=0.0)
     now = unchanged(finding, (await look_at(admin, named, again)).findings)
     permit(now, force=force)
@@ -131,13 +140,15 @@ async def _send(admin: Admin, finding: rows.Finding, call: PreparedRequest, time
     )
 
 
-async def _check(admin: Admin, finding: rows.Finding, marker: Marker, timeout_s: float | None) -> tuple[Seen, str]:
+async def _check(
+    admin: Admin, finding: rows.Finding, marker: Marker, timeout_s: float | None
+) -> tuple[PartitionAfterAbort, str]:
     """Looks until all is as it should be; the last look, and what is still missing."""
     deadline = admin.cluster.deadline(timeout_s).within(admin.cluster.config.request_timeout_s)
     waits = backoffs(admin.cluster.config)
     start = finding.start_offset if finding.high_watermark is None else finding.high_watermark
     assert start is not None  # of every open transaction
-    seen = Seen()
+    seen = PartitionAfterAbort()
     while True:
         lasting = False
         try:
@@ -152,7 +163,9 @@ async def _check(admin: Admin, finding: rows.Finding, marker: Marker, timeout_s:
             return seen, f"{'; '.join(problems)} ({deadline.seconds:.3g} s later)"
 
 
-async def _see(admin: Admin, marker: Marker, start: int, before: Seen, timeout_s: float | None) -> Seen:
+async def _see(
+    admin: Admin, marker: Marker, start: int, before: PartitionAfterAbort, timeout_s: float | None
+) -> PartitionAfterAbort:
     place = TopicPartition(marker.topic, marker.partition)
     found = before.marker_offset
     offsets = (await admin.offsets([place], timeout_s=timeout_s))[place]
@@ -161,7 +174,7 @@ async def _see(admin: Admin, marker: Marker, start: int, before: Seen, timeout_s
         found = await _find_marker(admin, marker, max(start, offsets.log_start), offsets.high_watermark, deadline)
     states = (await admin.describe_producers([place], timeout_s=timeout_s))[place]
     opens = {s.producer_id: s.transaction_start_offset for s in states if s.transaction_start_offset is not None}
-    return Seen(
+    return PartitionAfterAbort(
         start_offset=opens.get(marker.producer_id),
         marker_offset=found,
         first_open=min(opens.values(), default=None),

@@ -46,8 +46,8 @@ from kafkawire.messages import (
     ListTransactionsRequest,
 )
 from kafkawire.messages.describe_producers_request import TopicRequest
-from kafkawire.transactions.ending import Marker
-from kafkawire.transactions.model import IDLE, STATES
+from kafkawire.transactions.abort_rules import Marker
+from kafkawire.transactions.coordinator_rules import IDLE, STATES
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -21,8 +21,8 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.routing import group_coordinators
 from kafkawire.client.search import Search
 from kafkawire.messages import OffsetFetchRequest
-from kafkawire.transactions.model import partition_of_id
-from kafkawire.transactions.wording import count
+from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.formatting import count
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin

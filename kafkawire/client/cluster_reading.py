@@ -25,9 +25,9 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
+from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.live import Word, described
-from kafkawire.transactions.model import partition_of_id
+from kafkawire.transactions.live_case import IdState, described
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
@@ -67,7 +67,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[TopicPartition, ClientError]
     offsets: dict[TopicPartition, Offsets]
     listed: Results[int, tuple[TransactionListing, ...]]
-    words: dict[int, Word]
+    words: dict[int, IdState]
     coordinators: tuple[Coordinators, Coordinators]
     unloaded: dict[int, ClientError] | None = None
     disputed: dict[TopicPartition, str] = {}
@@ -116,7 +116,7 @@ async def read(
     }
     listed: Results[int, tuple[TransactionListing, ...]] = Results({}, {})
     offsets: Results[TopicPartition, Offsets] = Results({}, {})
-    words: dict[int, Word] = {}
+    words: dict[int, IdState] = {}
     missing: dict[int, ClientError] | None = None
     after = before
     if opens:
@@ -169,7 +169,7 @@ async def _words(
     listed: Results[int, tuple[TransactionListing, ...]],
     known: Coordinators,
     timeout_s: float | None,
-) -> dict[int, Word]:
+) -> dict[int, IdState]:
     """The ids that coordinators list, as they describe them, by producer id."""
     ids = {one.producer_id: one.transactional_id for found in listed.values.values() for one in found}
     wanted = {producer_id: ids[producer_id] for _, producer_id in opens if producer_id in ids}
@@ -179,12 +179,12 @@ async def _words(
     return {producer_id: _word(name, answers, known) for producer_id, name in wanted.items()}
 
 
-def _word(name: str, answers: Results[str, TransactionDescription], known: Coordinators) -> Word:
+def _word(name: str, answers: Results[str, TransactionDescription], known: Coordinators) -> IdState:
     epoch = epoch_of(name, known)
     error = answers.errors.get(name)
     if error is not None:
         problem = "it was listed, and is not known a moment later" if is_unknown_id(error) else str(error)
-        return Word(transactional_id=name, source="", value=None, epoch=epoch, problem=problem)
+        return IdState(transactional_id=name, source="", value=None, epoch=epoch, problem=problem)
     found = answers.values[name]
     value = described(
         found.state,
@@ -195,7 +195,7 @@ def _word(name: str, answers: Results[str, TransactionDescription], known: Coord
         partitions=found.partitions,
     )
     source = f"coordinator: broker {found.coordinator}"
-    return Word(
+    return IdState(
         transactional_id=name,
         source=source,
         value=value,

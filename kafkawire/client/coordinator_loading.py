@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kafkawire.client.errors import ClientError, is_unknown_id
-from kafkawire.transactions.model import partition_of_id
+from kafkawire.transactions.coordinator_rules import partition_of_id
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin

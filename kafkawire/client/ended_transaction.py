@@ -16,7 +16,7 @@ from kafkawire.client.fetch_batches import batches
 from kafkawire.client.partition_offsets import offset_at
 from kafkawire.client.results import Offsets, TopicPartition
 from kafkawire.client.routing import leaders
-from kafkawire.transactions.ending import Named
+from kafkawire.transactions.abort_rules import TransactionSpec
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
@@ -48,7 +48,7 @@ class EndedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: int
 
 
-async def how_it_ended(admin: Admin, named: Named, timeout_s: float | None = None) -> EndedTransaction | None:
+async def how_it_ended(admin: Admin, named: TransactionSpec, timeout_s: float | None = None) -> EndedTransaction | None:
     """The marker that ended a transaction; None where none was found near its start nor where its producer last wrote.
 
     Raises:

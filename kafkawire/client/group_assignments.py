@@ -34,7 +34,7 @@ from kafkawire.messages import (
     StreamsGroupDescribeRequest,
 )
 from kafkawire.records.control import read_prefixed
-from kafkawire.transactions.wording import count
+from kafkawire.transactions.formatting import count
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster

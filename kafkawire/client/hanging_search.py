@@ -23,7 +23,7 @@ from kafkawire.client.results import Metadata, Results, TopicPartition
 from kafkawire.client.search import Observation, Search
 from kafkawire.client.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, topics_of
 from kafkawire.transactions.facts import Open, Place
-from kafkawire.transactions.live import Absence, LiveCase, Word
+from kafkawire.transactions.live_case import Absence, IdState, LiveCase
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class _Finder:
         key: OpenKey,
         reading: ClusterReading,
         starts: dict[TopicPartition, int],
-        words: dict[int, Word],
+        words: dict[int, IdState],
         absence: Absence,
         moved: tuple[str, ...],
     ) -> LiveCase:
@@ -270,7 +270,7 @@ class _Finder:
             start=offsets.log_start if offsets else None,
             stable=offsets.last_stable_offset if offsets else None,
             high=offsets.high_watermark if offsets else None,
-            word=words.get(producer_id),
+            id_state=words.get(producer_id),
             absence=absence,
             moved=moved,
             address=self._search.reach,

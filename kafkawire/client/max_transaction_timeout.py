@@ -12,8 +12,8 @@ from kafkawire.client.request_driver import every
 from kafkawire.client.results import Results
 from kafkawire.messages import DescribeConfigsRequest
 from kafkawire.messages.describe_configs_request import DescribeConfigsResource
+from kafkawire.transactions.formatting import numbers
 from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
-from kafkawire.transactions.wording import numbers
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster

@@ -10,10 +10,10 @@ from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.hidden_resources import has_authorizer
 from kafkawire.client.results import Results, TopicPartition
 from kafkawire.client.transaction_state_log import read_ids
-from kafkawire.transactions.coordinator import IdLog, pick_owner
+from kafkawire.transactions.coordinator_log import IdLog, pick_owner
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.live import HIDDEN, Absence, Word
-from kafkawire.transactions.wording import count, numbers
+from kafkawire.transactions.formatting import count, numbers
+from kafkawire.transactions.live_case import HIDDEN, Absence, IdState
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin
@@ -48,7 +48,7 @@ class NoOwnerProver:
             self._authorizer = await has_authorizer(cluster, cluster.deadline(self._timeout_s))
         return self._authorizer
 
-    async def prove(self, reading: ClusterReading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, Word]]:
+    async def prove(self, reading: ClusterReading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, IdState]]:
         """What is proven of producer ids that no coordinator named, and the words that its log has of them.
 
         Without an authorizer nothing is hidden, and it is enough that every coordinator had loaded all that it leads,
@@ -126,13 +126,13 @@ def _unreadable(logs: Results[TopicPartition, IdLog] | ClientError) -> str:
     return f"{TRANSACTION_STATE} could not be read as a proof ({error})."
 
 
-def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: ClusterReading) -> Word | None:
+def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: ClusterReading) -> IdState | None:
     """A producer id in the log: its owner is hidden from the lists, has expired, or uses another one now."""
     owner = pick_owner(owner for log in logs.values() if (owner := log.owner(producer_id)) is not None)
     if owner is None:
         return None
     newest = owner.newest
-    return Word(
+    return IdState(
         transactional_id=newest.transactional_id,
         source=f"{newest.place}, offset {newest.offset}",
         value=newest.value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkawire import rows
 from kafkawire.client.cluster_reading import ClusterReading, OpenKey
-from kafkawire.transactions.model import PREPARED, state_name
+from kafkawire.transactions.coordinator_rules import PREPARED, state_name
 
 _FEW = 5
 

@@ -21,7 +21,7 @@ from kafkawire.client.prepared_request import PreparedRequest, interrupted, prep
 from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
 from kafkawire.client.search import Search
 from kafkawire.client.unread_partitions import gaps_of
-from kafkawire.transactions.ending import DECIDED, Refused, permit_end
+from kafkawire.transactions.abort_rules import DECIDED, Refused, permit_end
 
 if TYPE_CHECKING:
     from kafkawire.client.admin import Admin

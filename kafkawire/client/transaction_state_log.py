@@ -14,7 +14,7 @@ from kafkawire.client.partition_offsets import list_offsets
 from kafkawire.client.request_driver import drive
 from kafkawire.client.results import Offsets, Results, TopicPartition
 from kafkawire.client.routing import leaders
-from kafkawire.transactions.coordinator import IdLog, coordinator_records, registration
+from kafkawire.transactions.coordinator_log import IdLog, coordinator_records, registration
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import msgspec
 from kafkawire import rows
 from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
 from kafkawire.client.results import Metadata, TopicPartition
-from kafkawire.transactions.wording import some
+from kafkawire.transactions.formatting import some
 
 _NAMED = 20
 

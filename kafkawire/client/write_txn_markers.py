@@ -13,7 +13,7 @@ from kafkawire.client.results import Marked, TopicPartition
 from kafkawire.client.routing import leaders
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
-from kafkawire.transactions.ending import Marker
+from kafkawire.transactions.abort_rules import Marker
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster import Cluster

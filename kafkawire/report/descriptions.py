@@ -11,7 +11,7 @@ import msgspec
 from kafkawire.rows import Audit, Coverage, Finding, Violation
 from kafkawire.transactions.checks import OF_FINDINGS
 from kafkawire.transactions.completeness import not_read
-from kafkawire.transactions.wording import count
+from kafkawire.transactions.formatting import count
 
 #: Severities, the most severe first. They are classes of the style sheet, too.
 SEVERITIES = ("hanging", "stuck", "unknown", "watch", "fine")

@@ -38,7 +38,7 @@ from kafkawire.report.partition_charts import ROW_HEIGHT, partition_charts
 from kafkawire.report.transaction_timeline import TransactionTimeline, timeline
 from kafkawire.report.untrusted_text import runnable, shortened, shown
 from kafkawire.rows import Audit, Finding
-from kafkawire.transactions.wording import count, duration, numbers, when
+from kafkawire.transactions.formatting import count, duration, numbers, when
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -17,7 +17,7 @@ from kafkawire.report.descriptions import (
 )
 from kafkawire.report.partition_charts import PartitionChart
 from kafkawire.rows import Audit, CheckAnswer, Finding
-from kafkawire.transactions.wording import duration
+from kafkawire.transactions.formatting import duration
 
 #: Limit of rows in a table. The number of the others is shown; `--format json` has all of them.
 MOST_ROWS = 500

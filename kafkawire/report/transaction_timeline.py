@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kafkawire.rows import Finding
-from kafkawire.transactions.model import NEVER
-from kafkawire.transactions.wording import duration
+from kafkawire.transactions.coordinator_rules import NEVER
+from kafkawire.transactions.formatting import duration
 
 COORDINATOR, PARTITION, CLOCK = "coordinator", "partition", "clock"
 

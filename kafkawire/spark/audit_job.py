@@ -1,7 +1,7 @@
 """`audit`: the audit of `transactions` as a Spark job: workers read the replicas, one a task, the driver joins them.
 
-There is no shuffle: what one replica says by itself (`transactions.replicas`) is small beside its batches. It is joined
-and judged by the same functions as on one machine.
+There is no shuffle: the facts of one replica (`transactions.replica_facts`) are small beside its batches. The same
+functions as on one machine join and judge them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.spark.errors import SparkError, first_line
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import file_size, on_workers
-from kafkawire.transactions.assembly import conclude
-from kafkawire.transactions.checks.replicas import replicas_agree, together
+from kafkawire.transactions.audit_result import conclude
+from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
+from kafkawire.transactions.cluster_metadata import read_metadata
 from kafkawire.transactions.facts import Placed
-from kafkawire.transactions.local import cluster_ids, facts_of, to_read
-from kafkawire.transactions.metadata import read_metadata
-from kafkawire.transactions.reading import replicas
-from kafkawire.transactions.replicas import Replica, ReplicaFacts, replica_facts
+from kafkawire.transactions.local_audit import cluster_ids, facts_of, to_read
+from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, replica_facts
+from kafkawire.transactions.replica_files import replicas
 from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.sources import PART_BYTES
 from kafkawire.spark.task_sizing import file_size, on_workers
 from kafkawire.spark.transaction_sql import TRANSACTIONS
-from kafkawire.transactions.columnar import Appends, read_pieces
-from kafkawire.transactions.coordinator import registration
+from kafkawire.transactions.coordinator_log import registration
+from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
-from kafkawire.transactions.local import cluster_ids
-from kafkawire.transactions.model import state_name
-from kafkawire.transactions.reading import place_of, replicas
+from kafkawire.transactions.local_audit import cluster_ids
+from kafkawire.transactions.replica_files import place_of, replicas
+from kafkawire.transactions.segment_scan import Appends, read_pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,19 +24,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkawire.transactions.appends import Append, append_of
-    from kafkawire.transactions.assembly import conclude
+    from kafkawire.transactions.audit_result import conclude
     from kafkawire.transactions.checks import Answer, Breach
-    from kafkawire.transactions.checks.batches import LogChecks
-    from kafkawire.transactions.checks.partition import check
-    from kafkawire.transactions.cluster import choose_replicas
-    from kafkawire.transactions.committed import outcome_of, read_committed
-    from kafkawire.transactions.coordinator import IdLog, registration, standing
-    from kafkawire.transactions.copies import CoordinatorLog, CopiedCase
+    from kafkawire.transactions.checks.log_checks import LogChecks
+    from kafkawire.transactions.checks.replica_checks import check
+    from kafkawire.transactions.cluster_facts import choose_replicas
+    from kafkawire.transactions.committed_batches import outcome_of, read_committed
+    from kafkawire.transactions.coordinator_log import IdLog, registration, standing
+    from kafkawire.transactions.coordinator_rules import state_name
+    from kafkawire.transactions.copied_case import CoordinatorLog, CopiedCase
     from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Placed, Registration, Segment
-    from kafkawire.transactions.local import audit
-    from kafkawire.transactions.model import state_name
-    from kafkawire.transactions.producers import Producer
+    from kafkawire.transactions.local_audit import audit
+    from kafkawire.transactions.producer_append import Append, append_of
+    from kafkawire.transactions.producer_state import Producer
     from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
     from kafkawire.transactions.settings import Settings
     from kafkawire.transactions.verdicts import Case, judge
@@ -44,37 +44,37 @@ if TYPE_CHECKING:
 #: Name -> module.
 _HOMES = {
     "Answer": "checks",
-    "Append": "appends",
+    "Append": "producer_append",
     "Breach": "checks",
     "Case": "verdicts",
-    "CoordinatorLog": "copies",
-    "CopiedCase": "copies",
+    "CoordinatorLog": "copied_case",
+    "CopiedCase": "copied_case",
     "Ended": "replay",
     "Facts": "facts",
-    "IdLog": "coordinator",
-    "LogChecks": "checks.batches",
+    "IdLog": "coordinator_log",
+    "LogChecks": "checks.log_checks",
     "Open": "facts",
     "Owner": "facts",
     "Partition": "facts",
     "Place": "facts",
     "Placed": "facts",
-    "Producer": "producers",
+    "Producer": "producer_state",
     "Registration": "facts",
     "Replay": "replay",
     "Segment": "facts",
     "Settings": "settings",
-    "append_of": "appends",
-    "audit": "local",
-    "check": "checks.partition",
-    "choose_replicas": "cluster",
-    "conclude": "assembly",
+    "append_of": "producer_append",
+    "audit": "local_audit",
+    "check": "checks.replica_checks",
+    "choose_replicas": "cluster_facts",
+    "conclude": "audit_result",
     "judge": "verdicts",
     "last_stable_offset": "replay",
-    "outcome_of": "committed",
-    "read_committed": "committed",
-    "registration": "coordinator",
-    "standing": "coordinator",
-    "state_name": "model",
+    "outcome_of": "committed_batches",
+    "read_committed": "committed_batches",
+    "registration": "coordinator_log",
+    "standing": "coordinator_log",
+    "state_name": "coordinator_rules",
 }
 
 __all__ = [

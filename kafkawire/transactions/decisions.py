@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.coordinator_rules import MAX_EPOCH, partitions_of, raises_epoch, state_name
 from kafkawire.transactions.facts import Place, Registration
-from kafkawire.transactions.model import MAX_EPOCH, partitions_of, raises_epoch, state_name
 
 _OUTCOMES = {
     "PrepareCommit": "COMMIT",

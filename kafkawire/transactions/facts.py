@@ -19,7 +19,7 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.checks import Answer
 
 if TYPE_CHECKING:
-    from kafkawire.transactions.checks.outcomes import Endings
+    from kafkawire.transactions.checks.marker_outcomes import Endings
     from kafkawire.transactions.id_history import IdHistory
 
 TRANSACTION_STATE = "__transaction_state"
@@ -43,7 +43,7 @@ class Place(msgspec.Struct, frozen=True, order=True):
         return f"{self.topic}-{self.partition}"
 
 
-class Gap(msgspec.Struct, frozen=True, order=True):
+class OffsetGap(msgspec.Struct, frozen=True, order=True):
     """Offsets `[start, end)` that could not be read; `end` is None where nothing readable follows."""
 
     start: int
@@ -73,14 +73,14 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     transactional: int = 0
     bytes: int = 0
     broker_time: int | None = None
-    gap: Gap | None = None
+    gap: OffsetGap | None = None
     damage: tuple[rows.Damage, ...] = ()
     intact_from: int = 0
     shortened: bool = False
 
 
 class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record of `__transaction_state`, not decoded yet; see `coordinator.registration`."""
+    """A record of `__transaction_state`, not decoded yet; see `coordinator_log.registration`."""
 
     offset: int
     timestamp: int
@@ -138,7 +138,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     newest: Registration
 
 
-class Use(msgspec.Struct, frozen=True):
+class ProducerIdUse(msgspec.Struct, frozen=True):
     """That a transactional id has had a producer id as its own, first in the record at `offset`."""
 
     place: Place
@@ -168,7 +168,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     transactional: int
     bytes: int
     broker_time: int | None
-    gap: Gap | None
+    gap: OffsetGap | None
     damaged: bool
     damage: tuple[rows.Damage, ...]
 
@@ -182,10 +182,10 @@ def partition_of(
         log_start: from `log-start-offset-checkpoint`, where there is one.
     """
     segments = sorted(segments, key=lambda segment: segment.base_offset)
-    gap: Gap | None = None
+    gap: OffsetGap | None = None
     for i, segment in enumerate(segments):
         if i and segment.first_offset > segments[i - 1].end_offset:
-            gap = Gap(segments[i - 1].end_offset, segment.first_offset)
+            gap = OffsetGap(segments[i - 1].end_offset, segment.first_offset)
         if segment.gap is not None:
             gap = segment.gap
     damage = [d for segment in segments for d in segment.damage]
@@ -214,7 +214,7 @@ def is_torn_end(damage: rows.Damage) -> bool:
     return damage.reason == TORN and damage.resumed_at is None
 
 
-class Block(msgspec.Struct, frozen=True):
+class ProducerIdsBlock(msgspec.Struct, frozen=True):
     """Producer ids below `next_producer_id` have been handed out, says the record at `offset`, written at `timestamp`
     by the controller's clock."""
 
@@ -223,7 +223,7 @@ class Block(msgspec.Struct, frozen=True):
     timestamp: int = -1
 
 
-class HandedOut(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class AssignedProducerIds(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What one copy of the metadata log says of the producer ids that were handed out.
 
     Attributes:
@@ -233,7 +233,7 @@ class HandedOut(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         newest: the time up to which no record is missing, by the controller's clock; None where one may be.
     """
 
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[ProducerIdsBlock, ...] = ()
     checkpointed: int | None = None
     newest: int | None = None
 
@@ -254,7 +254,7 @@ class HandedOut(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return [time for time, _ in ordered], list(accumulate((number for _, number in ordered), max))
 
 
-class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """What one copy of the metadata log says.
 
     Attributes:
@@ -270,13 +270,13 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     transaction_state_partitions: int | None = None
     configs: dict[tuple[str, str], str] = {}
-    handed_out: HandedOut = HandedOut()
+    handed_out: AssignedProducerIds = AssignedProducerIds()
     next_producer_id: int | None = None
     newest: int | None = None
     complete: bool = True
 
 
-class Beyond(msgspec.Struct, frozen=True, gc=False):
+class UnassignedProducerId(msgspec.Struct, frozen=True, gc=False):
     """A producer id that may have been in use before it was handed out.
 
     Attributes:
@@ -291,12 +291,12 @@ class Beyond(msgspec.Struct, frozen=True, gc=False):
     in_use_by: int | None = None
 
 
-class Producers(msgspec.Struct, frozen=True):
+class ReplicaProducers(msgspec.Struct, frozen=True):
     """The producer ids of one replica: how many there are, and those that may not have been handed out."""
 
     place: Place
     count: int
-    beyond: tuple[Beyond, ...] = ()
+    beyond: tuple[UnassignedProducerId, ...] = ()
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -329,10 +329,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[int, ...]
     partitions: Sequence[Partition]
     opens: Sequence[Open]
-    metadata: dict[str, Metadata] = {}
+    metadata: dict[str, ClusterMetadata] = {}
     histories: dict[Place, IdHistory] = {}
     endings: Sequence[Endings] = ()
-    producers: Sequence[Producers] = ()
+    producers: Sequence[ReplicaProducers] = ()
     stopped: frozenset[str] = frozenset()
     clusters: dict[str, str] = {}
     damage: tuple[rows.Damage, ...] = ()

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkawire.transactions.checks import Answer
-from kafkawire.transactions.checks.ids import IdChecks
-from kafkawire.transactions.coordinator import IdLog, Unreadable
+from kafkawire.transactions.checks.coordinator_records import IdChecks
+from kafkawire.transactions.coordinator_log import IdLog, UnreadableRecord
+from kafkawire.transactions.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.decisions import Decisions
-from kafkawire.transactions.facts import Owner, Registration, Use
-from kafkawire.transactions.model import PREPARED, state_name
+from kafkawire.transactions.facts import Owner, ProducerIdUse, Registration
 
 
 class IdHistory:
@@ -27,13 +27,13 @@ class IdHistory:
         self.decisions = Decisions()
         self._log = IdLog()
         self._checks = IdChecks(expiration_ms)
-        self._uses: dict[tuple[int, str], Use] = {}
+        self._uses: dict[tuple[int, str], ProducerIdUse] = {}
 
     def reach(self, offset: int) -> None:
         """There is a record at this offset, whatever it says."""
         self._checks.reach(offset)
 
-    def add(self, found: Registration | Unreadable) -> None:
+    def add(self, found: Registration | UnreadableRecord) -> None:
         """Take the next record; `reach` was told of it."""
         if isinstance(found, Registration):
             before = self._log.newest(found.transactional_id)
@@ -42,11 +42,11 @@ class IdHistory:
             if found.value is not None:
                 key = found.value.producer_id, found.transactional_id
                 if key not in self._uses:
-                    self._uses[key] = Use(found.place, *key, found.offset)
+                    self._uses[key] = ProducerIdUse(found.place, *key, found.offset)
         self._log.add(found)
 
     @property
-    def unreadable(self) -> Unreadable | None:
+    def unreadable(self) -> UnreadableRecord | None:
         """The last record that could not be decoded."""
         return self._log.unreadable
 
@@ -56,7 +56,7 @@ class IdHistory:
         return self._checks.intact_from == 0 and self.unreadable is None
 
     @property
-    def uses(self) -> tuple[Use, ...]:
+    def uses(self) -> tuple[ProducerIdUse, ...]:
         """Every producer id that an id has had as its own, in the order of their first records."""
         return tuple(self._uses.values())
 

@@ -20,8 +20,8 @@ import msgspec
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import EMPTY, MALFORMED
-from kafkawire.transactions.appends import Append
-from kafkawire.transactions.producers import Producer
+from kafkawire.transactions.producer_append import Append
+from kafkawire.transactions.producer_state import Producer
 
 #: Broker default of producer.id.expiration.ms.
 PRODUCER_ID_EXPIRATION_MS = 86_400_000

@@ -8,8 +8,8 @@ import msgspec
 
 from kafkawire import rows
 from kafkawire.logdir.text_files import INT64, whole_number
-from kafkawire.transactions.facts import Metadata
-from kafkawire.transactions.metadata import MOST_PARTITIONS, newest_of
+from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS, newest_of
+from kafkawire.transactions.facts import ClusterMetadata
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 
@@ -57,7 +57,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def resolve(settings: Settings, metadata: Iterable[Metadata], copied: Sequence[int] = ()) -> Resolved:
+def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Sequence[int] = ()) -> Resolved:
     """The settings of a cluster.
 
     Args:
@@ -80,7 +80,7 @@ def resolve(settings: Settings, metadata: Iterable[Metadata], copied: Sequence[i
     )
 
 
-def _time(name: str, given: int | None, metadata: Metadata | None, default: int) -> rows.Setting:
+def _time(name: str, given: int | None, metadata: ClusterMetadata | None, default: int) -> rows.Setting:
     """Of brokers that differ, the one with the longest time counts: it is the last to forget, or to give up."""
     if given is not None:
         return rows.Setting(name=name, value=given, source=rows.Setting.GIVEN)
@@ -96,7 +96,7 @@ def _time(name: str, given: int | None, metadata: Metadata | None, default: int)
     return rows.Setting(name=name, value=value, source=f"the configuration of {of} in {metadata.path}")
 
 
-def _partitions(given: int | None, metadata: Metadata | None, copied: Sequence[int]) -> rows.Setting:
+def _partitions(given: int | None, metadata: ClusterMetadata | None, copied: Sequence[int]) -> rows.Setting:
     name = "transaction.state.log.num.partitions"
     if given is not None:
         return rows.Setting(name=name, value=given, source=rows.Setting.GIVEN)

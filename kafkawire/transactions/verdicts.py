@@ -2,8 +2,8 @@
 
 Pure functions over facts. *Hanging* means that nothing will ever end the transaction but an abort by hand, which is
 destructive where it is wrong: whatever is doubtful is *unknown*. A doubt is something that was not read and could turn
-the verdict around. Which doubts there are depends on where the facts come from: `copies` (log directories) and `live`
-(a cluster) say it for their kind of `Case`; the decision is one for both.
+the verdict around. Which doubts there are depends on where the facts come from: `copied_case` (log
+directories) and `live_case` (a cluster) define them, each for its kind of `Case`. The decision is the same for both.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import msgspec
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Finding
-from kafkawire.transactions import coordinator
-from kafkawire.transactions.coordinator import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
+from kafkawire.transactions import coordinator_log
+from kafkawire.transactions.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
+from kafkawire.transactions.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.facts import Open
-from kafkawire.transactions.model import NEVER, begun_ms, state_name, timed_out
-from kafkawire.transactions.stuck import log_line, resolution
-from kafkawire.transactions.wording import count, duration, when
+from kafkawire.transactions.formatting import count, duration, when
+from kafkawire.transactions.stuck_prepare import log_line, resolution
 
 HANGING, NOT_HANGING, UNKNOWN = "hanging", "not_hanging", "unknown"
 
@@ -194,7 +194,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     def standing(self) -> str | None:
         if self.value is None:
             return None
-        return coordinator.standing(self.value, self.open.producer_id, self.open.producer_epoch)
+        return coordinator_log.standing(self.value, self.open.producer_id, self.open.producer_epoch)
 
     @property
     def meaning(self) -> str:
@@ -207,10 +207,10 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     def listed(self) -> bool:
         """Whether the id's transaction has the partition."""
         place = self.open.place
-        return self.value is not None and coordinator.lists_partition(self.value, place.topic, place.partition)
+        return self.value is not None and coordinator_log.lists_partition(self.value, place.topic, place.partition)
 
 
-class _Decision(NamedTuple):
+class _Verdict(NamedTuple):
     verdict: str
     reason: str
     evidence: list[str]
@@ -254,7 +254,7 @@ def _known(timestamp: int | None) -> int | None:
     return None if timestamp is None or timestamp < 0 else timestamp
 
 
-def _decide(case: Case) -> _Decision:
+def _decide(case: Case) -> _Verdict:
     if case.open.last_offset < case.log_start:
         return _ghost(case)
     said = [case.said]
@@ -281,9 +281,9 @@ def _decide(case: Case) -> _Decision:
             f"It would be hanging ({reason}), but its last batch is only {duration(age)} old: below {_limit(case)} its "
             "producer may still be at work."
         )
-        return _Decision(NOT_HANGING, "young", [*said, young], "none yet: look again when it is older")
+        return _Verdict(NOT_HANGING, "young", [*said, young], "none yet: look again when it is older")
     old = f"Its last batch is {duration(age)} old, and the limit is {_limit(case)}."
-    return _Decision(HANGING, reason, [*said, old], _abort(case))
+    return _Verdict(HANGING, reason, [*said, old], _abort(case))
 
 
 def _limit(case: Case) -> str:
@@ -292,13 +292,13 @@ def _limit(case: Case) -> str:
     return f"{duration(case.limit_ms)} ({parts})"
 
 
-def _ghost(case: Case) -> _Decision:
+def _ghost(case: Case) -> _Verdict:
     """Its data is deleted. Where it still holds the last stable offset, a marker alone lets readers move on: a broker
     never forgets a producer with an open transaction."""
     below = f"Its data lies below the log start offset {case.log_start}: only producer state names it."
     if not case.blocked:
         action = "none: its data is deleted, so there is nothing to abort or to commit"
-        return _Decision(NOT_HANGING, "ghost", [below], action)
+        return _Verdict(NOT_HANGING, "ghost", [below], action)
     if case.unread or case.unsure or case.standing == AHEAD:
         action = f"none before it is certain that no coordinator will end it: {case.certainty}"
     elif case.standing == CURRENT and case.listed:
@@ -312,10 +312,10 @@ def _ghost(case: Case) -> _Decision:
             f"--partition {open_.place.partition} --producer-id {open_.producer_id} "
             f"--producer-epoch {open_.producer_epoch} --coordinator-epoch {max(open_.coordinator_epoch or 0, 0)}"
         )
-    return _Decision(NOT_HANGING, "ghost", [below, case.said, *case.unread, *case.unsure], action)
+    return _Verdict(NOT_HANGING, "ghost", [below, case.said, *case.unread, *case.unsure], action)
 
 
-def _held(case: Case, said: list[str]) -> _Decision:
+def _held(case: Case, said: list[str]) -> _Verdict:
     """The coordinator holds this transaction, with this partition: whatever its age, it is not hanging."""
     value = case.value
     assert value is not None
@@ -324,19 +324,19 @@ def _held(case: Case, said: list[str]) -> _Decision:
         return _prepared(case, said)
     if value.transaction_timeout_ms == NEVER:
         never = "Its timeout is that of two-phase commit: it is never late, and its owner decides."
-        return _Decision(NOT_HANGING, "two_phase_commit", [*said, never], "none: its owner must commit or abort it")
+        return _Verdict(NOT_HANGING, "two_phase_commit", [*said, never], "none: its owner must commit or abort it")
     begun = begun_ms(value)
     ends = begun + value.transaction_timeout_ms
     timeout = f"It began {when(begun)} and may take {duration(value.transaction_timeout_ms)}"
     if case.as_of is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, case.as_of):
         late = f"{timeout}: the coordinator should have aborted it {duration(case.as_of - ends)} before the clock."
         action = f"none on the partition: its coordinator must end it, by itself or on {force}"
-        return _Decision(NOT_HANGING, "late", [*said, late], action)
+        return _Verdict(NOT_HANGING, "late", [*said, late], action)
     action = f"none: its producer ends it, or the coordinator at {when(ends)}; to end it now: {force}"
-    return _Decision(NOT_HANGING, "live", [*said, f"{timeout}."], action)
+    return _Verdict(NOT_HANGING, "live", [*said, f"{timeout}."], action)
 
 
-def _prepared(case: Case, said: list[str]) -> _Decision:
+def _prepared(case: Case, said: list[str]) -> _Verdict:
     """Decided, and the marker is not in this partition: on its way, or stuck for ever."""
     value = case.value
     assert value is not None
@@ -361,15 +361,15 @@ def _prepared(case: Case, said: list[str]) -> _Decision:
             )
     else:
         decided = f"It decided {outcome} {when(value.transaction_last_update_timestamp_ms)}: the marker is on its way."
-        return _Decision(NOT_HANGING, "live", [*said, decided], "none: the coordinator is ending it")
+        return _Verdict(NOT_HANGING, "live", [*said, decided], "none: the coordinator is ending it")
     if case.unsure:
         return _unknown(case, [*said, why], case.unsure)
     never = f"none: never abort it, {outcome} is decided and other partitions may have it; {resolution(case, outcome)}"
-    return _Decision(NOT_HANGING, "stuck_prepare", [*said, why, log_line(case)], never)
+    return _Verdict(NOT_HANGING, "stuck_prepare", [*said, why, log_line(case)], never)
 
 
-def _unknown(case: Case, said: list[str], doubts: list[str]) -> _Decision:
-    return _Decision(UNKNOWN, "coverage_incomplete", [*said, *doubts], f"none before it is certain: {case.certainty}")
+def _unknown(case: Case, said: list[str], doubts: list[str]) -> _Verdict:
+    return _Verdict(UNKNOWN, "coverage_incomplete", [*said, *doubts], f"none before it is certain: {case.certainty}")
 
 
 def _abort(case: Case) -> str:
@@ -396,7 +396,7 @@ def _clocks(case: Case) -> list[str]:
     return []
 
 
-def _unmarked(case: Case, decision: _Decision) -> list[str]:
+def _unmarked(case: Case, decision: _Verdict) -> list[str]:
     """Why an abort sends another coordinator epoch than the partition's."""
     epoch = case.open.coordinator_epoch
     marked = epoch is not None and epoch >= 0

@@ -23,11 +23,11 @@ from kafkawire.messages import (
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.list_transactions_response import TransactionState
 from kafkawire.rows import Finding
-from kafkawire.transactions.ending import Named, Refused, choose
+from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
 from tests.client.answers import admin, describing, run, script
 from tests.client.partition_script import END, SEARCH, START, Log, PartitionBroker
 
-NAMED = Named(topic="orders", partition=0, start_offset=START)
+NAMED = TransactionSpec(topic="orders", partition=0, start_offset=START)
 MINUTE_MS = 60_000
 
 

@@ -28,7 +28,7 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_transactions_response import TransactionState as Described
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kafkawire.rows import Audit, Unread
-from kafkawire.transactions.model import partition_of_id
+from kafkawire.transactions.coordinator_rules import partition_of_id
 from tests.client.answers import admin, describing, listing, producers, run, script
 from tests.client.scripted import ScriptedBroker, closed_port
 

@@ -10,7 +10,7 @@ from kafkawire.client import ended_transaction
 from kafkawire.client.ended_transaction import EndedTransaction, how_it_ended
 from kafkawire.messages import FetchRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
-from kafkawire.transactions.ending import Named
+from kafkawire.transactions.abort_rules import TransactionSpec
 from tests.client.answers import admin, run
 from tests.client.partition_script import END, START, PartitionBroker
 
@@ -28,7 +28,7 @@ def ask(broker: PartitionBroker, *questions: dict[str, Any]) -> list[EndedTransa
     async def scenario() -> None:
         async with broker.running(), admin(broker.address) as client:
             for named in questions:
-                found.append(await how_it_ended(client, Named(topic="orders", partition=0, **named)))
+                found.append(await how_it_ended(client, TransactionSpec(topic="orders", partition=0, **named)))
 
     run(scenario)
     return found

@@ -17,7 +17,7 @@ from kafkawire.client.terminating import left_open, terminate
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.rows import Finding
-from kafkawire.transactions.ending import Named, Refused, choose
+from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
 from tests.client import live
 from tools.recordings.raw_client import Producer, Wire
 
@@ -86,7 +86,7 @@ def _make(wire: Wire, old: int) -> dict[int, int]:
 
 
 async def judged(admin: Admin, furnished: Furnished, partition: int) -> Finding:
-    named = Named(topic=TOPIC, partition=partition, start_offset=furnished.starts[partition])
+    named = TransactionSpec(topic=TOPIC, partition=partition, start_offset=furnished.starts[partition])
     return choose((await look_at(admin, named, SEARCH)).findings, named)
 
 
@@ -119,8 +119,8 @@ def test_readers_move_on(furnished: Furnished) -> None:
                 assert after.last_stable_offset == after.high_watermark == done.marker_offset + 1
                 with pytest.raises(Refused, match="no transaction is open there that began at"):
                     await judged(admin, furnished, HANGS)
-                by_start = Named(topic=TOPIC, partition=HANGS, start_offset=finding.start_offset)
-                by_producer = Named(
+                by_start = TransactionSpec(topic=TOPIC, partition=HANGS, start_offset=finding.start_offset)
+                by_producer = TransactionSpec(
                     topic=TOPIC, partition=HANGS, producer_id=finding.producer_id, producer_epoch=finding.producer_epoch
                 )
                 for named in (by_start, by_producer):
@@ -214,7 +214,7 @@ def test_a_commit_that_is_stuck_is_written_by_hand(broker: Any) -> None:
                 wire.write_marker(topic, 0, stuck, coordinator_epoch=1_000_000)
                 start = wire.produce(topic, 0, [b"kept"], stuck, timestamp=int(time.time() * 1000) - 3 * HOUR_MS)
                 assert wire.end(stuck, committed=True) == 0
-            named = Named(topic=topic, partition=0, start_offset=start)
+            named = TransactionSpec(topic=topic, partition=0, start_offset=start)
             finding = choose((await look_at(admin, named, SEARCH)).findings, named)
             assert (finding.reason, finding.coordinator_epoch) == ("stuck_prepare", 1_000_000)
             assert "so a COMMIT marker has to be written to broker 1, the leader of ending-by-hand-0 (" in (

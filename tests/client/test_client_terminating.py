@@ -15,8 +15,8 @@ from kafkawire.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from kafkawire.transactions.ending import Refused
-from kafkawire.transactions.model import NEVER
+from kafkawire.transactions.abort_rules import Refused
+from kafkawire.transactions.coordinator_rules import NEVER
 from tests.client.answers import admin, run, script
 from tests.client.partition_script import NAME, SEARCH, Coordinator, PartitionBroker
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.model import (
+from kafkawire.transactions.coordinator_rules import (
     IDLE,
     MAX_EPOCH,
     NEVER,

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from kafkawire import records
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.checks.ids import epoch_problem
-from kafkawire.transactions.coordinator import coordinator_records, registration
+from kafkawire.transactions.checks.coordinator_records import epoch_problem
+from kafkawire.transactions.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.coordinator_rules import IDLE, MAX_EPOCH, NEVER, follows, partition_of_id, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
-from kafkawire.transactions.model import IDLE, MAX_EPOCH, NEVER, follows, partition_of_id, state_name
 from tests.references import coordinator_machine
 from tests.references.coordinator_machine import TransactionMetadata, Transition
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked

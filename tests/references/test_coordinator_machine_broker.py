@@ -22,7 +22,7 @@ from kafkawire.messages import (
     InitProducerIdResponse,
 )
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
-from kafkawire.transactions.model import PREPARED
+from kafkawire.transactions.coordinator_rules import PREPARED
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.references import coordinator_machine

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.model import IDLE, MAX_EPOCH, NEVER_WRITTEN, PREPARED, PREVIOUS, STATES, partition_of_id
+from kafkawire.transactions.coordinator_rules import (
+    IDLE,
+    MAX_EPOCH,
+    NEVER_WRITTEN,
+    PREPARED,
+    PREVIOUS,
+    STATES,
+    partition_of_id,
+)
 from tests.references import coordinator_machine
 from tests.references.coordinator_machine import TransactionMetadata
 from tools.broker import BrokerUnavailableError, jars

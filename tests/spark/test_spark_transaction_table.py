@@ -12,10 +12,10 @@ import pytest
 from kafkawire import logdir
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions import Append
-from kafkawire.transactions.coordinator import IdLog, Unreadable, registration
+from kafkawire.transactions.coordinator_log import IdLog, UnreadableRecord, registration
+from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import CoordinatorRecord
-from kafkawire.transactions.model import state_name
-from kafkawire.transactions.reading import place_of, read_segment
+from kafkawire.transactions.replica_files import place_of, read_segment
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 
@@ -100,7 +100,7 @@ def test_what_the_coordinator_says(spark: SparkSession, tmp_path: Path) -> None:
         for fact in read_segment(file):
             if isinstance(fact, CoordinatorRecord):
                 found = registration(place_of(state), fact)
-                if found is not None and not isinstance(found, Unreadable):
+                if found is not None and not isinstance(found, UnreadableRecord):
                     log.add(found)
     rows = table(spark, str(logs.root))
     assert rows

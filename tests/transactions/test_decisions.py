@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.coordinator_rules import MAX_EPOCH
 from kafkawire.transactions.decisions import Decision, Decisions, decision_of
 from kafkawire.transactions.facts import Place, Registration
-from kafkawire.transactions.model import MAX_EPOCH
 from tests.references.coordinator_machine import TransactionMetadata
 
 PLACE = Place("logs", "__transaction_state", 0)

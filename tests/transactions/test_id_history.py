@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafkawire.transactions.checks import ID_CHECKS
-from kafkawire.transactions.coordinator import Unreadable
-from kafkawire.transactions.facts import Place, Registration, Use
+from kafkawire.transactions.coordinator_log import UnreadableRecord
+from kafkawire.transactions.facts import Place, ProducerIdUse, Registration
 from kafkawire.transactions.id_history import IdHistory
 from tests.references.coordinator_machine import TransactionMetadata
 
@@ -19,7 +19,7 @@ def record(offset: int, name: str, state: str | None, epoch: int = 0, **more: An
     return Registration(place=PLACE, offset=offset, timestamp=1000 + offset, transactional_id=name, value=value)
 
 
-def history(*found: Registration | Unreadable) -> IdHistory:
+def history(*found: Registration | UnreadableRecord) -> IdHistory:
     out = IdHistory()
     for one in found:
         out.reach(one.offset)
@@ -39,7 +39,7 @@ COMMITTED = [
 def test_a_transaction_from_its_beginning() -> None:
     found = history(*COMMITTED)
     assert (found.ids, found.intact, found.unreadable) == (1, True, None)
-    assert found.uses == (Use(PLACE, 7, "a", 0),)
+    assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0),)
     assert list(found.prepared()) == []
     assert [(one.offset, one.outcome, one.until) for one in found.decisions.found[7]] == [(2, "COMMIT", 1003)]
     owner = found.owner(7)
@@ -62,8 +62,8 @@ def test_an_id_that_has_expired_is_no_id_but_was_used() -> None:
 
 
 def test_a_record_that_cannot_be_read_is_a_record_that_is_missing() -> None:
-    found = history(*COMMITTED, Unreadable(4, "bytes that are none"))
-    assert (found.intact, found.unreadable) == (False, Unreadable(4, "bytes that are none"))
+    found = history(*COMMITTED, UnreadableRecord(4, "bytes that are none"))
+    assert (found.intact, found.unreadable) == (False, UnreadableRecord(4, "bytes that are none"))
 
 
 def test_records_that_are_gone_from_the_beginning() -> None:

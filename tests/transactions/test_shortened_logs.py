@@ -10,10 +10,10 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
-from kafkawire.transactions.assembly import conclude
-from kafkawire.transactions.local import cluster_ids, facts_of, to_read
-from kafkawire.transactions.metadata import read_metadata
-from kafkawire.transactions.reading import replicas
+from kafkawire.transactions.audit_result import conclude
+from kafkawire.transactions.cluster_metadata import read_metadata
+from kafkawire.transactions.local_audit import cluster_ids, facts_of, to_read
+from kafkawire.transactions.replica_files import replicas
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog, open_entry
 from tests.shortened import cut_when_read
 

@@ -4,11 +4,12 @@ A rule broken is data, never an exception. Each check answers *violated*, *holds
 legally, compaction removes, and copies are of different moments, so that a step is only judged where nothing can have
 been between. Where the rules are, by what has to be known:
 
-- one replica of a partition: `partition`, which joins `batches` (its log) and `files` (what is derived from it)
-- one partition of `__transaction_state`: `ids`
-- several partitions: `joins`, and `outcomes` for markers beside what coordinators decided
-- several replicas of a partition: `replicas`
-- verdicts: `cases`
+- one replica of a partition: `replica_checks`, which joins `log_checks` (its log) and `derived_files` (its
+  `.snapshot` and `.txnindex` files)
+- one partition of `__transaction_state`: `coordinator_records`
+- several partitions: `cross_partition`, and `marker_outcomes` for markers beside the decisions of coordinators
+- several replicas of a partition: `replica_agreement`
+- verdicts: `open_transactions`
 
 `answers` adds up what all of them say.
 """

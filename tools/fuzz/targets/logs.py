@@ -150,7 +150,7 @@ _REPORTED = 8
 
 def check_directory(data: bytes) -> None:
     """Parts, two a file: which it is, by the first byte, and its content."""
-    from tests.transactions.test_columnar import compare
+    from tests.transactions.test_segment_scan import compare
 
     parts = inputs.parts_of(data)
     files = []

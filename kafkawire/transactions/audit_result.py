@@ -1,0 +1,106 @@
+"""From facts to the audit's answer: which replica counts, what the clock says, a verdict for every open transaction.
+
+Whichever engine gathered the facts, this is where they are judged, so that all engines answer alike.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.transactions.checks.answers import summed, violations
+from kafkawire.transactions.checks.cross_partition import joined_answers
+from kafkawire.transactions.checks.open_transactions import case_answers
+from kafkawire.transactions.cluster_facts import ClusterFacts, by_cluster, joined
+from kafkawire.transactions.copied_case import CopiedCase
+from kafkawire.transactions.facts import TRANSACTION_STATE, Facts
+from kafkawire.transactions.formatting import numbers
+from kafkawire.transactions.settings import Settings
+from kafkawire.transactions.verdicts import judge
+
+#: What an operator must see first.
+_ORDER = ("hanging", "stuck_prepare", "unknown", "late", "two_phase_commit", "live", "young", "ghost")
+
+
+def conclude(facts: Facts, settings: Settings) -> rows.Audit:
+    """Judge every open transaction, each in its own cluster: names, offsets and producer ids repeat over clusters."""
+    audits = [
+        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id))) for cluster_id, part in by_cluster(facts)
+    ]
+    audit = joined(audits)
+    return replace(audit, findings=tuple(sorted(audit.findings, key=_order)))
+
+
+def _conclude(cluster: ClusterFacts) -> rows.Audit:
+    facts, chosen = cluster.facts, cluster.chosen
+    as_of, _ = cluster.clock
+    opens = [open_ for open_ in facts.opens if open_.place in chosen]
+    cases = [
+        CopiedCase(
+            open=open_,
+            partition=chosen[open_.place],
+            first_start=cluster.first_starts[open_.place],
+            owner=cluster.owner(open_.producer_id),
+            log=cluster.log,
+            covered_until=cluster.covered.get(open_.place.copy),
+            as_of=as_of,
+            max_timeout_ms=cluster.resolved.max_timeout.value,
+            cluster_id=cluster.cluster_id,
+        )
+        for open_ in opens
+    ]
+    findings = [judge(case) for case in cases]
+    placed = [*facts.answers, *case_answers(cluster, list(zip(cases, findings, strict=True))), *joined_answers(cluster)]
+    paths = {one.place: one.path for one in facts.answers}
+    placed = [one if one.path else replace(one, path=paths.get(one.place)) for one in placed]
+    answers = summed(placed)
+    damage = (*(d for partition in facts.partitions for d in partition.damage), *facts.damage)
+    return rows.Audit(
+        as_of=as_of,
+        read=replace(
+            _coverage(cluster), checks=tuple(answer.check for answer in answers), settings=cluster.resolved.rows
+        ),
+        findings=tuple(findings),
+        violations=tuple(violations(placed)),
+        damage=tuple(sorted(damage, key=lambda d: (d.file or "", d.position or 0))),
+        answers=answers,
+    )
+
+
+def _coverage(cluster: ClusterFacts) -> rows.Coverage:
+    """Where no partition holds a transaction's batch, no transactional id can be hidden: the coordinator's log is not
+    needed for an answer."""
+    facts, log, needed = cluster.facts, cluster.log, cluster.has_transactions
+    _, clock = cluster.clock
+    gaps = list(facts.gaps)
+    if not facts.partitions:
+        gaps.append("no partition's log was found")
+    if needed and log.missing:
+        gaps.append(
+            f"{len(log.missing)} of {log.partitions} partitions of {TRANSACTION_STATE} were not read: "
+            f"{numbers(log.missing)}"
+        )
+    if needed and log.damaged:
+        gaps.append(f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}")
+    if facts.opens and clock is None:
+        gaps.append("no clock: no broker-side time was found, and none was given")
+    return rows.Coverage(
+        paths=facts.paths,
+        brokers=facts.brokers,
+        clusters=tuple(sorted(set(facts.clusters.values()))),
+        partitions=len(facts.partitions),
+        segments=sum(partition.segments for partition in facts.partitions),
+        batches=sum(partition.batches for partition in facts.partitions),
+        bytes=sum(partition.bytes for partition in facts.partitions),
+        transaction_state=log.read,
+        transaction_state_missing=tuple(log.missing),
+        clock=clock,
+        complete=not gaps,
+        gaps=tuple(gaps),
+    )
+
+
+def _order(finding: rows.Finding) -> tuple[int, str, int, int, int]:
+    word = finding.reason if finding.verdict == "not_hanging" else finding.verdict
+    start = -1 if finding.start_offset is None else finding.start_offset
+    return _ORDER.index(word), finding.topic, finding.partition, start, finding.producer_id

@@ -1,0 +1,245 @@
+"""The rules of `__transaction_state`: what the next record of a transactional id may say (KIP-98, KIP-890, KIP-939;
+Kafka's `TransactionMetadata.completeTransitionTo` and `TransactionLog.valueToBytes`).
+
+Each rule is a function of two neighbours, `before` (None: no record, or a tombstone) and `after`, and answers with what
+is wrong, or None. Compaction removes any record but the last, so neighbours are only judged where no offset is missing
+between them; `IdChecks` sees to that while it takes one partition's records.
+"""
+
+from __future__ import annotations
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.checks import (
+    EPOCH_STEP,
+    ID_CHECKS,
+    LEGAL_TRANSITION,
+    PREVIOUS_PRODUCER_ID,
+    TRANSITION_FIELDS,
+    Answer,
+    Tally,
+)
+from kafkawire.transactions.coordinator_rules import (
+    EPOCH_STEPS,
+    MAX_EPOCH,
+    NEVER,
+    PREPARED,
+    follows,
+    is_exhausted,
+    may_expire,
+    partitions_of,
+    raises_epoch,
+    state_name,
+)
+from kafkawire.transactions.facts import Registration
+from kafkawire.transactions.formatting import duration
+
+_Value = TransactionLogValue
+
+_GAP = "compaction removed records between the id's record and the one before"
+_CLOCKS = "two coordinators wrote the two records, and their clocks differ"
+_ILLEGAL = "the step itself is not legal"
+_OLD = "the record is of a version that does not carry previous producer ids"
+
+
+def transition_problem(before: _Value | None, after: _Value | None) -> str | None:
+    """legal_transition: the state follows the one before. `after` None is a tombstone."""
+    was = None if before is None else state_name(before.transaction_status)
+    state = None if after is None else state_name(after.transaction_status)
+    version = 0 if after is None else after.client_transaction_version
+    if follows(was, state, version):
+        return None
+    return f"{state or 'a tombstone'} after {was or 'nothing'}, at transaction version {version}"
+
+
+def fields_problem(before: _Value | None, after: _Value) -> str | None:
+    """transition_fields: partitions, start and timeout are those of the transaction. Asked of legal transitions only.
+    For `transactionLastUpdateTimestampMs`, which needs to know who wrote the two, see `clock_problem`."""
+    state = state_name(after.transaction_status)
+    start = after.transaction_start_timestamp_ms
+    if state == "Empty":
+        if after.transaction_partitions is not None:
+            return "Empty with a list of partitions"
+        return f"Empty with the start {start}" if start != -1 else None
+    assert before is not None
+    if after.transaction_timeout_ms != before.transaction_timeout_ms:
+        return f"the timeout goes from {before.transaction_timeout_ms} to {after.transaction_timeout_ms} ms at {state}"
+    if start < 0:
+        return f"{state} without a start"
+    begun = state_name(before.transaction_status) in ("Ongoing", *PREPARED)
+    if begun and start != before.transaction_start_timestamp_ms:
+        return f"the start goes from {before.transaction_start_timestamp_ms} to {start} at {state}"
+    if state in PREPARED and begun and after.transaction_partitions == before.transaction_partitions:
+        return None  # as nearly always
+    return _partitions_problem(state, partitions_of(before) if begun else frozenset(), partitions_of(after))
+
+
+def _partitions_problem(
+    state: str, earlier: frozenset[tuple[str, int]], listed: frozenset[tuple[str, int]]
+) -> str | None:
+    if state == "Ongoing":
+        if not listed:
+            return "Ongoing without partitions"
+        return _change(state, "loses", earlier - listed)
+    if state in PREPARED:
+        return _change(state, "loses", earlier - listed) or _change(state, "gains", listed - earlier)
+    return _change(state, "still has", listed)
+
+
+def _change(state: str, verb: str, partitions: frozenset[tuple[str, int]]) -> str | None:
+    if not partitions:
+        return None
+    topic, number = min(partitions)
+    more = f" and {len(partitions) - 1} more" if len(partitions) > 1 else ""
+    return f"{state} {verb} the partition {topic}-{number}{more}"
+
+
+def epoch_problem(before: _Value | None, after: _Value) -> str | None:
+    """epoch_step: the producer id stays and its epoch goes on by a step that Kafka takes, or another producer id begins
+    at epoch 0 where the epochs of the one before are used up. Asked of legal transitions only."""
+    state, epoch = state_name(after.transaction_status), after.producer_epoch
+    if before is None:
+        return None if epoch == 0 else f"the first record of the id has epoch {epoch}, not 0"
+    bumped = raises_epoch(after.client_transaction_version)
+    if after.producer_id != before.producer_id:
+        return _new_producer_id(before, after, state)
+    steps = EPOCH_STEPS[state, bumped]
+    step = epoch - before.producer_epoch
+    if before.producer_epoch == MAX_EPOCH and step == 0:
+        return None  # nowhere to go: Kafka lets it abort with the epoch that it has
+    if step not in steps:
+        allowed = " or ".join(f"{one:+d}" for one in sorted(steps))
+        return f"the epoch goes from {before.producer_epoch} to {epoch}; at {state} only {allowed} is possible"
+    if epoch == MAX_EPOCH and state in ("Empty", "Ongoing"):
+        return f"the epoch is {epoch} at {state}: no producer gets that one, it is left to fencing"
+    return None
+
+
+def _new_producer_id(before: _Value, after: _Value, state: str) -> str | None:
+    """A producer id follows another where the epochs of that one are used up: at InitProducerId, or, from transaction
+    version 2 on, when a transaction ends; then the Prepare record names it beforehand."""
+    change = f"the producer id goes from {before.producer_id} to {after.producer_id}"
+    if after.producer_epoch != 0:
+        return f"{change}, and its epoch is {after.producer_epoch}, not 0"
+    if state == "Empty":
+        if is_exhausted(before.producer_epoch):
+            return None
+        return f"{change}, and the epoch {before.producer_epoch} was not used up"
+    if state in ("CompleteCommit", "CompleteAbort") and raises_epoch(after.client_transaction_version):
+        if before.next_producer_id == after.producer_id:
+            return None
+        return f"{change}, and {before.next_producer_id} was announced"
+    return f"{change} at {state}, where none can change"
+
+
+def clock_problem(before: _Value | None, after: _Value) -> str | None:
+    """transition_fields, of two records that one coordinator wrote: the time of the last update never goes back."""
+    if before is None:
+        return None
+    was, now = before.transaction_last_update_timestamp_ms, after.transaction_last_update_timestamp_ms
+    return f"the last update goes back from {was} to {now}" if now < was else None
+
+
+def previous_problem(before: _Value | None, after: _Value) -> str | None:
+    """previous_producer_id: the record names the producer id of the one before, and the next one only when the epochs
+    are used up. Of records that carry neither (version 0, and brokers before them) ask `carries_previous` first."""
+    expected = after.producer_id if before is None else before.producer_id
+    if after.previous_producer_id != expected:
+        return f"the previous producer id is {after.previous_producer_id}, and the id's record before has {expected}"
+    state = state_name(after.transaction_status)
+    if after.transaction_timeout_ms == NEVER:
+        return None  # two-phase commit (KIP-939) announces producer ids at other times
+    if after.next_producer_id >= 0 and not (state in PREPARED and after.producer_epoch == MAX_EPOCH):
+        return f"the next producer id {after.next_producer_id} is set at {state}, epoch {after.producer_epoch}"
+    if before is not None and before.next_producer_id >= 0 and after.producer_id == before.producer_id:
+        return f"the next producer id {before.next_producer_id} was announced, and {state} has {after.producer_id}"
+    return None
+
+
+def carries_previous(value: TransactionLogValue) -> bool:
+    """Whether a record says which producer id the id had before (tag 0 of version 1)."""
+    return value.previous_producer_id >= 0
+
+
+class IdChecks:
+    """Takes the records of one partition of `__transaction_state` in offset order, and holds neighbours of an id
+    against the rules above.
+
+    Attributes:
+        intact_from: the first offset of the run without missing offsets that the last record stands in.
+
+    Args:
+        expiration_ms: transactional.id.expiration.ms of the brokers, where somebody said it: Kafka's default proves
+            nothing against a tombstone.
+    """
+
+    def __init__(self, expiration_ms: int | None = None) -> None:
+        self._expiration_ms = expiration_ms
+        self._tallies = {check: Tally(check) for check in ID_CHECKS}
+        self._next = -1
+        self.intact_from = 0
+
+    def answers(self) -> list[Answer]:
+        """One for each of `ID_CHECKS`."""
+        return [tally.answer() for tally in self._tallies.values()]
+
+    def reach(self, offset: int) -> None:
+        """There is a record at this offset, whatever it says. None can be hidden between it and the one before it, if
+        their offsets follow."""
+        if offset != self._next:
+            self.intact_from = offset
+        self._next = offset + 1
+
+    def see(self, before: Registration | None, found: Registration) -> None:
+        """Judge the step to a record, which `reach` was told of, from the id's record before."""
+        if (0 if before is None else before.offset) < self.intact_from:
+            for tally in self._tallies.values():
+                tally.lack(_GAP)
+            return
+        was = None if before is None else before.value
+        problem = transition_problem(was, found.value)
+        if found.value is None:
+            self._judge(LEGAL_TRANSITION, found, problem or self._too_soon(before, found))
+            return
+        self._judge(LEGAL_TRANSITION, found, problem)
+        if problem is not None:
+            for tally in list(self._tallies.values())[1:]:
+                tally.lack(_ILLEGAL)
+            return
+        self._judge(TRANSITION_FIELDS, found, self._fields(before, found, found.value))
+        self._judge(EPOCH_STEP, found, epoch_problem(was, found.value))
+        if carries_previous(found.value):
+            self._judge(PREVIOUS_PRODUCER_ID, found, previous_problem(was, found.value))
+        else:
+            self._tallies[PREVIOUS_PRODUCER_ID].lack(_OLD)
+
+    def _too_soon(self, before: Registration | None, found: Registration) -> str | None:
+        """legal_transition, of a tombstone: the id was idle for as long as brokers remember one."""
+        expiration = self._expiration_ms
+        if before is None or before.value is None or expiration is None:
+            return None
+        updated = before.value.transaction_last_update_timestamp_ms
+        if may_expire(state_name(before.value.transaction_status), updated, found.timestamp, expiration):
+            return None
+        if before.leader_epoch != found.leader_epoch:
+            self._tallies[LEGAL_TRANSITION].lack(_CLOCKS)
+            return None
+        idle = duration(found.timestamp - updated)
+        return f"a tombstone {idle} after the last update, and ids expire after {duration(expiration)}"
+
+    def _fields(self, before: Registration | None, found: Registration, value: TransactionLogValue) -> str | None:
+        was = None if before is None else before.value
+        problem = fields_problem(was, value)
+        clock = clock_problem(was, value)
+        if problem is None and clock is not None:
+            if before is not None and before.leader_epoch == found.leader_epoch:
+                return clock
+            self._tallies[TRANSITION_FIELDS].lack(_CLOCKS)
+        return problem
+
+    def _judge(self, check: str, found: Registration, problem: str | None) -> None:
+        tally = self._tallies[check]
+        if problem is None:
+            tally.held += 1
+            return
+        producer_id = -1 if found.value is None else found.value.producer_id
+        tally.breach(found.offset, producer_id, problem, transactional_id=found.transactional_id)

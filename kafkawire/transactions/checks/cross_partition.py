@@ -1,0 +1,247 @@
+"""The checks that join several partitions: markers with the coordinator's decisions, producer ids with their owners and
+with those that were handed out, transactional ids with their partition of `__transaction_state`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from kafkawire import rows
+from kafkawire.transactions.checks import (
+    CHECKS,
+    ID_CHECKS,
+    ID_IN_ITS_PARTITION,
+    MARKER_EPOCH,
+    ONE_OUTCOME,
+    PREPARE_COMPLETED,
+    PRODUCER_ID_UNIQUE,
+    REPLICAS_AGREE,
+    Answer,
+    Tally,
+)
+from kafkawire.transactions.checks.marker_outcomes import Tallies, by_producer, judge
+from kafkawire.transactions.cluster_facts import ClusterFacts
+from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.facts import (
+    TRANSACTION_STATE,
+    AssignedProducerIds,
+    ClusterMetadata,
+    Partition,
+    Place,
+    Placed,
+    ProducerIdsBlock,
+    ProducerIdUse,
+    ReplicaProducers,
+    UnassignedProducerId,
+)
+from kafkawire.transactions.formatting import when
+from kafkawire.transactions.id_history import IdHistory
+
+#: What `__transaction_state` must be read for.
+_OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
+
+_NO_METADATA = "no __cluster_metadata with producer ids was read: it is not known which were handed out"
+_OLD_METADATA = "__cluster_metadata may have been copied before the producer id was handed out"
+_LATER_METADATA = "a later __cluster_metadata has the producer id: no marker tells whether it was in use before"
+_DAMAGED_METADATA = "__cluster_metadata is damaged or has gaps: a record that hands out producer ids may be missing"
+_COUNT_ASSUMED = "the number of partitions of __transaction_state is assumed"
+
+
+def joined_answers(cluster: ClusterFacts) -> Iterator[Placed]:
+    """The answers."""
+    yield from _outcomes(cluster)
+    yield from _producer_ids(cluster)
+    yield from _owners(cluster)
+    yield from _homes(cluster)
+    yield from _unasked(cluster)
+
+
+def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
+    """one_outcome and marker_epoch."""
+    histories = cluster.histories
+    decisions: dict[int, list[Decision]] = {}
+    for history in histories.values():
+        for producer_id, decided in history.decisions.found.items():
+            decisions.setdefault(producer_id, []).extend(decided)
+    owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
+    until = _decided_until(cluster)
+    tallies = Tallies()
+    for producer_id, endings in by_producer(e for e in cluster.facts.endings if e.place in cluster.chosen):
+        owner = owners.get(producer_id)
+        known = until if owner is None else _until(histories[owner], cluster.chosen[owner])
+        judge(endings, decisions.get(producer_id, ()), tallies, decided_until=known)
+    for place, tally in tallies.all():
+        yield Placed(place, tally.answer())
+
+
+def _until(history: IdHistory, partition: Partition) -> int | None:
+    return partition.broker_time if history.intact and not partition.damaged else None
+
+
+def _decided_until(cluster: ClusterFacts) -> int | None:
+    """Up to when no id can have decided anything that no record says."""
+    if not cluster.log.complete:
+        return None
+    times = [_until(history, cluster.chosen[place]) for place, history in cluster.histories.items()]
+    known = [time for time in times if time is not None]
+    return min(known) if known and len(known) == len(times) else None
+
+
+# Producer ids --------------------------------------------------------------------------------------------------------
+
+
+def _producer_ids(cluster: ClusterFacts) -> Iterator[Placed]:
+    """Every producer id was handed out before it was in use, and none twice.
+
+    Each copy of the metadata log and each replica is evidence of its own: one pair of them proves that a producer id
+    was in use before it was handed out. So another copy, of another time, or with a checkpoint where records were,
+    takes nothing back.
+    """
+    yield from _blocks(cluster.facts.metadata.values())
+    by_partition: dict[tuple[str, int], list[ReplicaProducers]] = defaultdict(list)
+    for producers in sorted(cluster.facts.producers, key=lambda producers: producers.place not in cluster.chosen):
+        if producers.count:
+            by_partition[producers.place.topic, producers.place.partition].append(producers)
+    for replicas in by_partition.values():
+        tallies = {producers.place: Tally(PRODUCER_ID_UNIQUE) for producers in replicas}
+        chosen = replicas[0]
+        tally = tallies[chosen.place]
+        if cluster.handed_out is None:
+            tally.lack(_NO_METADATA, chosen.count)
+        elif all(said.handed_out.newest is None for said in cluster.facts.metadata.values()):
+            tally.lack(_DAMAGED_METADATA, chosen.count)
+        else:
+            proven: set[int] = set()
+            doubtful: dict[int, str] = {}
+            for producers in replicas:
+                for beyond in producers.beyond:
+                    what, doubt = _unassigned(cluster, producers.place, beyond)
+                    if what is not None and beyond.producer_id not in proven:
+                        tallies[producers.place].breach(beyond.offset, beyond.producer_id, what)
+                        proven.add(beyond.producer_id)
+                    elif doubt is not None:
+                        doubtful.setdefault(beyond.producer_id, doubt)
+            for producer_id in proven:
+                doubtful.pop(producer_id, None)
+            for doubt in doubtful.values():
+                tally.lack(doubt)
+            aside = {beyond.producer_id for beyond in chosen.beyond} & (proven | doubtful.keys())
+            tally.held += chosen.count - len(aside)
+        yield from (
+            Placed(place, tally.answer())
+            for place, tally in tallies.items()
+            if place in cluster.chosen or tally.violated
+        )
+
+
+def _unassigned(cluster: ClusterFacts, place: Place, beyond: UnassignedProducerId) -> tuple[str | None, str | None]:
+    """How a producer id was in use before it was handed out; or why that cannot be told."""
+    copies = [said.handed_out for said in cluster.facts.metadata.values()]
+    never = cluster.handed_out is not None and beyond.producer_id >= cluster.handed_out
+    by = beyond.in_use_by
+    free = None if by is None else _first_free(copies, by)
+    if by is not None and free is not None and beyond.producer_id >= free:
+        if never:
+            return _never(cluster), None
+        return f"it was in use by {when(by)}, when the first free producer id was {free}: it was handed out later", None
+    shown = _shown_until(cluster, place)
+    free = None if shown is None else _first_free(copies, max(shown, beyond.timestamp))
+    if free is not None and beyond.producer_id >= free:
+        return (_never(cluster), None) if never else (None, _LATER_METADATA)
+    return None, _OLD_METADATA if never else None
+
+
+def _never(cluster: ClusterFacts) -> str:
+    return f"it was never handed out: the first free producer id is {cluster.handed_out}"
+
+
+def _first_free(copies: Iterable[AssignedProducerIds], time: int) -> int | None:
+    """The least first free producer id that a copy of the metadata log proves for that time."""
+    known = (copy.first_free(time) for copy in copies)
+    return min((number for number in known if number is not None), default=None)
+
+
+def _shown_until(cluster: ClusterFacts, place: Place) -> int | None:
+    """A time of the broker's at which the replica was certainly not copied yet."""
+    time = cluster.broker_times.get(place)
+    return cluster.covered.get(place.copy) if time is None else time
+
+
+def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[Placed]:
+    """Of all copies: a record that a checkpoint has replaced in one may still be in another."""
+    copies = sorted(metadata, key=lambda said: (said.newest or 0, said.place), reverse=True)
+    found: dict[int, tuple[ProducerIdsBlock, ClusterMetadata]] = {}
+    for said in copies:
+        for block in said.handed_out.blocks:
+            found.setdefault(block.offset, (block, said))
+    tallies = {said.place: Tally(PRODUCER_ID_UNIQUE) for said in copies}
+    newest = -1
+    for _, (block, said) in sorted(found.items()):
+        if block.next_producer_id > newest:
+            tallies[said.place].held += 1
+        else:
+            what = f"the next producer id is {block.next_producer_id}, after {newest}: it was handed out before"
+            tallies[said.place].breach(block.offset, block.next_producer_id, what)
+        newest = max(newest, block.next_producer_id)
+    for said in copies:
+        tally = tallies[said.place]
+        if tally.held or tally.violated:
+            yield Placed(said.place, tally.answer(), said.path)
+
+
+def _owners(cluster: ClusterFacts) -> Iterator[Placed]:
+    """A producer id belongs to one transactional id for ever."""
+    first: dict[int, ProducerIdUse] = {}
+    seen: set[tuple[int, int, int]] = set()
+    # Of all replicas, the ones that count first: compaction may have removed what another still has.
+    ordered = sorted(cluster.facts.histories.items(), key=lambda item: (item[0] not in cluster.histories, item[0]))
+    for place, history in ordered:
+        tally = Tally(PRODUCER_ID_UNIQUE)
+        for use in history.uses:
+            same = place.partition, use.offset, use.producer_id
+            if same in seen:
+                continue
+            seen.add(same)
+            owner = first.setdefault(use.producer_id, use)
+            if owner.transactional_id == use.transactional_id:
+                tally.held += 1
+            else:
+                what = (
+                    f"belongs to the transactional id {owner.transactional_id!r} already ({owner.place}, offset "
+                    f"{owner.offset})"
+                )
+                tally.breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
+        yield Placed(place, tally.answer())
+
+
+# Transactional ids ---------------------------------------------------------------------------------------------------
+
+
+def _homes(cluster: ClusterFacts) -> Iterator[Placed]:
+    """Each id is in its partition of `__transaction_state`."""
+    setting = cluster.resolved.transaction_state_partitions
+    for place, history in cluster.histories.items():
+        tally = Tally(ID_IN_ITS_PARTITION)
+        for use in {use.transactional_id: use for use in reversed(history.uses)}.values():
+            home = partition_of_id(use.transactional_id, setting.value)
+            if home == place.partition:
+                tally.held += 1
+            elif setting.source == rows.Setting.DEFAULT:
+                tally.lack(_COUNT_ASSUMED)
+            else:
+                what = f"of {setting.value} partitions, the id's is {home}"
+                tally.breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
+        yield Placed(place, tally.answer())
+
+
+def _unasked(cluster: ClusterFacts) -> Iterator[Placed]:
+    """Every check has an answer, also where there was nothing to ask."""
+    missing = cluster.has_transactions and not cluster.of_ids
+    place = min(cluster.chosen, default=Place("", TRANSACTION_STATE, 0))
+    for check in CHECKS:
+        if check in _OF_IDS and missing:
+            why = (f"no partition of {TRANSACTION_STATE} was read",)
+            yield Placed(place, Answer(check=check, not_checkable=1, lacked=why))
+        elif check != REPLICAS_AGREE:
+            yield Placed(place, Answer(check=check))

@@ -1,0 +1,153 @@
+"""The rules of producers that a partition's log is held against, batch by batch (KIP-98, KIP-360, KIP-890; what
+Kafka's `ProducerAppendInfo` refuses)."""
+
+from __future__ import annotations
+
+from kafkawire.records.control import EMPTY, MALFORMED
+from kafkawire.transactions.checks import (
+    COORDINATOR_EPOCH_MONOTONIC,
+    DUPLICATE_BATCH,
+    EPOCH_NOT_BACKWARDS,
+    MARKER_SHAPE,
+    MARKER_WITHOUT_DATA,
+    MIXED_BATCHES,
+    NEW_EPOCH_FROM_ZERO,
+    SEQUENCE_CONTIGUOUS,
+    Answer,
+    Tally,
+)
+from kafkawire.transactions.producer_append import Append
+from kafkawire.transactions.producer_state import Producer
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
+
+_GAP = "offsets are missing since the producer's batch before"
+_EXPIRED = "the producer's state may have expired since its batch before"
+
+
+class LogChecks:
+    """The checks that need nothing but the log; `see` takes each batch before the replay does.
+
+    Args:
+        expiration_ms: producer.id.expiration.ms of the broker. The clock is the newest timestamp so far: a producer
+            that was idle for so long by it may have been forgotten, and may begin anew.
+    """
+
+    def __init__(self, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
+        self._expiration_ms = expiration_ms
+        self._clock = -1
+        self.sequence = Tally(SEQUENCE_CONTIGUOUS)
+        self.from_zero = Tally(NEW_EPOCH_FROM_ZERO)
+        self.duplicate = Tally(DUPLICATE_BATCH)
+        self.epoch = Tally(EPOCH_NOT_BACKWARDS)
+        self.coordinator_epoch = Tally(COORDINATOR_EPOCH_MONOTONIC)
+        self.shape = Tally(MARKER_SHAPE)
+        self.without_data = Tally(MARKER_WITHOUT_DATA)
+        self.mixed = Tally(MIXED_BATCHES)
+
+    def answers(self) -> list[Answer]:
+        """One for each check."""
+        tallies = (
+            self.sequence, self.from_zero, self.duplicate, self.epoch, self.coordinator_epoch, self.shape,
+            self.without_data, self.mixed,
+        )  # fmt: skip
+        return [tally.answer() for tally in tallies]
+
+    def see(self, producer: Producer | None, append: Append) -> None:
+        """Judge the step to a batch.
+
+        Args:
+            producer: the state before it; None for a producer that was not seen yet.
+        """
+        control = append.control
+        if control is not None:
+            if append.problem is None:
+                self.shape.held += 1
+            else:
+                self.shape.breach(append.base_offset, append.producer_id, append.problem)
+            if producer is not None and producer.first_offset >= 0:
+                self.without_data.held += 1
+            elif control != MALFORMED:
+                self.without_data.noted += 1
+        if append.timestamp > self._clock:
+            self._clock = append.timestamp
+        if producer is None or producer.epoch < 0 or control in (MALFORMED, EMPTY):
+            return
+        if producer.first_offset < 0 and self._clock - producer.timestamp >= self._expiration_ms:
+            self._forgotten(append)
+            return
+        if append.producer_epoch < producer.epoch:
+            what = f"epoch {append.producer_epoch} after epoch {producer.epoch}"
+            self.epoch.breach(append.base_offset, append.producer_id, what)
+        else:
+            self.epoch.held += 1
+        if control is not None:
+            self._marker(producer, append)
+        else:
+            self._data(producer, append)
+
+    def _marker(self, producer: Producer, append: Append) -> None:
+        if append.coordinator_epoch is None or producer.coordinator_epoch < 0:
+            return
+        if append.coordinator_epoch < producer.coordinator_epoch:
+            what = f"a marker of coordinator epoch {append.coordinator_epoch} after one of {producer.coordinator_epoch}"
+            self.coordinator_epoch.breach(append.base_offset, append.producer_id, what)
+        else:
+            self.coordinator_epoch.held += 1
+
+    def _data(self, producer: Producer, append: Append) -> None:
+        if producer.first_offset >= 0:
+            if append.transactional:
+                self.mixed.held += 1
+            elif producer.last_append < append.intact_from:
+                self.mixed.lack(_GAP)
+            else:
+                what = f"a batch outside of transactions while the one from offset {producer.first_offset} on is open"
+                self.mixed.breach(append.base_offset, append.producer_id, what)
+        if append.base_sequence < 0 or append.producer_epoch < producer.epoch:
+            return
+        if append.producer_epoch > producer.epoch:
+            if producer.last_append < append.intact_from:
+                self.from_zero.lack(_GAP)
+            else:
+                self._first(append)
+        elif producer.data_known_from < append.intact_from:
+            self.sequence.lack(_GAP)
+            self.duplicate.lack(_GAP)
+        elif producer.batches:
+            self._next(producer, append)
+        else:
+            self._first(append)
+
+    def _first(self, append: Append) -> None:
+        """The first batch of an epoch."""
+        if append.base_sequence:
+            what = f"epoch {append.producer_epoch} begins with sequence number {append.base_sequence}"
+            self.from_zero.breach(append.base_offset, append.producer_id, what)
+        else:
+            self.from_zero.held += 1
+
+    def _next(self, producer: Producer, append: Append) -> None:
+        """A further batch of the epoch."""
+        sequence = append.base_sequence
+        if producer.follows(sequence):
+            self.sequence.held += 1
+            self.duplicate.held += 1
+        elif (first := producer.duplicate(append)) is not None:
+            what = (
+                f"sequence numbers {sequence} to {append.last_sequence} again, "
+                f"after offsets {first.last_offset - first.offset_delta} to {first.last_offset}"
+            )
+            self.duplicate.breach(append.base_offset, append.producer_id, what)
+        else:
+            self.duplicate.held += 1
+            what = f"sequence number {sequence} after {producer.last_sequence}"
+            self.sequence.breach(append.base_offset, append.producer_id, what)
+
+    def _forgotten(self, append: Append) -> None:
+        """The step from a state that the broker may have dropped."""
+        self.epoch.lack(_EXPIRED)
+        if append.control is not None:
+            self.coordinator_epoch.lack(_EXPIRED)
+        elif append.base_sequence >= 0:
+            for tally in (self.sequence, self.duplicate, self.from_zero):
+                tally.lack(_EXPIRED)

@@ -1,0 +1,325 @@
+"""Whether the markers of a transaction are those that its coordinator decided: one_outcome and marker_epoch.
+
+A transaction is one, over all its partitions: its markers have one type, and it is that of its Prepare and Complete
+records. What breaks that is lost or half visible data; an abort by hand of a decided transaction does. Markers are
+matched by the producer id and the epoch of the data before them, since versions below 2 give many transactions one
+epoch; among these the times decide. A pure function over the transactions of one producer id.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kafkawire.transactions.checks import MARKER_EPOCH, ONE_OUTCOME, Tally
+from kafkawire.transactions.coordinator_rules import raises_epoch
+from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.facts import Place
+from kafkawire.transactions.replay import Ended
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+NAMES = ("ABORT", "COMMIT")
+_OUTCOMES = {name: number for number, name in enumerate(NAMES)}
+_FIELDS = 6
+
+#: Clocks of brokers may differ by so much, milliseconds.
+CLOCK_SKEW_MS = 5000
+
+#: Decisions whose times are compared with a marker's one by one.
+_MOST_LOOKED_AT = 100
+
+_UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
+_SEVERAL = "several transactions of that epoch ended about that time, one so and one so"
+_NO_LIST = "the Prepare record was compacted, and with it the list of the transaction's partitions"
+_NOT_LISTED = "the coordinator's transaction does not list the partition: an abort by hand"
+
+
+class Ending(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A transaction with data in one partition, and its marker.
+
+    Attributes:
+        offset: the marker's. `data_epoch`: of the producer's last batch before it. `timestamp`: the marker's, epoch
+            milliseconds, the clock of the partition's leader.
+        outcome: COMMIT or ABORT.
+    """
+
+    place: Place
+    offset: int
+    producer_id: int
+    data_epoch: int
+    marker_epoch: int
+    outcome: str
+    timestamp: int
+
+
+class Endings:
+    """The ended transactions of one replica, packed: there may be millions."""
+
+    __slots__ = ("_values", "place")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._values = array("q")
+
+    def __len__(self) -> int:
+        return len(self._values) // _FIELDS
+
+    def add(self, ended: Ended) -> None:
+        """Take the next. One whose marker was compacted to nothing is left out: its outcome is not known."""
+        outcome = _OUTCOMES.get(ended.outcome)
+        if outcome is not None:
+            self._values.extend(
+                (ended.producer_id, ended.last_offset, ended.data_epoch, ended.marker_epoch, outcome, ended.timestamp)
+            )
+
+    def columns(self) -> npt.NDArray[np.int64]:
+        """A row a transaction: producer id, offset, data's epoch, marker's epoch, outcome, timestamp."""
+        import numpy as np
+
+        return np.frombuffer(self._values, np.int64).reshape(-1, _FIELDS)
+
+
+def by_producer(endings: Iterable[Endings]) -> Iterator[tuple[int, list[Ending]]]:
+    """The transactions of each producer id, of all partitions."""
+    import numpy as np
+
+    packed = [one for one in endings if len(one)]
+    if not packed:
+        return
+    table = np.concatenate([one.columns() for one in packed])
+    places = np.repeat(np.arange(len(packed)), [len(one) for one in packed])
+    order = np.argsort(table[:, 0], kind="stable")
+    bounds = np.flatnonzero(np.diff(table[order, 0])) + 1
+    for chosen in np.split(order, bounds):
+        rows, numbers = table[chosen].tolist(), places[chosen].tolist()
+        yield (
+            rows[0][0],
+            [
+                Ending(packed[number].place, offset, producer_id, epoch, marker_epoch, NAMES[outcome], timestamp)
+                for number, (producer_id, offset, epoch, marker_epoch, outcome, timestamp) in zip(
+                    numbers, rows, strict=True
+                )
+            ],
+        )
+
+
+class Tallies:
+    """The answers of the two checks, place by place."""
+
+    def __init__(self) -> None:
+        self.outcome: dict[Place, Tally] = defaultdict(lambda: Tally(ONE_OUTCOME))
+        self.epoch: dict[Place, Tally] = defaultdict(lambda: Tally(MARKER_EPOCH))
+
+    def all(self) -> Iterator[tuple[Place, Tally]]:
+        yield from self.outcome.items()
+        yield from self.epoch.items()
+
+
+def judge(
+    endings: Iterable[Ending], decisions: Sequence[Decision], tallies: Tallies, *, decided_until: int | None = None
+) -> None:
+    """Hold the transactions of one producer id against what its coordinator decided.
+
+    Args:
+        endings: of that producer id, in all partitions.
+        decisions: of that producer id, in the order in which they were decided.
+        decided_until: up to this time (epoch milliseconds) no decision is missing; None: some may be.
+    """
+    endings = sorted(endings)
+    decided = _DecisionIndex(decisions, {(ending.place.topic, ending.place.partition) for ending in endings})
+    orphans: dict[tuple[int, int], list[Ending]] = defaultdict(list)
+    for place, of_place in groupby(endings, key=lambda ending: ending.place):
+        past: dict[int, int] = {}  # of each epoch, how many candidates no later marker can be of
+        for ending in of_place:
+            candidates = decided.candidates(ending.data_epoch, place)
+            window = candidates.window(ending, past.get(ending.data_epoch, 0))
+            past[ending.data_epoch] = window.start
+            if window:
+                if _compare(ending, candidates, window, tallies) and len(window) == 1:
+                    past[ending.data_epoch] = window.stop  # a transaction ends once in a partition
+            elif ending.outcome == "ABORT" and len(candidates.decisions) < decided.of_epoch[ending.data_epoch]:
+                _lack(ending, tallies, _NOT_LISTED)
+            else:
+                orphans[ending.data_epoch, ending.marker_epoch].append(ending)
+    for group in orphans.values():
+        _undecided(group, tallies, decided_until)
+
+
+class _DecisionIndex:
+    """The decisions of one producer id, by epoch and partition.
+
+    Attributes:
+        of_epoch: how many there are about data of an epoch.
+    """
+
+    def __init__(self, decisions: Sequence[Decision], asked: Set[tuple[str, int]]) -> None:
+        self.of_epoch: Counter[int] = Counter()
+        self._decisions = decisions
+        self._listing: dict[tuple[int, tuple[str, int]], list[int]] = defaultdict(list)
+        self._listing_none: dict[int, list[int]] = defaultdict(list)  # these may be in any partition
+        self._candidates: dict[tuple[int, tuple[str, int] | None], _Candidates] = {}
+        for number, decision in enumerate(decisions):
+            for epoch in range(decision.lowest_epoch, decision.highest_epoch + 1):
+                self.of_epoch[epoch] += 1
+                if decision.partitions is None:
+                    self._listing_none[epoch].append(number)
+                else:
+                    for partition in decision.partitions & asked:
+                        self._listing[epoch, partition].append(number)
+
+    def candidates(self, epoch: int, place: Place) -> _Candidates:
+        """The decisions about data of an epoch in a partition."""
+        partition = place.topic, place.partition
+        listing = self._listing.get((epoch, partition), [])
+        key = epoch, partition if listing else None
+        if key not in self._candidates:
+            numbers = sorted([*listing, *self._listing_none.get(epoch, [])])
+            self._candidates[key] = _Candidates([self._decisions[number] for number in numbers])
+        return self._candidates[key]
+
+
+class _Candidates:
+    """The decisions about data of one epoch in one partition, in order: which of them a marker can be of.
+
+    Each question costs a bisection, not a walk: an id that ends many transactions a second has hundreds within the
+    difference of clocks. Times ascend in the log of a coordinator, but for a clock that was set back. So `_earliest`
+    (of the decisions in `_timed`) and `_since` are the least from a decision on, and `_until` the greatest up to it.
+    """
+
+    def __init__(self, decisions: list[Decision]) -> None:
+        self.decisions = decisions
+        # From version 2 on no other transaction has the epoch of one: its time need not be asked.
+        self._timed = [at for at, decision in enumerate(decisions) if not raises_epoch(decision.version)]
+        self._earliest = _least_from_each_on(decisions[at].since - CLOCK_SKEW_MS for at in self._timed)
+        self._since = _least_from_each_on(decision.since for decision in decisions)
+        self._until = list(accumulate((_until(decision) for decision in decisions), max))
+        self._commits = list(accumulate((decision.outcome == "COMMIT" for decision in decisions), initial=0))
+        self._by_marker_epoch: dict[int, list[int]] = defaultdict(list)
+        for at, decision in enumerate(decisions):
+            self._by_marker_epoch[decision.marker_epoch].append(at)
+
+    def window(self, ending: Ending, start: int) -> range:
+        """Which decisions the marker can be of, of those from `start` on; it begins behind those that are over."""
+        while start < len(self.decisions) and _is_over(self.decisions[start], ending):
+            start += 1
+        ahead = max(bisect_right(self._earliest, ending.timestamp), bisect_left(self._timed, start))
+        return range(start, self._timed[ahead] if ahead < len(self._timed) else len(self.decisions))
+
+    def agreeing(self, ending: Ending, window: range) -> int:
+        """How many decided what the marker says."""
+        commits = self._commits[window.stop] - self._commits[window.start]
+        return commits if ending.outcome == "COMMIT" else len(window) - commits
+
+    def during(self, ending: Ending, window: range) -> range | None:
+        """The one decision between whose Prepare and Complete the marker was written, if clocks do not differ; None
+        where there are none or several, or where times that go back leave too many to look at."""
+        start = max(window.start, bisect_left(self._until, ending.timestamp))
+        stop = min(window.stop, bisect_right(self._since, ending.timestamp))
+        if stop - start > _MOST_LOOKED_AT:
+            return None
+        found = [at for at in range(start, stop) if _is_during(self.decisions[at], ending)]
+        return range(found[0], found[0] + 1) if len(found) == 1 else None
+
+    def names_marker_epoch(self, epoch: int, window: range) -> bool:
+        """Whether the markers of one of them carry that epoch."""
+        found = self._by_marker_epoch.get(epoch, [])
+        at = bisect_left(found, window.start)
+        return at < len(found) and found[at] < window.stop
+
+
+def _least_from_each_on(times: Iterable[float]) -> list[float]:
+    return list(accumulate(reversed(list(times)), min))[::-1]
+
+
+def _until(decision: Decision) -> float:
+    return math.inf if decision.until is None else decision.until
+
+
+def _is_over(decision: Decision, ending: Ending) -> bool:
+    """Whether all markers of the transaction were written before this one. From version 2 on no other transaction has
+    its epoch, so that times need not be asked."""
+    return not raises_epoch(decision.version) and _until(decision) + CLOCK_SKEW_MS < ending.timestamp
+
+
+def _is_during(decision: Decision, ending: Ending) -> bool:
+    """Whether the marker was written between Prepare and Complete, if clocks do not differ."""
+    return decision.since <= ending.timestamp <= _until(decision)
+
+
+def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Tallies) -> bool:
+    """Returns whether it could be compared."""
+    outcome, epoch = tallies.outcome[ending.place], tallies.epoch[ending.place]
+    agreeing = candidates.agreeing(ending, window)
+    if 0 < agreeing < len(window):
+        exact = candidates.during(ending, window)
+        if exact is not None and candidates.agreeing(ending, exact):
+            return _compare(ending, candidates, exact, tallies)
+        _lack(ending, tallies, _SEVERAL)
+        return False
+    decision = candidates.decisions[window.start]
+    by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch
+    if agreeing:
+        outcome.held += 1
+    elif by_hand and decision.partitions is None:
+        _lack(ending, tallies, _NO_LIST)
+        return False
+    else:
+        what = (
+            f"{ending.outcome} of a transaction of epoch {ending.data_epoch}, and its coordinator decided "
+            f"{decision.outcome} ({decision.place}, offset {decision.offset})"
+        )
+        outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
+    if by_hand or candidates.names_marker_epoch(ending.marker_epoch, window):
+        epoch.held += 1
+    elif ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards says so
+        what = (
+            f"a marker of epoch {ending.marker_epoch} for data of epoch {ending.data_epoch}; its coordinator prepared "
+            f"epoch {decision.marker_epoch} at transaction version {decision.version}"
+        )
+        epoch.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
+    return True
+
+
+def _undecided(group: list[Ending], tallies: Tallies, decided_until: int | None) -> None:
+    """Markers of one pair of epochs, and no decision. Where the marker raised the epoch they are of one transaction:
+    they can be compared with each other."""
+    first = group[0]
+    committed = next((ending for ending in group if ending.outcome == "COMMIT"), None)
+    aborted = any(ending.outcome == "ABORT" for ending in group)
+    several = any(ending.place != first.place for ending in group)
+    for ending in group:
+        tallies.epoch[ending.place].lack(_UNKNOWN)
+        tally = tallies.outcome[ending.place]
+        if ending.outcome == "COMMIT" and decided_until is not None and ending.timestamp < decided_until:
+            what = f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"
+            tally.breach(ending.offset, ending.producer_id, what)
+        elif first.marker_epoch <= first.data_epoch:
+            tally.lack(_UNKNOWN)
+        elif committed is not None and aborted:
+            if ending.outcome == "ABORT":
+                what = (
+                    f"ABORT of a transaction of epoch {ending.data_epoch} that was committed in {committed.place} "
+                    f"(offset {committed.offset})"
+                )
+                tally.breach(ending.offset, ending.producer_id, what)
+            else:
+                tally.lack("the same transaction was aborted elsewhere")
+        elif several:
+            tally.held += 1
+        else:
+            tally.lack(_UNKNOWN)
+
+
+def _lack(ending: Ending, tallies: Tallies, why: str) -> None:
+    tallies.outcome[ending.place].lack(why)
+    tallies.epoch[ending.place].lack(why)

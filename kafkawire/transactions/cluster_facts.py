@@ -1,0 +1,238 @@
+"""`ClusterFacts`: the facts of one cluster, the replicas that count, and what follows from them at once.
+
+Log directories of several clusters may be in one audit: they are told apart by the id in `meta.properties`, and never
+joined (`by_cluster`, and `joined` for their answers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.transactions.checks.answers import merged
+from kafkawire.transactions.cluster_metadata import handed_out, newest_of
+from kafkawire.transactions.coordinator_log import pick_owner
+from kafkawire.transactions.copied_case import CoordinatorLog
+from kafkawire.transactions.facts import TRANSACTION_STATE, ClusterMetadata, Facts, Owner, Partition, Place
+from kafkawire.transactions.formatting import when
+from kafkawire.transactions.id_history import IdHistory
+from kafkawire.transactions.settings import Resolved, Settings, resolve
+
+T = TypeVar("T")
+
+
+class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
+    """All that was read of one cluster.
+
+    Attributes:
+        cluster_id: None where the log directories do not say it.
+    """
+
+    facts: Facts
+    settings: Settings
+    cluster_id: str | None = None
+
+    @cached_property
+    def chosen(self) -> dict[Place, Partition]:
+        """Of each partition the replica that counts."""
+        return {partition.place: partition for partition in choose_replicas(self.facts.partitions)}
+
+    @cached_property
+    def of_ids(self) -> dict[int, Partition]:
+        """The partitions of `__transaction_state`, by number."""
+        return {p.place.partition: p for p in self.chosen.values() if p.place.topic == TRANSACTION_STATE}
+
+    @cached_property
+    def histories(self) -> dict[Place, IdHistory]:
+        """What those say that have records."""
+        places = [partition.place for partition in self.of_ids.values()]
+        return {place: self.facts.histories[place] for place in places if place in self.facts.histories}
+
+    def owner(self, producer_id: int) -> Owner | None:
+        """The transactional id that a producer id belongs to; None where no record names it."""
+        named = (history.owner(producer_id) for history in self.histories.values())
+        return pick_owner(owner for owner in named if owner is not None)
+
+    @cached_property
+    def resolved(self) -> Resolved:
+        """Its settings."""
+        return resolve(self.settings, self.facts.metadata.values(), list(self.of_ids))
+
+    @cached_property
+    def metadata(self) -> ClusterMetadata | None:
+        """The newest copy of its metadata log."""
+        return newest_of(self.facts.metadata.values())
+
+    @cached_property
+    def handed_out(self) -> int | None:
+        """The first producer id that was not handed out yet; None where it is not known."""
+        return handed_out(self.facts.metadata.values())
+
+    @cached_property
+    def log(self) -> CoordinatorLog:
+        """How much of the coordinator's log was read."""
+        of_ids = self.of_ids
+        unreadable = {place for place, history in self.histories.items() if history.unreadable is not None}
+        damaged = (n for n, p in of_ids.items() if p.damaged or p.place in unreadable)
+        return CoordinatorLog(
+            partitions=self.resolved.transaction_state_partitions.value,
+            read=tuple(sorted(of_ids)),
+            damaged=tuple(sorted(damaged)),
+            leader_epochs={number: partition.leader_epoch for number, partition in of_ids.items()},
+            newest=max((p.broker_time for p in of_ids.values() if p.broker_time is not None), default=None),
+        )
+
+    @cached_property
+    def clock(self) -> tuple[int | None, str | None]:
+        """The time as of which ages count, epoch milliseconds, and where it comes from."""
+        if self.settings.as_of is not None:
+            return self.settings.as_of, "as given"
+        timed = [(p.broker_time, p.place) for p in self.facts.partitions if p.broker_time is not None]
+        if not timed:
+            return None, None
+        newest, place = max(timed)
+        return newest, f"newest time that a broker wrote, in {place} of {place.copy}"
+
+    @cached_property
+    def broker_times(self) -> dict[Place, int | None]:
+        """Of each replica the newest time in it that a broker wrote."""
+        return {partition.place: partition.broker_time for partition in self.facts.partitions}
+
+    @cached_property
+    def covered(self) -> dict[str, int]:
+        """For each log directory the newest broker-side time in it: until then, at least, it was copied."""
+        covered: dict[str, int] = {}
+        for partition in self.facts.partitions:
+            if partition.broker_time is not None:
+                copy = partition.place.copy
+                covered[copy] = max(covered.get(copy, partition.broker_time), partition.broker_time)
+        return covered
+
+    def clock_of(self, place: Place) -> int | None:
+        """The clock for what ought to have happened since: a copy shows nothing that came after it was made, however
+        much later others were. A clock that was given is taken to be all copies'."""
+        as_of, _ = self.clock
+        if as_of is None or self.settings.as_of is not None:
+            return as_of
+        return min(as_of, self.covered.get(place.copy, as_of))
+
+    @cached_property
+    def first_starts(self) -> dict[Place, int]:
+        """Of each replica with open transactions, where the earliest begins."""
+        found: dict[Place, int] = {}
+        for open_ in self.facts.opens:
+            found[open_.place] = min(found.get(open_.place, open_.start_offset), open_.start_offset)
+        return found
+
+    @cached_property
+    def has_transactions(self) -> bool:
+        """Whether any partition holds a transaction's batch: otherwise no transactional id can matter."""
+        return any(partition.transactional for partition in self.facts.partitions) or bool(self.facts.opens)
+
+
+def choose_replicas(partitions: Iterable[Partition]) -> list[Partition]:
+    """Of each partition the replica that reaches furthest: the highest leader epoch, then the most offsets."""
+    best: dict[tuple[str, int], Partition] = {}
+    for partition in partitions:
+        key = (partition.place.topic, partition.place.partition)
+        if key not in best or _reach(best[key]) < _reach(partition):
+            best[key] = partition
+    return list(best.values())
+
+
+def _reach(partition: Partition) -> tuple[int, int, int, str]:
+    high_watermark = -1 if partition.high_watermark is None else partition.high_watermark
+    return partition.leader_epoch, partition.log_end, high_watermark, partition.place.copy
+
+
+# Several clusters --------------------------------------------------------------------------------------------------
+
+
+def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
+    """The facts of each cluster, with its id.
+
+    Directories that do not say theirs belong to the only cluster there is, or else are a group of their own. Damage and
+    gaps, which name their files, are with the first.
+    """
+    ids = sorted(set(facts.clusters.values()))
+    if len(ids) <= 1:
+        return [(ids[0] if ids else None, facts)]
+    partitions = _grouped(facts, facts.partitions, lambda one: one.place.copy)
+    opens = _grouped(facts, facts.opens, lambda one: one.place.copy)
+    answers = _grouped(facts, facts.answers, lambda one: one.place.copy)
+    metadata = _grouped(facts, facts.metadata.items(), lambda one: one[0])
+    histories = _grouped(facts, facts.histories.items(), lambda one: one[0].copy)
+    endings = _grouped(facts, facts.endings, lambda one: one.place.copy)
+    producers = _grouped(facts, facts.producers, lambda one: one.place.copy)
+    clusters = _grouped(facts, facts.clusters.items(), lambda one: one[0])
+    groups: list[tuple[str | None, Facts]] = []
+    for cluster in (*ids, None):
+        if cluster not in partitions:
+            continue
+        part = replace(
+            facts,
+            partitions=partitions[cluster],
+            opens=opens.get(cluster, []),
+            answers=answers.get(cluster, []),
+            metadata=dict(metadata.get(cluster, [])),
+            histories=dict(histories.get(cluster, [])),
+            endings=endings.get(cluster, []),
+            producers=producers.get(cluster, []),
+            clusters=dict(clusters.get(cluster, [])),
+        )
+        groups.append((cluster, replace(part, damage=(), gaps=()) if groups else part))
+    return groups
+
+
+def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> dict[str | None, list[T]]:
+    """By the cluster of the log directory that they were read from; None: it does not say its cluster."""
+    groups: dict[str | None, list[T]] = {}
+    for value in values:
+        groups.setdefault(facts.clusters.get(copy_of(value)), []).append(value)
+    return groups
+
+
+def joined(audits: Sequence[tuple[str | None, rows.Audit]]) -> rows.Audit:
+    """One answer for all clusters. `as_of` is the newest of their clocks; each age counts from its own cluster's."""
+    if len(audits) == 1:
+        return audits[0][1]
+    reads = [audit.read for _, audit in audits]
+    clocks = {audit.as_of for _, audit in audits if audit.as_of is not None}
+    return rows.Audit(
+        as_of=max(clocks, default=None),
+        read=rows.Coverage(
+            paths=reads[0].paths,
+            brokers=reads[0].brokers,
+            clusters=tuple(cluster for read in reads for cluster in read.clusters),
+            partitions=sum(read.partitions for read in reads),
+            segments=sum(read.segments for read in reads),
+            batches=sum(read.batches for read in reads),
+            bytes=sum(read.bytes for read in reads),
+            transaction_state=tuple(sorted({number for read in reads for number in read.transaction_state})),
+            transaction_state_missing=tuple(
+                sorted({number for read in reads for number in read.transaction_state_missing})
+            ),
+            clock="; ".join(f"{_name(cluster)}: {when(audit.as_of)}, {audit.read.clock}" for cluster, audit in audits),
+            complete=all(read.complete for read in reads),
+            gaps=tuple(f"{_name(cluster)}: {gap}" for cluster, audit in audits for gap in audit.read.gaps),
+            checks=tuple(dict.fromkeys(check for read in reads for check in read.checks)),
+            settings=tuple(
+                replace(setting, source=f"{_name(cluster)}: {setting.source}")
+                for cluster, audit in audits
+                for setting in audit.read.settings
+            ),
+        ),
+        findings=tuple(finding for _, audit in audits for finding in audit.findings),
+        violations=tuple(violation for _, audit in audits for violation in audit.violations),
+        damage=tuple(damage for _, audit in audits for damage in audit.damage),
+        answers=merged(audit.answers for _, audit in audits),
+    )
+
+
+def _name(cluster: str | None) -> str:
+    return f"cluster {cluster}" if cluster is not None else "directories that name no cluster"

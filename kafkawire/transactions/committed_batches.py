@@ -1,0 +1,72 @@
+"""What a read_committed consumer gets of a partition (KIP-98; `CompletedFetch` of Kafka's consumer).
+
+aborted, stable = outcome_of(partition)                  # two passes over the log: this is the first
+for batch in read_committed(partition, aborted, stable): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kafkawire.messages import AbortedTxn
+from kafkawire.records import Batch, Damage
+from kafkawire.records.header import CONTROL, TRANSACTIONAL
+from kafkawire.transactions.producer_append import append_of
+from kafkawire.transactions.replay import Replay
+
+_ABORT = "ABORT"
+
+
+def read_committed(
+    batches: Iterable[Batch | Damage], aborted: Iterable[AbortedTxn], last_stable_offset: int | None = None
+) -> Iterator[Batch]:
+    """The batches of data whose records such a consumer returns, in order.
+
+    Args:
+        batches: of one partition, in offset order. Damage is passed over.
+        aborted: its aborted transactions, all that end behind the first batch; a broker sends them along.
+        last_stable_offset: where reading stops; None: at the end.
+
+    A batch belongs to an aborted transaction when its producer's has begun and the ABORT marker has not come. Markers
+    are not returned. Whether a batch still has records, after compaction, is not looked at.
+    """
+    waiting = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
+    discarded: set[int] = set()
+    for batch in batches:
+        if not isinstance(batch, Batch):
+            continue
+        if last_stable_offset is not None and batch.base_offset >= last_stable_offset:
+            return
+        producer_id = batch.producer_id
+        if producer_id >= 0:
+            while waiting and waiting[-1].first_offset <= batch.last_offset:
+                discarded.add(waiting.pop().producer_id)
+            if batch.attributes & CONTROL:
+                append = append_of(batch)
+                if append is not None and append.control == _ABORT:
+                    discarded.discard(producer_id)
+            elif batch.attributes & TRANSACTIONAL and producer_id in discarded:
+                continue
+        if not batch.attributes & CONTROL:
+            yield batch
+
+
+def outcome_of(
+    batches: Iterable[Batch | Damage], *, high_watermark: int | None = None, log_start: int = 0
+) -> tuple[list[AbortedTxn], int]:
+    """The aborted transactions of a partition and its last stable offset, from its batches.
+
+    Args:
+        high_watermark: up to where the replicas have it; None: up to the end.
+    """
+    replay = Replay(high_watermark=high_watermark)
+    aborted: list[AbortedTxn] = []
+    end = log_start
+    for batch in batches:
+        if isinstance(batch, Batch):
+            end = max(end, batch.last_offset + 1)
+            append = append_of(batch)
+            ended = None if append is None else replay.add(append)
+            if ended is not None and ended.aborted is not None:
+                aborted.append(ended.aborted)
+    return aborted, replay.last_stable_offset(end if high_watermark is None else high_watermark, log_start)

@@ -1,0 +1,183 @@
+"""Cases from copied log directories: what copies of different moments can prove, and what they leave in doubt."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.coordinator_rules import state_name
+from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, Partition
+from kafkawire.transactions.formatting import count, numbers, when
+from kafkawire.transactions.replay import last_stable_offset
+from kafkawire.transactions.verdicts import EXPIRED, Case
+
+
+class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """How much of `__transaction_state` was read.
+
+    Attributes:
+        partitions: how many it has. `read`, `damaged`: their numbers, ascending.
+        leader_epochs: highest leader epoch of each partition: its coordinator's epoch.
+        newest: time of its newest record, the broker's clock; None where it holds none.
+    """
+
+    partitions: int
+    read: tuple[int, ...] = ()
+    damaged: tuple[int, ...] = ()
+    leader_epochs: dict[int, int] = {}
+    newest: int | None = None
+
+    @cached_property
+    def missing(self) -> list[int]:
+        return sorted(set(range(self.partitions)) - set(self.read))
+
+    @property
+    def complete(self) -> bool:
+        """Whether an id that was found nowhere does not exist."""
+        return not self.missing and not self.damaged
+
+
+class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
+    """An open transaction in a copied log.
+
+    Attributes:
+        partition: the replica that it was found in.
+        owner: the transactional id of its producer id, None where no record names it.
+        log: how much of the coordinator's log was read.
+        covered_until: newest broker-side time in the log directory that the partition was read from.
+    """
+
+    partition: Partition
+    owner: Owner | None
+    log: CoordinatorLog
+    covered_until: int | None = None
+
+    @property
+    def log_start(self) -> int:
+        return self.partition.log_start
+
+    @property
+    def high_watermark(self) -> int | None:
+        return self.partition.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        high = self.partition.high_watermark
+        return None if high is None else last_stable_offset(high, self.first_start, self.partition.log_start)
+
+    @property
+    def last_offset(self) -> int | None:
+        return self.open.last_offset
+
+    @property
+    def transactional_id(self) -> str | None:
+        return self.owner.newest.transactional_id if self.owner else None
+
+    @property
+    def value(self) -> TransactionLogValue | None:
+        return self.owner.newest.value if self.owner else None
+
+    @property
+    def writer_epoch(self) -> int:
+        return self.log.leader_epochs.get(self.owner.newest.place.partition, -1) if self.owner else -1
+
+    @property
+    def coordinator_place(self) -> str:
+        return f"the leader of {TRANSACTION_STATE}-{self.state_partition}, the coordinator"
+
+    @property
+    def leader_place(self) -> str:
+        return f"the leader of {self.open.place.topic}-{self.open.place.partition}"
+
+    @property
+    def state_partition(self) -> int | None:
+        return self.owner.newest.place.partition if self.owner else None
+
+    @property
+    def too_old(self) -> str:
+        return "That record is older than the data: the copy of the coordinator's log ends too early."
+
+    @property
+    def certainty(self) -> str:
+        return "read what was missing, or ask the live cluster (kafkawire txn find-hanging)"
+
+    @property
+    def data(self) -> str:
+        open_ = self.open
+        return (
+            f"{open_.place}: transactional data of producer id {open_.producer_id}, epoch {open_.producer_epoch}, in "
+            f"offsets {open_.start_offset} to {open_.last_offset}, and no marker of it up to the end of the log "
+            f"({self.partition.log_end})."
+        )
+
+    @property
+    def said(self) -> str:
+        owner, log = self.owner, self.log
+        if owner is None:
+            read = len(log.read)
+            where = f"{count(read, 'partition')} of {TRANSACTION_STATE}"
+            return f"No record in the {where} that were read names the producer id."
+        newest = owner.newest
+        value = newest.value
+        who = f"Transactional id {newest.transactional_id!r}"
+        record = f"({newest.place}, offset {newest.offset}, {when(newest.timestamp)})"
+        if value is None:
+            return f"{who} has expired {record}: {EXPIRED}."
+        return (
+            f"{who} is {state_name(value.transaction_status)}, producer id {value.producer_id}, "
+            f"epoch {value.producer_epoch} {record}{self.meaning}."
+        )
+
+    @property
+    def unread(self) -> list[str]:
+        log, owner = self.log, self.owner
+        if owner is not None:
+            partition = owner.newest.place.partition
+            if partition in log.damaged:
+                return [f"{TRANSACTION_STATE}-{partition} is damaged: a newer record of the id may be lost."]
+            return []
+        doubts = []
+        if log.missing:
+            missing = numbers(log.missing)
+            doubts.append(
+                f"{len(log.missing)} of {log.partitions} partitions of {TRANSACTION_STATE} were not read ({missing}): "
+                "its transactional id may be there."
+            )
+        if log.damaged:
+            doubts.append(
+                f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}: its id may be lost."
+            )
+        return doubts
+
+    @property
+    def apart(self) -> list[str]:
+        """Copies of different moments. What two of them say together holds only for times that both cover."""
+        doubts = []
+        written = max(self.open.last_timestamp, self.open.written_after or -1)
+        if self.log.newest is None:
+            doubts.append(f"{TRANSACTION_STATE} holds no record: nothing shows that it was copied after the data.")
+        elif self.log.newest <= written:
+            doubts.append(
+                f"{TRANSACTION_STATE} holds no record written after the data ({when(written)}; its newest is of "
+                f"{when(self.log.newest)}): it may have been copied too early."
+            )
+        newest = self.owner.newest if self.owner else None
+        if newest is not None and (self.covered_until is None or newest.timestamp > self.covered_until):
+            doubts.append(
+                f"The coordinator's record is of {when(newest.timestamp)}, and the log directory of {self.open.place} "
+                f"shows nothing after {when(self.covered_until)}: the marker may have come later."
+            )
+        return doubts
+
+    @property
+    def unsure(self) -> list[str]:
+        doubts = []
+        gap, start, high = self.partition.gap, self.open.start_offset, self.partition.high_watermark
+        if gap is not None and (gap.end is None or gap.end > start):
+            end = "on" if gap.end is None else f"to {gap.end - 1}"
+            doubts.append(f"Offsets from {gap.start} {end} could not be read: a marker may be among them.")
+        if high is not None and start >= high:
+            doubts.append(f"Its data is not below the high watermark {high}: a follower may still truncate it.")
+        return doubts

@@ -1,0 +1,202 @@
+"""Cases on a live cluster: what its brokers said, how that was proven complete, and what may have been hidden.
+
+Absence is the hard part. ListTransactions leaves out what the principal may not see and says nothing, and while a
+coordinator moves no broker lists its ids. So that no coordinator knows a producer id counts only with a proof
+(`Absence`), and only when two readings, apart in time, say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.coordinator_rules import partition_list, state_name, status_of
+from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.verdicts import EXPIRED, Case
+
+#: What a principal lacks that can list ids, but not prove that it sees them all.
+HIDDEN = (
+    f"An authorizer is there, and it can hide transactional ids from this principal: grant it Read on topic "
+    f"{TRANSACTION_STATE}, which names them all."
+)
+
+
+class IdState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the transactional id that a producer id belongs to.
+
+    Attributes:
+        source: who said so, "coordinator broker 2" or "__transaction_state-3".
+        value: the newest word; None for an id that has expired, or where `problem` says why it could not be had.
+        described: whether it is the coordinator's description, not a record of its log.
+        partition: of `__transaction_state`; `coordinator`: the broker that leads it. None where they are not known.
+        epoch: of its coordinator (the leader epoch of that partition), -1 where not known.
+    """
+
+    transactional_id: str
+    source: str
+    value: TransactionLogValue | None
+    described: bool = False
+    partition: int | None = None
+    coordinator: int | None = None
+    epoch: int = -1
+    problem: str | None = None
+
+
+class Absence(msgspec.Struct, frozen=True, kw_only=True):
+    """How far it is proven that an id which nobody named does not exist.
+
+    Attributes:
+        proof: why nothing can be hidden. `doubts`: what could hide an id, in sentences; empty where it is proven.
+    """
+
+    proof: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+class LiveCase(Case, frozen=True, kw_only=True, dict=True):
+    """An open transaction that the leader of a partition remembers. Its last offset is not known: `open.last_offset`
+    is where it began.
+
+    Attributes:
+        leader: broker id.
+        start, stable, high: offsets of the partition, None where they could not be had.
+        id_state: of the id that the producer id belongs to; None where no coordinator named one.
+        moved: sentences on what was different from one reading to the next.
+    """
+
+    leader: int
+    start: int | None = None
+    stable: int | None = None
+    high: int | None = None
+    id_state: IdState | None = None
+    absence: Absence = Absence()
+    moved: tuple[str, ...] = ()
+
+    @property
+    def log_start(self) -> int:
+        return self.start or 0
+
+    @property
+    def high_watermark(self) -> int | None:
+        return self.high
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        return self.stable
+
+    @property
+    def last_offset(self) -> int | None:
+        return None
+
+    @property
+    def transactional_id(self) -> str | None:
+        return self.id_state.transactional_id if self.id_state else None
+
+    @cached_property
+    def value(self) -> TransactionLogValue | None:
+        """A description does not say the transaction's version, which decides which word an ended one is given: below 2
+        its record has the epoch of the data, from 2 on one more. So the epoch tells."""
+        value = self.id_state.value if self.id_state else None
+        if value is None or self.id_state is None or not self.id_state.described:
+            return value
+        return replace(value, client_transaction_version=2 if value.producer_epoch > self.open.producer_epoch else 0)
+
+    @property
+    def writer_epoch(self) -> int:
+        return self.id_state.epoch if self.id_state else -1
+
+    @property
+    def data(self) -> str:
+        open_ = self.open
+        return (
+            f"{open_.place}: broker {self.leader}, its leader, remembers a transaction of producer id "
+            f"{open_.producer_id}, epoch {open_.producer_epoch}, that is open since offset {open_.start_offset}."
+        )
+
+    @property
+    def said(self) -> str:
+        id_state = self.id_state
+        if id_state is None:
+            proof = f" ({self.absence.proof})" if self.absence.proof else ""
+            return f"No coordinator names a transactional id with that producer id{proof}."
+        who = f"Transactional id {id_state.transactional_id!r}"
+        if id_state.problem is not None:
+            return f"{who} has that producer id; nothing more is known of it ({id_state.problem})."
+        value = id_state.value
+        if value is None:
+            return f"{who} has expired ({id_state.source}): {EXPIRED}."
+        return (
+            f"{who} is {state_name(value.transaction_status)}, producer id {value.producer_id}, "
+            f"epoch {value.producer_epoch} ({id_state.source}){self.meaning}."
+        )
+
+    @property
+    def unread(self) -> list[str]:
+        if self.id_state is None:
+            return list(self.absence.doubts)
+        return (
+            []
+            if self.id_state.problem is None
+            else [f"Its coordinator could not describe it: {self.id_state.problem}."]
+        )
+
+    @property
+    def apart(self) -> list[str]:
+        return list(self.moved)
+
+    @property
+    def unsure(self) -> list[str]:
+        if self.high is not None and self.open.start_offset >= self.high:
+            return [f"Its data is not below the high watermark {self.high}: it may still be truncated."]
+        return []
+
+    @property
+    def coordinator_place(self) -> str:
+        broker = self.id_state.coordinator if self.id_state else None
+        return "the coordinator" if broker is None else f"broker {broker}, the coordinator"
+
+    @property
+    def leader_place(self) -> str:
+        return f"broker {self.leader}, the leader of {self.open.place.topic}-{self.open.place.partition}"
+
+    @property
+    def state_partition(self) -> int | None:
+        return self.id_state.partition if self.id_state else None
+
+    @property
+    def too_old(self) -> str:
+        return "The data has a higher epoch than the coordinator ever gave: its state was lost, or the epoch invented."
+
+    @property
+    def certainty(self) -> str:
+        return "have what is missing granted or repaired, and look again"
+
+
+def described(
+    state: str,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    timeout_ms: int,
+    start_time_ms: int | None,
+    partitions: Sequence[tuple[str, int]],
+) -> TransactionLogValue:
+    """A description by the coordinator (DescribeTransactions) in the form of its log's records.
+
+    The description does not say when the state last changed: not before the start, which stands for it. Nor does it say
+    the transaction's version (KIP-890): see `LiveCase.value`.
+    """
+    begun = -1 if start_time_ms is None else start_time_ms
+    return TransactionLogValue(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transaction_timeout_ms=timeout_ms,
+        transaction_status=status_of(state),
+        transaction_partitions=partition_list(partitions),
+        transaction_last_update_timestamp_ms=begun,
+        transaction_start_timestamp_ms=begun,
+    )

@@ -1,0 +1,113 @@
+"""The audit on one machine: read every replica, and join what they say.
+
+Memory grows with the producers, transactional ids and ended transactions, not with the batches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.logdir import LogDirectory, Partition
+from kafkawire.transactions.audit_result import conclude
+from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
+from kafkawire.transactions.cluster_metadata import read_metadata
+from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata, Facts
+from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, replica_facts
+from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.settings import Resolved, Settings, resolve
+
+
+def audit(
+    directory: LogDirectory,
+    settings: Settings = Settings(),  # noqa: B008 (frozen)
+    *,
+    paths: tuple[str, ...] = (),
+    progress: Callable[[int], None] | None = None,
+) -> rows.Audit:
+    """Find and judge every open transaction in copied log directories, and hold the logs against the rules (`CHECKS`).
+
+    Args:
+        paths: what to call them in the answer.
+        progress: is told how many bytes were read, after every segment.
+    """
+    audited = replicas(directory)
+    metadata = read_metadata(audited)
+    clusters = cluster_ids(directory)
+    found = [replica_facts(replica, progress=progress) for replica in to_read(audited, settings, metadata, clusters)]
+    facts = facts_of(directory, found, metadata, paths=paths)
+    agreement = replicas_agree(together(audited, clusters), next(iter(audited), None))
+    return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
+
+
+def to_read(
+    partitions: Iterable[Partition], settings: Settings, metadata: dict[str, ClusterMetadata], clusters: dict[str, str]
+) -> list[Replica]:
+    """What is read of each replica, with what its own cluster's metadata says.
+
+    Args:
+        partitions: as `replica_files.replicas` gives them. `metadata`: as `read_metadata` gives it, of all of them.
+        clusters: the cluster's id, by log directory.
+    """
+    single = len(set(clusters.values())) <= 1
+    by_cluster: dict[str | None, list[ClusterMetadata]] = defaultdict(list)
+    for copy, said in metadata.items():
+        by_cluster[None if single else clusters.get(copy)].append(said)
+    told: dict[str | None, tuple[Resolved, tuple[AssignedProducerIds, ...]]] = {}
+    found = []
+    for partition in partitions:
+        own = None if single else clusters.get(partition.broker.root)
+        if own not in told:
+            told[own] = resolve(settings, by_cluster[own]), tuple(said.handed_out for said in by_cluster[own])
+        resolved, handed_out = told[own]
+        of_ids = resolved.transactional_id_expiration
+        found.append(
+            Replica(
+                partition,
+                producer_expiration_ms=resolved.producer_id_expiration.value,
+                id_expiration_ms=None if of_ids.source == rows.Setting.DEFAULT else of_ids.value,
+                handed_out=handed_out,
+            )
+        )
+    return found
+
+
+def facts_of(
+    directory: LogDirectory,
+    found: Sequence[ReplicaFacts],
+    metadata: dict[str, ClusterMetadata],
+    *,
+    paths: tuple[str, ...] = (),
+) -> Facts:
+    """The facts of all replicas, for `conclude`.
+
+    Args:
+        metadata: as `read_metadata` gives it.
+        paths: what to call the log directories in the answer.
+    """
+    return Facts(
+        paths=paths,
+        brokers=tuple(sorted({broker.node_id for broker in directory.brokers if broker.node_id is not None})),
+        partitions=[replica.partition for replica in found],
+        opens=[open_ for replica in found for open_ in replica.opens],
+        metadata=metadata,
+        clusters=cluster_ids(directory),
+        damage=tuple(
+            [rows.Damage.of(damage, file=path) for broker in directory.brokers for path, damage in broker.damage]
+            + [damage for replica in found for damage in replica.damage]
+        ),
+        gaps=tuple(f"{one.path} could not be listed: {one.reason}" for one in directory.unreadable),
+        answers=[placed for replica in found for placed in replica.answers],
+        histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},
+        endings=[replica.endings for replica in found],
+        producers=[replica.producers for replica in found],
+        stopped=frozenset(file.root for file in directory.files if file.kind == "clean-shutdown"),
+    )
+
+
+def cluster_ids(directory: LogDirectory) -> dict[str, str]:
+    """The cluster of each log directory that says so."""
+    return {broker.root: broker.cluster_id for broker in directory.brokers if broker.cluster_id is not None}

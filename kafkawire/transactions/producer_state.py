@@ -1,0 +1,145 @@
+"""`Producer`: what a broker keeps of one producer id in one partition (KIP-98; Kafka's `ProducerStateEntry`).
+
+State is keyed by the producer id. The epoch is an attribute: transaction version 2 raises it with every transaction
+(KIP-890), below it stays. Nothing here asks for a transaction's version, since a partition's log does not carry it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.transactions.producer_append import Append
+
+#: A retry of one of so many last batches is answered from memory, and not written again.
+BATCHES_TO_RETAIN = 5
+
+_SEQUENCES = 1 << 31
+
+
+class Retained(NamedTuple):
+    """A batch that the broker remembers (Kafka's `BatchMetadata`)."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) % _SEQUENCES
+
+
+class Producer:
+    """The state after the producer's last batch or marker.
+
+    Attributes:
+        epoch: of its last batch or marker, -1 for none. `coordinator_epoch`: of its last marker, -1 for none.
+        timestamp: of its last batch or marker, epoch milliseconds.
+        first_offset: of its open transaction in the partition, -1 for none.
+        batches: its last batches of data in this epoch, at most five.
+        last_append: last offset of its last batch or marker.
+        data_known_from: where no offset is missing from here on, no data of this epoch is missing.
+        written_after: the newest marker's timestamp (the broker's clock), whoever's it was, that stands before the
+            last batch of its transaction.
+        rewritten: compaction changed its last batch or marker, so that a broker that saw it whole knows more.
+    """
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "data_known_from",
+        "epoch",
+        "first_offset",
+        "last_append",
+        "producer_id",
+        "rewritten",
+        "timestamp",
+        "written_after",
+    )
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = -1
+        self.coordinator_epoch = -1
+        self.timestamp = -1
+        self.first_offset = -1
+        self.batches: deque[Retained] = deque(maxlen=BATCHES_TO_RETAIN)
+        self.last_append = -1
+        self.data_known_from = 0
+        self.written_after: int | None = None
+        self.rewritten = False
+
+    @classmethod
+    def of(cls, entry: ProducerEntry) -> Producer:
+        """From an entry of a `.snapshot`, which remembers one batch."""
+        producer = cls(entry.producer_id)
+        producer.epoch = entry.epoch
+        producer.coordinator_epoch = entry.coordinator_epoch
+        producer.timestamp = entry.timestamp
+        producer.first_offset = max(entry.current_txn_first_offset, -1)
+        producer.last_append = producer.data_known_from = entry.last_offset
+        if entry.last_offset >= 0:
+            producer.batches.append(
+                Retained(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
+            )
+        return producer
+
+    def entry(self) -> ProducerEntry:
+        """As a broker writes it to a `.snapshot`."""
+        last = self.batches[-1] if self.batches else Retained(-1, -1, 0, -1)
+        return ProducerEntry(
+            producer_id=self.producer_id,
+            epoch=self.epoch,
+            last_sequence=last.last_sequence,
+            last_offset=last.last_offset,
+            offset_delta=last.offset_delta,
+            timestamp=self.timestamp,
+            coordinator_epoch=self.coordinator_epoch,
+            current_txn_first_offset=self.first_offset,
+        )
+
+    def data(self, append: Append) -> None:
+        """Take a batch of data."""
+        if append.producer_epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = append.producer_epoch
+        base_offset, last_offset, timestamp = append.base_offset, append.last_offset, append.timestamp
+        self.batches.append(Retained(append.last_sequence, last_offset, last_offset - base_offset, timestamp))
+        self.timestamp = timestamp
+        self.last_append = self.data_known_from = last_offset
+        self.rewritten = append.thinned
+
+    def marker(self, append: Append) -> None:
+        """Take a COMMIT or ABORT: no transaction is open after it. One that raises the epoch forgets the batches."""
+        if append.producer_epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = append.producer_epoch
+            self.data_known_from = max(self.last_append, 0)
+        if append.coordinator_epoch is not None:
+            self.coordinator_epoch = append.coordinator_epoch
+        self.timestamp = append.timestamp
+        self.first_offset = -1
+        self.last_append = append.last_offset
+        self.rewritten = False
+
+    @property
+    def last_sequence(self) -> int:
+        """Of its last batch in this epoch; -1 for none."""
+        return self.batches[-1].last_sequence if self.batches else -1
+
+    @property
+    def last_data_offset(self) -> int:
+        """Last offset of its last batch in this epoch; -1 for none."""
+        return self.batches[-1].last_offset if self.batches else -1
+
+    def follows(self, sequence: int) -> bool:
+        """Whether a batch that begins with this sequence number comes next."""
+        last = self.last_sequence
+        return sequence == last + 1 or (sequence == 0 and last == _SEQUENCES - 1)
+
+    def duplicate(self, append: Append) -> Retained | None:
+        """Among its last five, the batch with the range of sequence numbers of this one, which is of the same epoch."""
+        wanted = append.base_sequence, append.last_sequence
+        return next((b for b in self.batches if (b.first_sequence, b.last_sequence) == wanted), None)

@@ -1,0 +1,67 @@
+"""From log directories to facts: what both engines read of each file.
+
+Files are opened by `logdir`; a file that cannot be read becomes damage, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os.path import realpath
+
+from kafkawire import rows
+from kafkawire.logdir import LogDirectory, LogFile, Partition
+from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records import Damage
+from kafkawire.transactions.coordinator_log import UnreadableRecord
+from kafkawire.transactions.facts import CoordinatorRecord, Place, Segment
+from kafkawire.transactions.producer_append import Append
+from kafkawire.transactions.segment_scan import Appends, read_pieces
+
+SegmentFact = Append | CoordinatorRecord | UnreadableRecord | Segment
+
+
+def replicas(directory: LogDirectory) -> list[Partition]:
+    """The partitions to audit, each directory once; without those that are being deleted or moved."""
+    found: dict[str, Partition] = {}
+    for partition in directory.partitions:
+        if not partition.state and partition.segments:
+            found.setdefault(realpath(partition.path), partition)
+    return list(found.values())
+
+
+def place_of(partition: Partition) -> Place:
+    return Place(partition.broker.root, partition.topic, partition.partition)
+
+
+def read_segment(file: LogFile, after: Segment | None = None) -> Iterator[SegmentFact]:
+    """A segment: the batches of its producers and, of `__transaction_state`, its records, in offset order; last the
+    `Segment` itself.
+
+    Args:
+        after: the segment before; None for the first of the log, or where it does not matter what is missing.
+    """
+    for found in read_pieces(file, after):
+        if isinstance(found, Appends):
+            yield from found
+        else:
+            yield found
+
+
+def read_snapshot(partition: Partition, log_start: int) -> tuple[list[ProducerEntry], list[rows.Damage]]:
+    """Producers of the newest `.snapshot` whose open transactions began below the log start, and what is damaged."""
+    try:
+        newest = partition.latest_snapshot()
+    except OSError as error:
+        damage = Damage(0, "unreadable", error.strerror or str(error))
+        return [], [rows.Damage.of(damage, **partition.snapshots[-1].place)]
+    if newest is None:
+        return [], []
+    file, entries = newest
+    found: list[ProducerEntry] = []
+    damaged: list[rows.Damage] = []
+    for entry in entries:
+        if isinstance(entry, Damage):
+            damaged.append(rows.Damage.of(entry, **file.place))
+        elif 0 <= entry.producer.current_txn_first_offset < log_start:
+            found.append(entry.producer)
+    return found, damaged

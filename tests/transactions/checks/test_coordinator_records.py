@@ -1,0 +1,130 @@
+"""The rules of an id's records, step by step."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.checks import ID_CHECKS, LEGAL_TRANSITION, TRANSITION_FIELDS, Answer
+from kafkawire.transactions.checks.coordinator_records import IdChecks, epoch_problem, fields_problem, previous_problem
+from kafkawire.transactions.coordinator_rules import EPOCH_STEPS, NEVER_WRITTEN
+from kafkawire.transactions.facts import Place, Registration
+from tests.references.coordinator_machine import TransactionMetadata
+
+
+def log(state: str, epoch: int, version: int = 0, producer_id: int = 7, next_id: int = -1) -> TransactionLogValue:
+    metadata = TransactionMetadata(
+        producer_id=producer_id, next_producer_id=next_id, epoch=epoch, timeout_ms=1, state=state, version=version
+    )
+    return metadata.record()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (None, log("Empty", 0), None),
+        (None, log("Empty", 3), "the first record of the id has epoch 3, not 0"),
+        (log("Empty", 0), log("Empty", 1), None),
+        (log("Empty", 1), log("Empty", 1), None),
+        (log("Empty", 0), log("Empty", 2), "the epoch goes from 0 to 2; at Empty only +0 or +1 is possible"),
+        (log("Empty", 4), log("Ongoing", 5), "the epoch goes from 4 to 5; at Ongoing only +0 is possible"),
+        (log("Ongoing", 4), log("PrepareCommit", 5), "goes from 4 to 5; at PrepareCommit only +0 is possible"),
+        (log("Ongoing", 4), log("PrepareCommit", 4, 2), "goes from 4 to 4; at PrepareCommit only +1 is possible"),
+        (log("Ongoing", 4), log("PrepareAbort", 5), None),
+        (log("Ongoing", 4, 2), log("PrepareAbort", 5, 2), None),
+        (log("Ongoing", 4), log("PrepareAbort", 3), "goes from 4 to 3; at PrepareAbort only +0 or +1 is possible"),
+        (log("PrepareAbort", 5, 2), log("CompleteAbort", 5, 2), None),
+        (log("PrepareCommit", 5, 2), log("CompleteCommit", 6, 2), "from 5 to 6; at CompleteCommit only +0"),
+        (log("Ongoing", 32766, 2), log("PrepareCommit", 32767, 2, 7, 8), None),
+        (log("PrepareCommit", 32767, 2, 7, 8), log("CompleteCommit", 0, 2, 8), None),
+        (log("PrepareCommit", 32767, 2, 7, 8), log("CompleteCommit", 0, 2, 9), "from 7 to 9, and 8 was announced"),
+        (log("PrepareCommit", 3, 0), log("CompleteCommit", 0, 0, 9), "7 to 9 at CompleteCommit, where none can change"),
+        (log("CompleteAbort", 32767), log("Empty", 0, 0, 8), None),
+        (log("CompleteAbort", 12), log("Empty", 0, 0, 8), "from 7 to 8, and the epoch 12 was not used up"),
+        (log("CompleteAbort", 32766), log("Empty", 1, 0, 8), "from 7 to 8, and its epoch is 1, not 0"),
+        (log("Ongoing", 3), log("Ongoing", 0, 0, 8), "from 7 to 8 at Ongoing, where none can change"),
+        (log("Ongoing", 32767), log("PrepareAbort", 32767, 2), None),
+        (log("Empty", 32766), log("Empty", 32767), "the epoch is 32767 at Empty"),
+    ],
+)
+def test_epochs(before: TransactionLogValue | None, after: TransactionLogValue, problem: str | None) -> None:
+    said = epoch_problem(before, after)
+    assert (said is None) is (problem is None), said
+    assert (problem or "") in (said or "")
+
+
+@given(st.sampled_from(sorted(EPOCH_STEPS)), st.integers(-4, 6))
+def test_epoch_steps_are_all_that_is_accepted(row: tuple[str, bool], step: int) -> None:
+    state, bumped = row
+    version = 2 if bumped else 0
+    before = replace(log("Ongoing", 100), client_transaction_version=version)
+    assert (epoch_problem(before, log(state, 100 + step, version)) is None) is (step in EPOCH_STEPS[row])
+    assert state not in NEVER_WRITTEN
+
+
+PLACE = Place("logs", "__transaction_state", 0)
+
+
+def told(
+    *values: TransactionLogValue | None,
+    at: int,
+    expiration: int | None = 1000,
+    epochs: tuple[int, ...] = (0, 0),
+    check: str = LEGAL_TRANSITION,
+) -> Answer:
+    """What a check says of two records of an id, the second of which was written at that time."""
+    checks = IdChecks(expiration)
+    before: Registration | None = None
+    for offset, (value, epoch) in enumerate(zip(values, epochs, strict=True)):
+        found = Registration(
+            place=PLACE, offset=offset, timestamp=at, transactional_id="pay", value=value, leader_epoch=epoch
+        )
+        checks.reach(offset)
+        checks.see(before, found)
+        before = found
+    return checks.answers()[ID_CHECKS.index(check)]
+
+
+IDLE_ID = replace(log("Empty", 0), transaction_last_update_timestamp_ms=5000)
+
+
+def test_ids_expire_when_they_were_idle_for_long_enough() -> None:
+    assert told(IDLE_ID, None, at=6000).held == 2
+    (breach,) = told(IDLE_ID, None, at=5999).breaches
+    assert (breach.offset, breach.transactional_id) == (1, "pay")
+    assert breach.what == "a tombstone 0 s after the last update, and ids expire after 1 s"
+
+
+def test_when_ids_expire_is_judged_where_it_is_known() -> None:
+    """Not by Kafka's default, and not by the clocks of two coordinators."""
+    assert told(IDLE_ID, None, at=5001, expiration=None).held == 2
+    moved = told(IDLE_ID, None, at=5001, epochs=(3, 4))
+    assert (moved.violated, moved.lacked) == (0, ("two coordinators wrote the two records, and their clocks differ",))
+    assert told(None, None, at=5001).violated == 0
+
+
+def test_a_start_that_is_lost_breaks_the_rule_of_fields() -> None:
+    before = replace(log("Empty", 0), transaction_start_timestamp_ms=-1)
+    assert fields_problem(before, replace(log("Ongoing", 0), transaction_start_timestamp_ms=-1)) == (
+        "Ongoing without a start"
+    )
+
+
+def test_the_producer_id_that_was_announced_is_taken() -> None:
+    prepared = replace(log("PrepareCommit", 32767, 2, 7, 8), previous_producer_id=7)
+    stays = replace(log("CompleteCommit", 32767, 2, 7), previous_producer_id=7)
+    said = previous_problem(prepared, stays)
+    assert said == "the next producer id 8 was announced, and CompleteCommit has 7"
+
+
+def test_clocks_of_two_coordinators_are_not_compared() -> None:
+    """The last update goes back where the leader epoch, and with it the coordinator, is another one."""
+    later = replace(log("Empty", 0), transaction_last_update_timestamp_ms=9000, previous_producer_id=7)
+    earlier = replace(later, transaction_last_update_timestamp_ms=8000, producer_epoch=1)
+    for epochs, violated, lacked in (((3, 3), 1, ()), ((3, 4), 0, ("two coordinators wrote",))):
+        said = told(later, earlier, at=9000, epochs=epochs, check=TRANSITION_FIELDS)
+        assert said.violated == violated
+        assert len(said.lacked) == len(lacked)

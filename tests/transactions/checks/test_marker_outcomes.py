@@ -1,0 +1,280 @@
+"""one_outcome and marker_epoch where the coordinator's log tells less: what is still proven, and what is not."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kafkawire import logdir, transactions
+from kafkawire.records import Batch, read
+from kafkawire.rows import Audit
+from kafkawire.transactions.checks import Answer
+from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Ending, Tallies, judge
+from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.facts import Place
+from tests.injected.cases import CASES
+from tests.worlds import World
+
+
+def audit(world: World) -> Audit:
+    return transactions.audit(logdir.open(world.logs.root))
+
+
+def broken(root: Path, name: str) -> World:
+    """A world with one of the injected breaches, not written yet."""
+    world = World(root, 2)
+    world.run()
+    (case,) = (case for case in CASES if case.seed == 2 and case.injection.name == name and case.injection.early)
+    assert case.injection.early is not None
+    case.injection.early(world)
+    return world
+
+
+def compact(world: World) -> None:
+    """Of `__transaction_state` only the newest record of each id is left."""
+    for (topic, _), log in world.logs.partitions.items():
+        if topic == "__transaction_state":
+            items = [item for item in read(bytes(log.segments[0][1])) if isinstance(item, Batch)]
+            newest = {next(iter(item.records)).key: item for item in items}
+            kept = sorted(newest.values(), key=lambda item: item.base_offset)
+            log.segments[0][1][:] = b"".join(bytes(item.data) for item in kept)
+
+
+#: Of each breach: whether it is named where only Complete records are left, and where none are.
+LESS = {
+    "aborted-as-by-a-coordinator": (True, True),  # the markers of one epoch contradict each other
+    "committed": (True, True),
+    "aborted-by-hand": (False, False),  # it may have been a batch that was never in the transaction
+    "aborted-by-hand-below-2": (False, False),
+    "committed-below-2": (True, False),  # one epoch has many transactions
+    "committed-by-nobody": (False, False),
+}
+
+
+@pytest.mark.parametrize("name", LESS)
+def test_only_complete_records_are_left(tmp_path: Path, name: str) -> None:
+    world = broken(tmp_path, name)
+    compact(world)
+    world.finish()
+    found = audit(world)
+    assert {row.check for row in found.violations} == ({"one_outcome"} if LESS[name][0] else set())
+    assert any(answer.not_checkable for answer in found.answers if answer.check == "one_outcome") or LESS[name][0]
+
+
+@pytest.mark.parametrize("name", LESS)
+def test_no_record_was_copied(tmp_path: Path, name: str) -> None:
+    world = broken(tmp_path, name)
+    world.finish()
+    for path in world.logs.root.glob("__transaction_state-*"):
+        shutil.rmtree(path)
+    found = audit(world)
+    assert {row.check for row in found.violations} == ({"one_outcome"} if LESS[name][1] else set())
+    (answer,) = (answer for answer in found.answers if answer.check == "legal_transition")
+    assert (answer.answer, answer.lacked) == ("not_checkable", ("no partition of __transaction_state was read",))
+
+
+def test_a_hanging_batch_that_was_aborted_by_hand_breaks_nothing(tmp_path: Path) -> None:
+    """What `kafkawire txn abort` does to a partition that the transaction does not have, in either version."""
+    world = World(tmp_path, 4)
+    for version in (0, 2):
+        producer = world.producer(f"repaired-{version}", version)
+        world.begin(producer, 0)
+        world.data(producer, 1)
+        epoch = producer.epoch
+        world.end(producer, True)
+        world.marker(producer, 1, False, epoch=epoch)
+    world.finish()
+    found = audit(world)
+    assert found.violations == ()
+    (answer,) = (answer for answer in found.answers if answer.check == "one_outcome")
+    assert answer.lacked == ("the coordinator's transaction does not list the partition: an abort by hand",)
+
+
+def test_many_transactions_of_one_epoch_are_told_apart_by_time(tmp_path: Path) -> None:
+    """Below version 2, and within less than clocks may differ by: what lies between Prepare and Complete is certain."""
+    world = World(tmp_path, 4)
+    world.step = 10
+    producer = world.producer("fast", 0)
+    for number in range(30):
+        world.begin(producer, number % 3)
+        world.end(producer, number % 2 == 0)
+    world.finish()
+    found = audit(world)
+    assert found.violations == ()
+    (answer,) = (answer for answer in found.answers if answer.check == "one_outcome")
+    assert (answer.held, answer.not_checkable) == (30, 0)
+
+
+PLACE = Place("logs", "orders", 0)
+
+
+def decided(outcome: str, since: int, until: int, version: int = 0) -> Decision:
+    """A decision about data of epoch 3 in `PLACE`."""
+    marker_epoch = 3 + (version >= 2)
+    return Decision(
+        transactional_id="pay",
+        place=Place("logs", "__transaction_state", 0),
+        offset=since,
+        producer_id=7,
+        lowest_epoch=3,
+        highest_epoch=3,
+        marker_epoch=marker_epoch,
+        outcome=outcome,
+        version=version,
+        partitions=frozenset({("orders", 0)}),
+        since=since,
+        until=until,
+    )
+
+
+def ended(outcome: str, timestamp: int, marker_epoch: int = 3) -> Ending:
+    return Ending(PLACE, timestamp, 7, 3, marker_epoch, outcome, timestamp)
+
+
+def test_two_decisions_that_are_too_close_to_tell_apart() -> None:
+    """One to commit and one to abort, and a marker at a time that is of neither: clocks differ."""
+    tallies = Tallies()
+    judge([ended("COMMIT", 2500)], [decided("ABORT", 1000, 2000), decided("COMMIT", 3000, 4000)], tallies)
+    for tally in (tallies.outcome[PLACE], tallies.epoch[PLACE]):
+        said = tally.answer()
+        assert (said.held, said.violated, said.not_checkable) == (0, 0, 1)
+    between = Tallies()
+    judge([ended("COMMIT", 3500)], [decided("ABORT", 1000, 2000), decided("COMMIT", 3000, 4000)], between)
+    assert between.outcome[PLACE].answer().held == 1
+
+
+def test_an_epoch_that_goes_back_is_told_by_another_rule() -> None:
+    tallies = Tallies()
+    judge([ended("COMMIT", 1500, marker_epoch=2)], [decided("COMMIT", 1000, 2000, version=2)], tallies)
+    assert tallies.outcome[PLACE].answer().held == 1
+    assert tallies.epoch[PLACE].answer() == Answer(check="marker_epoch")
+
+
+# Against a walk over all decisions ------------------------------------------------------------------------------------
+
+
+def possible(ending: Ending, decisions: list[Decision], start: int) -> range:
+    """Of the decisions about data of the ending's epoch in its partition, those that its marker can be of."""
+    while start < len(decisions) and is_over(decisions[start], ending):
+        start += 1
+    stop = start
+    while stop < len(decisions) and not is_ahead(decisions[stop], ending):
+        stop += 1
+    return range(start, stop)
+
+
+def is_over(decision: Decision, ending: Ending) -> bool:
+    over = decision.until is not None and decision.until + CLOCK_SKEW_MS < ending.timestamp
+    return over and decision.version < 2
+
+
+def is_ahead(decision: Decision, ending: Ending) -> bool:
+    return decision.version < 2 and ending.timestamp < decision.since - CLOCK_SKEW_MS
+
+
+def walked(endings: list[Ending], decisions: list[Decision]) -> dict[str, list[int]]:
+    """How many markers hold, break and do not decide each of the two rules, as `judge` should count them."""
+    found = {"one_outcome": [0, 0, 0], "marker_epoch": [0, 0, 0]}
+    past: dict[tuple[Place, int], int] = {}
+    orphans = False
+    for ending in sorted(endings):
+        key = ending.place, ending.data_epoch
+        of_epoch = [one for one in decisions if one.lowest_epoch <= ending.data_epoch <= one.highest_epoch]
+        place = ending.place.topic, ending.place.partition
+        listing = [one for one in of_epoch if one.partitions is None or place in one.partitions]
+        window = possible(ending, listing, past.get(key, 0))
+        past[key] = window.start
+        candidates = listing[window.start : window.stop]
+        if not candidates:
+            orphans = orphans or ending.outcome != "ABORT" or len(listing) == len(of_epoch)
+            judged = (2, 2)
+        else:
+            judged = compared(ending, candidates)
+            if judged != (2, 2) and len(candidates) == 1:
+                past[key] = window.stop
+        for rule, which in zip(found.values(), judged, strict=True):
+            if which is not None:
+                rule[which] += 1
+    assume(not orphans)  # these are compared with each other
+    return found
+
+
+def compared(ending: Ending, candidates: list[Decision]) -> tuple[int | None, int | None]:
+    """Which count goes up for each rule: 0 holds, 1 is broken, 2 cannot be decided; None: none."""
+    agreeing = [one for one in candidates if one.outcome == ending.outcome]
+    if agreeing and len(agreeing) < len(candidates):
+        exact = [one for one in candidates if one.since <= ending.timestamp <= (one.until or math.inf)]
+        return compared(ending, exact) if len(exact) == 1 and exact[0] in agreeing else (2, 2)
+    by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch
+    if not agreeing and by_hand and candidates[0].partitions is None:
+        return 2, 2
+    named = any(one.marker_epoch == ending.marker_epoch for one in candidates)
+    epoch = 0 if by_hand or named else 1 if ending.marker_epoch >= ending.data_epoch else None
+    return int(not agreeing), epoch
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[Decision], list[Ending]]:
+    """Transactions of one producer id in two partitions, close to each other, and markers at about their times."""
+    now = 1_000_000
+    decisions, endings = [], []
+    for number in range(draw(st.integers(1, 12))):
+        now += draw(st.sampled_from([0, 1, 50, 3000, 20_000]))
+        until = now + draw(st.sampled_from([0, 1, 50]))
+        version = draw(st.sampled_from([0, 0, 0, 2]))
+        listed = draw(st.sampled_from([frozenset({0}), frozenset({1}), frozenset({0, 1}), None]))
+        decision = replace(
+            decided(draw(st.sampled_from(["COMMIT", "ABORT"])), now, until, version),
+            partitions=None if listed is None else frozenset(("orders", one) for one in listed),
+            until=None if draw(st.integers(0, 9)) == 0 else until,
+        )
+        decisions.append(decision)
+        for partition in draw(st.sets(st.sampled_from([0, 1]))):
+            endings.append(
+                Ending(
+                    Place("logs", "orders", partition),
+                    number,
+                    7,
+                    3,
+                    draw(st.sampled_from([2, 3, 4, decision.marker_epoch])),
+                    draw(st.sampled_from(["COMMIT", "ABORT", decision.outcome, decision.outcome])),
+                    now + draw(st.sampled_from([-6000, -100, 0, 0, 30, 6000])),
+                )
+            )
+        now = until
+    return decisions, endings
+
+
+def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2() -> None:
+    decisions = [
+        decided("COMMIT", 20_000, 20_000),
+        decided("COMMIT", 20_000, 20_000, 2),
+        decided("COMMIT", 20_000, 20_000),
+    ]
+    endings = [replace(ended("COMMIT", time), offset=offset) for offset, time in enumerate((26_000, 14_000))]
+    tallies = Tallies()
+    judge(endings, decisions, tallies)
+    assert [tally.held for tally in tallies.outcome.values()] == [2]
+
+
+@given(histories())
+def test_markers_are_judged_as_by_a_walk_over_all_decisions(history: tuple[list[Decision], list[Ending]]) -> None:
+    decisions, endings = history
+    expected = walked(endings, decisions)
+    tallies = Tallies()
+    judge(endings, decisions, tallies)
+    found = {rule: [0, 0, 0] for rule in expected}
+    for _, tally in tallies.all():
+        counts = found[tally.check]
+        found[tally.check] = [
+            counts[0] + tally.held,
+            counts[1] + tally.violated,
+            counts[2] + tally.not_checkable,
+        ]
+    assert found == expected

@@ -1,0 +1,110 @@
+"""replicas_agree, on what the injected breaches do not show: damage, old formats, and what compaction may explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkawire import logdir
+from kafkawire.records import Record, build
+from kafkawire.transactions.checks import Answer
+from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
+from kafkawire.transactions.replica_files import replicas
+from tests.audit_logs import NOON, LogDirectory, PartitionLog
+
+HIGH = 9
+
+
+def answer(*directories: LogDirectory) -> Answer:
+    """Of the second replica of orders-0."""
+    for directory in directories:
+        directory.high_watermark("orders", 0, HIGH)
+        directory.write()
+    audited = replicas(logdir.open(*(str(directory.root) for directory in directories)))
+    (placed,) = replicas_agree(together(audited, {}))
+    return placed.answer
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> list[LogDirectory]:
+    return [LogDirectory(tmp_path / name, ids=0) for name in ("one", "two")]
+
+
+def orders(directories: list[LogDirectory]) -> list[PartitionLog]:
+    return [directory.partition("orders") for directory in directories]
+
+
+def test_batches_of_every_magic_are_compared(both: list[LogDirectory]) -> None:
+    for log in orders(both):
+        for magic in (0, 1):
+            listed = [Record(value=b"old", offset=log.end, timestamp=NOON if magic else -1)]
+            log.segments[-1][1].extend(build(listed, base_offset=log.end, magic=magic))
+            log.end += 1
+        log.plain(records=2)
+    assert (answer(*both).held, answer(*both).not_checkable) == (3, 0)
+
+
+def test_a_batch_that_lies_across_others(both: list[LogDirectory]) -> None:
+    """One replica has three batches where the other has one that begins between them."""
+    one, other = orders(both)
+    one.plain(records=2)
+    one.plain(records=2)
+    one.plain(records=2)
+    other.plain(records=1)
+    other.plain(records=3)
+    other.plain(records=2)
+    found = answer(*both)
+    assert (found.held, found.violated) == (1, 2)
+    assert [breach.offset for breach in found.breaches] == [0, 1]
+    assert "lies across others in the replica of" in found.breaches[1].what
+
+
+def test_what_one_replica_lacks_may_be_compactions_work(both: list[LogDirectory]) -> None:
+    one, other = orders(both)
+    for log in (one, other):
+        log.plain()
+    one.plain(records=2)
+    other.skip(2)
+    for log in (one, other):
+        log.plain()
+    found = answer(*both)
+    assert (found.held, found.violated, found.not_checkable) == (2, 0, 1)
+
+
+def test_damaged_batches_are_passed_over(both: list[LogDirectory]) -> None:
+    """That they are damaged is told where the replica is read."""
+    for log in orders(both):
+        log.plain()
+        log.segments[-1][1].extend(b"\xff" * 100)
+    assert (answer(*both).held, answer(*both).violated) == (1, 0)
+
+
+def test_a_segment_that_cannot_be_read(both: list[LogDirectory]) -> None:
+    for log in orders(both):
+        log.plain()
+        log.roll()
+        log.plain()
+    for directory in both:
+        directory.high_watermark("orders", 0, HIGH)
+        directory.write()
+    path = both[1].root / "orders-0" / f"{1:020}.log"
+    path.unlink()
+    path.symlink_to(path.parent / "gone")
+    audited = replicas(logdir.open(*(str(directory.root) for directory in both)))
+    (placed,) = replicas_agree(together(audited, {}))
+    assert placed.answer.answer == "not_checkable"
+    assert placed.answer.lacked == ("a segment cannot be read: No such file or directory",)
+
+
+def test_damage_is_a_reason_why_not_all_was_compared(both: list[LogDirectory]) -> None:
+    for log in orders(both):
+        log.plain()
+        log.plain()
+    orders(both)[1].segments[-1][1][-1] ^= 1
+    found = answer(*both)
+    assert (found.held, found.violated) == (2, 0), "headers are compared, and are right"
+    orders(both)[1].segments[-1][1][60:] = b""
+    found = answer(*both)
+    assert (found.held, found.violated) == (0, 0)
+    assert "a segment is damaged: what could not be read was not compared" in found.lacked

@@ -1,0 +1,183 @@
+"""Cases of a live cluster: what leaders and coordinators said, and what it leaves in doubt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.rows import Finding
+from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.live_case import HIDDEN, Absence, IdState, LiveCase, described
+from kafkawire.transactions.verdicts import judge
+from tests.audit_logs import HOUR, NOON
+
+PID, EPOCH = 1000, 4
+SOURCE = "coordinator broker 2"
+
+
+def open_transaction(**fields: Any) -> Open:
+    said = {
+        "place": Place("", "orders", 0),
+        "producer_id": PID,
+        "producer_epoch": EPOCH,
+        "start_offset": 20,
+        "last_offset": 20,
+        "last_timestamp": NOON - 3 * HOUR,
+    }
+    return Open(**{**said, **fields})
+
+
+def finding(word: IdState | None = None, *, open_: Open | None = None, **fields: Any) -> Finding:
+    said = {"first_start": 20, "as_of": NOON, "leader": 1, "start": 0, "stable": 20, "high": 30}
+    return judge(LiveCase(open=open_ or open_transaction(), id_state=word, **{**said, **fields}))
+
+
+def value(state: str, epoch: int = EPOCH, *, begun: int | None = NOON - HOUR) -> TransactionLogValue:
+    return described(
+        state,
+        producer_id=PID,
+        producer_epoch=epoch,
+        timeout_ms=60_000,
+        start_time_ms=begun,
+        partitions=[("orders", 0), ("ledger", 3), ("orders", 1)],
+    )
+
+
+def word(state: str, epoch: int = EPOCH, **fields: Any) -> IdState:
+    said = {"transactional_id": "pay", "source": SOURCE, "described": True}
+    return IdState(value=value(state, epoch), **{**said, **fields})
+
+
+def test_a_description_is_a_record() -> None:
+    found = value("Ongoing", begun=None)
+    assert found.transaction_start_timestamp_ms == found.transaction_last_update_timestamp_ms == -1
+    assert [(entry.topic, entry.partition_ids) for entry in found.transaction_partitions or ()] == [
+        ("ledger", (3,)),
+        ("orders", (0, 1)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "epoch", "verdict", "reason"),
+    [
+        ("Ongoing", EPOCH, "not_hanging", "late"),
+        ("Ongoing", EPOCH + 1, "hanging", "epoch_bumped"),
+        # No description says the transaction's version. Below 2 an ended one keeps its epoch, from 2 on it rises.
+        ("CompleteCommit", EPOCH, "hanging", "transaction_ended"),
+        ("CompleteCommit", EPOCH + 1, "hanging", "transaction_ended"),
+        ("CompleteCommit", EPOCH + 2, "hanging", "epoch_bumped"),
+        ("Empty", EPOCH, "hanging", "partition_not_in_transaction"),
+        ("CompleteCommit", EPOCH - 1, "unknown", "coverage_incomplete"),
+        ("PrepareCommit", EPOCH, "not_hanging", "stuck_prepare"),
+    ],
+)
+def test_what_a_coordinator_describes(state: str, epoch: int, verdict: str, reason: str) -> None:
+    found = finding(word(state, epoch))
+    assert (found.verdict, found.reason) == (verdict, reason), found.evidence
+    assert found.transactional_id == "pay"
+    assert found.last_offset is None
+    assert found.evidence[1].startswith(
+        f"Transactional id 'pay' is {state}, producer id {PID}, epoch {epoch} ({SOURCE})"
+    )
+
+
+def test_a_record_of_the_log_says_its_version_itself() -> None:
+    """In version 2, an ended transaction that is at the data's epoch ended before the data."""
+    said = IdState(
+        transactional_id="pay",
+        source="__transaction_state-3",
+        value=TransactionLogValue(
+            producer_id=PID,
+            producer_epoch=EPOCH,
+            transaction_status=4,
+            transaction_partitions=None,
+            client_transaction_version=2,
+        ),
+    )
+    assert finding(said).reason == "partition_not_in_transaction"
+
+
+def test_absence_needs_a_proof() -> None:
+    proven = finding(absence=Absence(proof="no authorizer"))
+    assert (proven.verdict, proven.reason) == ("hanging", "no_transactional_id")
+    assert proven.evidence[1] == "No coordinator names a transactional id with that producer id (no authorizer)."
+    doubted = finding(absence=Absence(doubts=(HIDDEN,)))
+    assert (doubted.verdict, doubted.evidence[1:3]) == (
+        "unknown",
+        ("No coordinator names a transactional id with that producer id.", HIDDEN),
+    )
+    assert doubted.action == ("none before it is certain: have what is missing granted or repaired, and look again")
+
+
+def test_an_id_that_expired_has_nothing_open() -> None:
+    found = finding(IdState(transactional_id="pay", source="__transaction_state-3", value=None))
+    assert (found.verdict, found.reason) == ("hanging", "no_transactional_id")
+    assert found.evidence[1].startswith("Transactional id 'pay' has expired (__transaction_state-3): ")
+
+
+def test_a_word_that_could_not_be_had_is_a_doubt() -> None:
+    found = finding(IdState(transactional_id="pay", source="", value=None, problem="its coordinator does not answer"))
+    assert found.verdict == "unknown"
+    assert "Its coordinator could not describe it: its coordinator does not answer." in found.evidence
+
+
+def test_why_an_abort_sends_another_coordinator_epoch_than_is_printed() -> None:
+    """The partition's is -1 where it has seen no marker of the producer id."""
+    unmarked = (
+        "The partition has seen no marker of this producer id (coordinator epoch -1): an abort sends 0, the lowest "
+        "epoch of a coordinator."
+    )
+    assert unmarked in finding(word("CompleteCommit")).evidence
+    assert unmarked in finding(word("CompleteCommit"), moved=("It moved.",)).evidence
+    assert unmarked in finding(word("CompleteCommit"), max_timeout_ms=24 * HOUR).evidence
+    assert unmarked not in finding(word("Ongoing")).evidence
+    for epoch in (0, 5):
+        marked = finding(word("CompleteCommit"), open_=open_transaction(coordinator_epoch=epoch))
+        assert not [sentence for sentence in marked.evidence if "no marker" in sentence]
+
+
+def test_the_limit_is_shown_as_the_sum_that_it_is() -> None:
+    said = "Its last batch is 3 h old, and the limit is 35 min (transaction.max.timeout.ms 30 min + 5 min grace)."
+    assert said in finding(word("CompleteCommit"), max_timeout_ms=1_800_000).evidence
+    young = finding(word("CompleteCommit"), max_timeout_ms=4 * HOUR)
+    assert (
+        "It would be hanging (transaction_ended), but its last batch is only 3 h old: below 4 h 5 min "
+        "(transaction.max.timeout.ms 4 h + 5 min grace) its producer may still be at work."
+    ) in young.evidence
+
+
+def test_what_moved_between_two_readings_is_a_doubt() -> None:
+    found = finding(word("CompleteCommit"), moved=("The leader was another one.",))
+    assert (found.verdict, found.evidence[2]) == ("unknown", "The leader was another one.")
+
+
+def test_data_above_the_high_watermark_is_a_doubt() -> None:
+    for high in (20, 19):
+        found = finding(word("CompleteCommit"), high=high, stable=high)
+        assert found.verdict == "unknown"
+        assert f"Its data is not below the high watermark {high}: it may still be truncated." in found.evidence
+    assert finding(word("CompleteCommit"), high=21).verdict == "hanging"
+    unasked = finding(word("CompleteCommit"), high=None, stable=None, start=None)
+    assert (unasked.verdict, unasked.blocked, unasked.log_start_offset) == ("hanging", True, 0)
+
+
+def test_a_decision_whose_marker_does_not_arrive_in_two_readings() -> None:
+    """A description does not say when it was decided: that it began long ago is enough, or that it lasts."""
+    fresh = IdState(
+        transactional_id="pay", source=SOURCE, value=value("PrepareAbort", begun=NOON - 1000), described=True
+    )
+    assert finding(fresh).reason == "live"
+    lasting = finding(fresh, lasting_ms=2500)
+    assert lasting.reason == "stuck_prepare"
+    assert "So it was in two readings, 2.5 s apart: its ABORT marker does not arrive." in lasting.evidence
+    fenced = finding(fresh, lasting_ms=2500, open_=open_transaction(coordinator_epoch=1_000_000))
+    assert any("it refuses the coordinator's where that one's epoch is lower" in one for one in fenced.evidence)
+    known = finding(
+        IdState(transactional_id="pay", source=SOURCE, value=fresh.value, epoch=3),
+        open_=open_transaction(coordinator_epoch=1_000_000),
+    )
+    assert any("refuses its ABORT marker (TRANSACTION_COORDINATOR_FENCED)" in one for one in known.evidence)
+    above = finding(fresh, lasting_ms=2500, high=20, stable=20)
+    assert (above.verdict, above.reason) == ("unknown", "coverage_incomplete")

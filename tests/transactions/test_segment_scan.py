@@ -1,0 +1,136 @@
+"""Columns give the facts that batches one by one give."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkawire import logdir, rows
+from kafkawire.logdir import LogFile
+from kafkawire.logdir.splits import ranges
+from kafkawire.records import Batch
+from kafkawire.records.control import EMPTY, MALFORMED
+from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
+from kafkawire.transactions import Append, Segment, append_of
+from kafkawire.transactions.coordinator_log import coordinator_records
+from kafkawire.transactions.facts import BROKER_WRITTEN, TRANSACTION_STATE, OffsetGap
+from kafkawire.transactions.segment_scan import Appends, read_pieces
+from tests.audit_logs import LogDirectory
+from tests.random_logs import PRODUCERS, damage, fill, register
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
+
+
+def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
+    """The facts of a segment, batch by batch: what columns are held against."""
+    base_offset = file.offset or 0
+    following = None if after is None else after.end_offset
+    intact = base_offset if after is None else after.intact_from
+    first: int | None = None
+    end, leader_epoch, batches, transactional, size = base_offset, -1, 0, 0, 0
+    broker_time: int | None = None
+    gap: OffsetGap | None = None
+    damaged: list[rows.Damage] = []
+    for item in file.batches():
+        if not isinstance(item, Batch):
+            if not item.harmless:
+                damaged.append(rows.Damage.of(item, **file.place))
+            continue
+        if item.base_offset != following:
+            intact = item.base_offset
+        if first is None:
+            first = item.base_offset
+        elif item.base_offset > end:
+            gap = OffsetGap(end, item.base_offset)
+        following = item.last_offset + 1
+        end = max(end, following)
+        batches, size, leader_epoch = batches + 1, size + item.size, max(leader_epoch, item.partition_leader_epoch)
+        if file.topic in BROKER_WRITTEN or item.attributes & (CONTROL | LOG_APPEND_TIME):
+            broker_time = max(broker_time or 0, item.max_timestamp)
+        append = append_of(item, intact)
+        if append is not None:
+            yield append
+            intact = following if append.control == EMPTY else intact
+            transactional += append.transactional
+            if append.transactional and append.control == MALFORMED:
+                gap = OffsetGap(append.base_offset, following)
+        if file.topic == TRANSACTION_STATE:
+            yield from coordinator_records(item)
+    if damaged and damaged[-1].resumed_at is None:
+        gap = OffsetGap(end)
+    if not batches and after is not None and after.end_offset < base_offset:
+        intact = base_offset
+    yield Segment(
+        base_offset=base_offset,
+        first_offset=base_offset if first is None else first,
+        end_offset=end,
+        leader_epoch=leader_epoch,
+        batches=batches,
+        transactional=transactional,
+        bytes=size,
+        broker_time=broker_time,
+        gap=gap,
+        damage=tuple(damaged),
+        intact_from=intact,
+    )
+
+
+def flat(found: Iterator[object]) -> Iterator[object]:
+    for fact in found:
+        if isinstance(fact, Appends):
+            yield from fact
+        else:
+            yield fact
+
+
+def by_kind(found: Iterable[object]) -> dict[type, list[object]]:
+    """Facts of each kind in their order: among those of other kinds, columns have another one."""
+    kinds: dict[type, list[object]] = {}
+    for fact in found:
+        kinds.setdefault(type(fact), []).append(fact)
+    return kinds
+
+
+def compare(*paths: str) -> int:
+    """Compare all segments, whole and in parts; returns how many parts there were."""
+    count = 0
+    for partition in logdir.open(*paths).partitions:
+        after: Segment | None = None
+        for file in partition.segments:
+            expected = list(one_by_one(file, after))
+            assert by_kind(flat(read_pieces(file, after))) == by_kind(expected)
+            after = expected[-1]  # type: ignore[assignment]
+            assert isinstance(after, Segment)
+            parts = [list(flat(read_pieces(file, start=a, end=b))) for a, b in ranges(file, 257)]
+            count += len(parts)
+            facts = [fact for part in parts for fact in part[:-1]]
+            assert by_kind(map(_placed, facts)) == by_kind(map(_placed, expected[:-1]))
+    return count
+
+
+def _placed(fact: object) -> object:
+    """What a part knows of a batch: not what stood before the part."""
+    if isinstance(fact, Append):
+        return fact.base_offset, fact.timestamp, fact.producer_id, fact.control, fact.coordinator_epoch, fact.problem
+    return fact
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_logs_of_every_kind(tmp_path: Path, seed: int) -> None:
+    random_ = random.Random(seed)
+    logs = LogDirectory(tmp_path / "logs", ids=2, compacted=seed % 3 == 2)
+    register(random_, logs)
+    for number in range(4):
+        fill(random_, logs.partition(f"topic{number}", start=random_.choice([0, 100])), range(PRODUCERS))
+    path = logs.write()
+    if seed % 2:
+        damage(random_, logs.root)
+    assert compare(path) > 20
+
+
+def test_directories_that_brokers_wrote() -> None:
+    assert compare(str(EXAMPLES), *(str(unpacked(name)) for name in LOG_DIRECTORIES))
