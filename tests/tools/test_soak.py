@@ -232,9 +232,9 @@ LOST = {"kind": "change", "poll": 1, "time": 0, "change": "lost", "subject": "br
         ),
         (
             [change("appeared"), change("appeared", producer_id=1), poll(1), change("gone")],
-            {"transactions said to hang that do not"},
+            {"transactions reported as hanging that are not"},
         ),
-        ([change("appeared"), poll(1), poll(3), change("gone")], {"polls told"}),
+        ([change("appeared"), poll(1), poll(3), change("gone")], {"polls reported"}),
     ],
 )
 def test_what_a_watch_reports(lines: list[dict[str, Any]], differ: set[str]) -> None:
@@ -297,7 +297,7 @@ SAID = [
             0,
             {"producers and APIs of these whose requests differ"},
         ),
-        (SAID[:-1], 0, {"exchanges of those who made hangs"}),
+        (SAID[:-1], 0, {"exchanges of the client that made hangs"}),
     ],
 )
 def test_what_a_capture_lost(tmp_path: Path, said: list[dict[str, Any]], dropped: int, differ: set[str]) -> None:

@@ -33,7 +33,7 @@ from tools.bench.transactions import KEY as TRANSACTIONS
 from tools.bench.transactions import transactions
 from tools.pages import keep_sections
 
-#: Keys of what is measured in other ways than by contestants in turn.
+#: Keys of cases that are not measured by contestants taking turns.
 STARTUP = ("startup/import", "startup/first")
 PEAKS = {"peak/dump": peaks, "peak/capture": capture_peaks}
 PAGE = ROOT / "docs" / "performance.md"
@@ -54,7 +54,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _stated(arguments: argparse.Namespace) -> list[str]:
-    """The arguments that say what was measured: where a copy went is nobody else's business."""
+    """The arguments that determine what was measured, without paths of output files."""
     words = [word for case in arguments.only or () for word in ("--only", case)]
     words += [
         word for name in ("rounds", "seconds", "budget") for word in (f"--{name}", f"{getattr(arguments, name):g}")
@@ -110,7 +110,7 @@ def main(words: Sequence[str] | None = None) -> int:
     console = Console(stderr=False)
     try:
         before = PAGE.read_text("utf-8") if arguments.write and PAGE.exists() else ""
-        keep_sections("", before)  # broken markers are said before the half hour, not after it
+        keep_sections("", before)  # fails for broken markers before the measurement, not after it
         if arguments.source:
             run = msgspec.json.decode(arguments.source.read_bytes(), type=Run)
         else:

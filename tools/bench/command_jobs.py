@@ -1,4 +1,4 @@
-"""Jobs that run a command, once a time: what counts is the CPU time of its process, start and end included."""
+"""Jobs that run a command. The CPU time of its process is measured, including its start and end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import msgspec
 from tools.bench.job import AbsentError, Job, digest
 from tools.bench.sample_data import ROOT
 
-#: kafkawire says so where not everything could be decoded: the example has a request of a version that does not exist.
+#: The exit code of an incomplete result: the example has a request of a version that does not exist.
 _INCOMPLETE = 4
 
 
 def capture(engine: str, path: str, options: str) -> Job:
     """`kafkawire capture`."""
-    # As users have it: compiled modules are kept, and what is printed is buffered.
+    # As for users: compiled modules are cached, and output is buffered.
     set_here = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
     environment = {name: value for name, value in os.environ.items() if name not in set_here}
     environment["KAFKAWIRE_BACKEND"] = engine

@@ -1,7 +1,7 @@
-"""Contestants: each is a process of its own with one job, started for one case and ended after it.
+"""Contestants: each is a process with one job, started for one case and ended after it.
 
-So no contestant's garbage, caches or compiled code burden another, engines of kafkawire are chosen as users choose them
-(`KAFKAWIRE_BACKEND`), and all can take turns. Their standard output leads to /dev/null; they answer over a pipe.
+So garbage, caches and compiled code of one contestant do not affect another, engines of kafkawire are chosen by
+`KAFKAWIRE_BACKEND`, and contestants can take turns. Their standard output is /dev/null; replies come through a pipe.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseSerialGC", "-Xshare:auto", f"-Dlog4j2.confi
 
 
 class BrokenContestantError(Exception):
-    """A contestant's process ended where an answer was expected; the message is the last that it said."""
+    """A contestant's process ended where an answer was expected; the message is its last line of standard error."""
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """Who takes part in a case: a name, the command that starts its worker, and for how long it is warmed up."""
+    """A participant of a case: a name, the command that starts its worker, its job, and seconds of warm-up."""
 
     name: str
     command: Callable[[], list[str]]
@@ -68,7 +68,7 @@ def command(engine: str, job: str, /, **options: str) -> Entrant:
 
 
 def python_peer(name: str, job: str, /, **options: str) -> Entrant:
-    """What is no engine of ours; `job` names a function: `library_jobs:kio` is `tools.bench.library_jobs.kio`."""
+    """Another library; `job` names a function: `library_jobs:kio` is `tools.bench.library_jobs.kio`."""
     return Entrant(name, _python, (f"tools.bench.{job}", *_pairs(options)))
 
 
@@ -83,9 +83,9 @@ def dump_log(file: str, small: str, *options: str) -> Entrant:
 
 
 class Contestant:
-    """An entrant's process; `check` is its result's digest.
+    """The process of an entrant. `check` is the digest of its result.
 
-    Raises AbsentError where it cannot take part, BrokenContestantError where it fails.
+    Raises AbsentError if it cannot take part, BrokenContestantError if it fails.
     """
 
     def __init__(self, entrant: Entrant) -> None:
@@ -117,7 +117,7 @@ class Contestant:
         self.check = rest
 
     def run(self, times: int) -> tuple[float, float]:
-        """Runs the job that often. CPU seconds of the thread, and of the whole process."""
+        """Runs the job `times` times. Returns CPU seconds of the thread and of the process."""
         thread, process = map(int, self._ask(str(times)).split())
         return thread / 1e9, process / 1e9
 
@@ -132,7 +132,7 @@ class Contestant:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # the reply that does not come tells it
+            pass  # `_reply` raises, because no reply comes
         return self._reply()
 
     def _reply(self) -> str:
@@ -140,8 +140,8 @@ class Contestant:
         if not line:
             self._process.wait()
             self._errors.seek(0)
-            said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-            raise BrokenContestantError(said[-1] if said else f"it ended with {self._process.returncode}")
+            errors = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+            raise BrokenContestantError(errors[-1] if errors else f"it ended with {self._process.returncode}")
         return line.rstrip("\n")
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class Contestant:
 
 
 def environment(entrant: Entrant) -> dict[str, str]:
-    """The variables that an entrant's process has."""
+    """The environment variables of an entrant's process."""
     return {**os.environ, "PYTHONHASHSEED": "0", **entrant.environment}
 
 

@@ -42,7 +42,7 @@ def repeated(source: bytes, times: int) -> tuple[bytes, int]:
 
 
 def _once(command: list[str]) -> float | str:
-    """CPU seconds of a process, or what it said where it failed."""
+    """CPU seconds of a process, or its last line of standard error if it failed."""
     with (
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors) as child,
@@ -52,7 +52,7 @@ def _once(command: list[str]) -> float | str:
         if child.returncode == 0:
             return usage.ru_utime + usage.ru_stime
         errors.seek(0)
-        return (errors.read().decode("utf-8", "replace").strip().splitlines() or ["no word"])[-1]
+        return (errors.read().decode("utf-8", "replace").strip().splitlines() or ["no error text"])[-1]
 
 
 def dissectors(rounds: int) -> Iterator[Result]:

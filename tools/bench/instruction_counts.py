@@ -1,7 +1,7 @@
-"""Instructions of one run of a job, counted by valgrind's callgrind: steadier than time, and much slower to get.
+"""Instructions of one run of a job, counted by valgrind's callgrind: more stable than time, and much slower to measure.
 
-The process is counted from a mark on (`worker.py`, `count`). Java is not counted: callgrind cannot tell the code that
-the JVM compiled from the JVM.
+Counting begins at a mark (`worker.py`, `count`). Java is not counted: callgrind cannot distinguish the JVM from
+the code that it compiled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def available() -> bool:
 
 
 def instructions(case: Case, result: Result) -> Iterator[Count]:
-    """Of the contestants that took part and are Python processes."""
+    """Instruction counts of the contestants that took part and are Python processes."""
     entrants = {entrant.name: entrant for entrant in case.entrants}
     for timing in result.timings:
         entrant = entrants[timing.contestant]

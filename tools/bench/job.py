@@ -1,4 +1,4 @@
-"""What a worker runs: `Job`, and how its result is compared with another's."""
+"""`Job`: what a worker runs, and the digest by which results are compared."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 
 class AbsentError(Exception):
-    """A contestant that cannot take part; the message is a sentence that says why."""
+    """A contestant cannot take part; the message is the reason."""
 
 
 class Job(NamedTuple):
-    """`run` is measured; `check` is a digest of its result, which must be that of every contestant."""
+    """`run` is measured. `check` is a digest of its result, which must be equal for all contestants."""
 
     run: Callable[[], Any]
     check: str
@@ -20,7 +20,7 @@ class Job(NamedTuple):
 
 
 def digest(*parts: bytes | bytearray | memoryview) -> str:
-    """Of the parts joined."""
+    """The digest of the concatenated parts."""
     return digest_all(parts)
 
 

@@ -1,4 +1,4 @@
-"""What a run was made on, and with what."""
+"""The machine of a run, and the versions of its software."""
 
 from __future__ import annotations
 

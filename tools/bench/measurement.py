@@ -1,7 +1,7 @@
-"""Taking turns: every contestant of a case runs in every round, so that a busy machine slows all alike.
+"""Measures a case: every contestant runs in every round, so that a busy machine slows all of them alike.
 
-A round lasts some hundredths of a second, or one run of the job where that takes longer; what takes very long runs in
-fewer rounds, spread over the case. CPU time counts, not the clock's.
+A round lasts some hundredths of a second, or one run of the job if that is longer. A very long job runs in fewer
+rounds, spread over the case. CPU time is measured, not wall-clock time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tools.bench.contestants import BrokenContestantError, Contestant
 from tools.bench.job import AbsentError
 from tools.bench.results import Absence, Memory, Result, Timing
 
-#: A contestant runs in at least as many rounds, however long one takes.
+#: The minimum number of rounds of a contestant, for jobs of any duration.
 FEWEST = 3
 
 
@@ -32,16 +32,18 @@ def measure(
     warm_up: float | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Result:
-    """One case.
+    """Measures one case.
 
     Args:
-        seconds: how long a round shall run one contestant.
-        budget: most seconds in all for one contestant, beyond `FEWEST` rounds.
-        warm_up: seconds before the first round; by default each contestant's own.
-        say: is told what is going on.
+        case: the case.
+        rounds: number of rounds.
+        seconds: intended CPU seconds of one contestant in a round.
+        budget: limit of CPU seconds of one contestant in all rounds, beyond `FEWEST` of them.
+        warm_up: CPU seconds before the first round; by default those of each contestant.
+        say: called with messages on the progress.
 
     Raises:
-        BenchError: one of ours fails, or its result differs from the others'.
+        BenchError: an engine of kafkawire fails, or its result differs from the others'.
     """
     absent: list[Absence] = []
     with ExitStack() as stack:
@@ -81,7 +83,7 @@ def measure(
 
 
 def _agrees(case: Case, contestant: Contestant, present: Sequence[Contestant], absent: list[Absence]) -> bool:
-    """Whether the contestant has the same result as the others: checked before anything is measured."""
+    """Whether the contestant has the same result as the others. Called before anything is measured."""
     if contestant.check == (case.check or present[0].check):
         return True
     name = contestant.entrant.name
@@ -119,9 +121,9 @@ def _timings(
 
 
 def _warm(contestant: Contestant, warm_up: float) -> float:
-    """Runs the job until the contestant is warm; seconds of one run then.
+    """Runs the job until the contestant is warm. Returns the seconds of one run after that.
 
-    CPU time counts: on a busy machine a JVM would otherwise not have compiled what it runs.
+    CPU time is counted, because on a busy machine a JVM needs more wall-clock time to compile its code.
     """
     times, spent = 1, 0.0
     while True:

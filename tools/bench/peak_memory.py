@@ -17,26 +17,26 @@ _SHAPES = {
     "Parquet": ("--deep-iteration", "--print-data-log", "--format", "parquet", "-o", os.devnull),
     "jsonl, batches only": ("--format", "jsonl"),
 }
-#: Not everything in the capture can be decoded.
+#: Exit codes of success, and of a capture that could not be decoded completely.
 _CLEAR = (0, 4)
 
 
 def peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
-    """Of a usual segment, and of one of 2 GB where that is asked for."""
+    """Peaks of `dump`, for a segment of usual size and, if `large`, for one of 2 GB."""
     wanted = [("segment", SEGMENT), *([("large", LARGE_SEGMENT)] if large else [])]
     for name, size in wanted:
         path, _ = inputs.segment("none", size, name)
         for shape, options in _SHAPES.items():
             for engine in ("native", "python"):
                 if engine == "python" and (name == "large" or shape == "Parquet"):
-                    continue  # takes minutes, and tells no more than the others do
+                    continue  # takes minutes, without more information
                 if (peak := _peak(engine, "dump", str(path), *options)) is not None:
                     size = path.stat().st_size
                     yield Peak(title=f"dump to {shape}", contestant=f"kafkawire {engine}", size=size, peak=peak)
 
 
 def capture_peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
-    """Of the capture that is measured, and of one of 2 GB, which is deleted, where that is asked for."""
+    """Peaks of `capture`, for the measured capture and, if `large`, for one of 2 GB, which is deleted."""
     for size in (None, *([LARGE_CAPTURE] if large else [])):
         path, _ = inputs.capture(size)
         for options in ((), ("--body",)):

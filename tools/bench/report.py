@@ -1,4 +1,4 @@
-"""A run as text: tables on a terminal, and `docs/performance.md`."""
+"""A run as text: tables on a terminal, and docs/performance.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEMPLATE = "performance.md.jinja"
 
 
 def absences(run: Run) -> list[str]:
-    """Who took no part in which cases, and why: a sentence for each reason."""
+    """A sentence for each contestant and reason, with the cases in which it took no part."""
     found: dict[tuple[str, str], list[str]] = {}
     for result in run.results:
         for absence in result.absent:

@@ -1,4 +1,4 @@
-"""Results as tables: which there are, their columns and cells. The terminal and the page show the same ones."""
+"""Results as tables, for the terminal and for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class TableKind:
-    """A table of results: its title, what it says before and after, and how a cell is printed."""
+    """A kind of table: its title, a description, and the format of its cells."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ def _thousands(result: Result, timing: Timing) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits that say something."""
+    """A number with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
@@ -85,7 +85,7 @@ KINDS = (
 
 
 def tables(run: Run) -> list[ResultTable]:
-    """Those of which the run has results."""
+    """The tables for which the run has results."""
     found = [_table(kind, run.table(kind.name)) for kind in KINDS if any(one.timings for one in run.table(kind.name))]
     for make in (_memory, _instructions, _peaks):
         table = make(run)
@@ -109,7 +109,7 @@ def _table(kind: TableKind, results: list[Result]) -> ResultTable:
 
 
 def _cell(kind: TableKind, result: Result, timing: Timing) -> str:
-    """Value, interquartile range, and how many times as long as our first engine."""
+    """The value, its interquartile range, and its ratio to kafkawire's first engine."""
     text = f"{kind.cell(result, timing)} ±{timing.spread * 100:.0f}%"
     reference = result.reference
     return text if reference is None else f"{text} ({_number(timing.median / reference.median)}×)"

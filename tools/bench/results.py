@@ -1,4 +1,4 @@
-"""What a run found, as data: everything that is printed, and every goal, is computed from this and nothing else."""
+"""The results of a run as data. Tables and goals are computed from nothing else."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Absence(msgspec.Struct, frozen=True, kw_only=True):
-    """A contestant that took no part in a case, and why."""
+    """A contestant that took no part in a case, with the reason."""
 
     contestant: str
     why: str
@@ -78,7 +78,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> Timing | None:
-        """What the others are compared with: the first of ours, which is the fastest engine that took part."""
+        """The timing that others are compared with: kafkawire's first engine, the fastest that took part."""
         return next((timing for timing in self.timings if timing.ours), None)
 
 

@@ -1,7 +1,7 @@
-"""Captures to be measured: the one in examples/ (real clients and a real broker) again and again, each time later.
+"""Captures for measurements: the one in examples/ (real clients and a real broker), repeated at later times.
 
-Either the same clients come again, from other addresses: connections are short, some 17 frames each, and few captures
-have more work in a frame. Or its connections go on: they are long, as those of services are.
+Either the same clients connect again from other addresses: connections are short, some 17 frames each, which is much
+work a frame. Or its connections continue: they are long, as those of services are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Direction = tuple[object, object]
 
 
 def write_capture(path: Path, times: int, *, long: bool = False) -> None:
-    """The example, `times` times; `long`: as connections that go on."""
+    """Writes the example `times` times; with `long`, as connections that continue."""
     with EXAMPLE.open("rb") as file:
         packets = list(capture.read_packets(file))
     span = packets[-1].time_ns - packets[0].time_ns + 1_000_000_000
@@ -78,7 +78,7 @@ def _parsed(packet: capture.Packet) -> object:
 
 
 def frames() -> int:
-    """How many frames the example has."""
+    """The number of frames in the example."""
     rows = list(capture.read(EXAMPLE))
     return sum((row.request_bytes is not None) + (row.response_bytes is not None) for row in rows)
 

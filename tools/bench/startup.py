@@ -1,4 +1,4 @@
-"""What a library costs before its first message: fresh processes in turn, each of which measures itself."""
+"""CPU time of a library's import and first use, in fresh processes that measure themselves and take turns."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ assert bytes(m.encode(version=0)) == data""",
 
 
 def _once(library: Library, compiled: str) -> tuple[float, float] | str:
-    """CPU seconds of the import and of the first use, or why there are none."""
+    """CPU seconds of the import and of the first use, or the reason why there are none."""
     script = _SCRIPT.format(data=_DATA, library=library.library, use=library.use)
     # Compiled modules are kept, as on a user's disk, whatever the environment here says.
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": compiled}
@@ -78,7 +78,7 @@ def _once(library: Library, compiled: str) -> tuple[float, float] | str:
         [sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
     )
     if done.returncode:
-        return (done.stderr.strip().splitlines() or ["no word"])[-1]
+        return (done.stderr.strip().splitlines() or ["no error text"])[-1]
     first, second = map(int, done.stdout.split())
     return first / 1e9, second / 1e9
 

@@ -1,10 +1,10 @@
-"""A contestant that is Python: a process with one job, which it runs as often as it is told.
+"""A Python contestant: a process with one job.
 
 `python -m tools.bench.worker REPLIES JOB key=value...`: prepares the job, writes `ready CHECK` (a digest of its result)
 or `absent REASON` to the file REPLIES, then answers each line of standard input: a number runs the job that many times
 and gives the CPU time of the thread and of the process in nanoseconds; `memory` what a result keeps and takes; `count`
-and a number runs the job that many times behind a mark and ends the process, for who counts its instructions. The Java
-contestants speak the same (`java/`).
+and a number runs the job that many times after a mark and ends the process, for counting instructions. The Java
+contestants use the same protocol (`java/`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _time(run: Callable[[], Any], times: int) -> str:
 
 
 def _children_ns() -> int:
-    """CPU time of the processes that were started and have ended: of jobs that are commands."""
+    """CPU time of child processes that have ended, for jobs that run commands."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round((used.ru_utime + used.ru_stime) * 1e9)
 
@@ -87,7 +87,7 @@ def main(replies: str, name: str, *options: str) -> None:
             say(f"absent {error}")
             return
         gc.collect()
-        gc.freeze()  # what was imported is no garbage of the job
+        gc.freeze()  # imported objects are not collected during the job
         say(f"ready {job.check}")
         for line in sys.stdin:
             match line.split():

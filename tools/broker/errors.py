@@ -1,14 +1,14 @@
-"""What can go wrong with a broker, told apart: the machine lacks something, or Kafka did not do what was asked."""
+"""Errors of brokers: a missing requirement of the machine, or a failure of Kafka."""
 
 from __future__ import annotations
 
 
 class BrokerError(Exception):
-    """Every error of tools.broker."""
+    """Base class of the errors of tools.broker."""
 
 
 class BrokerUnavailableError(BrokerError):
-    """Java, Maven or Kafka's jars are missing: no broker can be started here. Tests skip on it."""
+    """Java, Maven or Kafka's jars are missing, so that no broker can be started. Tests skip then."""
 
 
 class BrokerStartError(BrokerError):

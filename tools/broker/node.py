@@ -1,4 +1,4 @@
-"""One node of a cluster: a broker, which is a controller as well unless ZooKeeper does that (before Kafka 3)."""
+"""A node of a cluster: a broker that is a controller, too, except with ZooKeeper (before Kafka 3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Numbered:
 
 @dataclass(eq=False)
 class Node(JavaProcess, _Numbered):
-    """A broker. `node_id` counts from 1. Beside its log, its folder holds `data/` (log.dirs)."""
+    """A broker. `node_id` counts from 1. Its folder contains its log and `data/` (log.dirs)."""
 
     port: int
     controller_port: int

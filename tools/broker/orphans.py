@@ -1,7 +1,7 @@
-"""Ends what a Python process has started when that process is gone, however it went (SIGKILL, too).
+"""Kills the child processes of a Python process when it ends, even by SIGKILL.
 
-A child of its own holds the other end of a pipe, whose end of file is the end of its parent. `atexit` and `finally` do
-not run when a test run is killed; and the signal for the death of a parent comes when the parent's *thread* ends.
+A watcher process reads a pipe from its parent; end of file means that the parent has ended. `atexit` and `finally` do
+not run when a test run is killed, and Linux sends the parent-death signal when the parent's *thread* ends.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _watcher: subprocess.Popen[str] | None = None
 
 
 def watch(pid: int) -> None:
-    """From now on the process with that id is killed when this one is gone."""
-    _say(f"+{pid}\n")
+    """From now on, the process with this id is killed when the current process ends."""
+    _send(f"+{pid}\n")
 
 
 def forget(pid: int) -> None:
-    """The process has ended; somebody else may get its id."""
-    _say(f"-{pid}\n")
+    """To be called when the process has ended: its id may be used again."""
+    _send(f"-{pid}\n")
 
 
-def _say(line: str) -> None:
+def _send(line: str) -> None:
     global _watcher
     with _lock, contextlib.suppress(BrokenPipeError):
         if _watcher is None:

@@ -1,7 +1,7 @@
-"""Is a broker ready? Two requests, packed by hand.
+"""Tests whether a broker is ready, with two requests that are packed by hand.
 
-On purpose without kafkawire's codecs: a broken codec must not look like a broken broker.
-Both raise OSError while the broker does not answer, and struct.error where the answer is none of Kafka's.
+They do not use kafkawire's codecs: a broken codec must not look like a broken broker.
+Both functions raise OSError while the broker does not answer, and struct.error for an answer that is no Kafka response.
 Layouts: request header v1, ApiVersions v0 and Metadata v1 (Kafka's `ApiVersionsRequest.json`, `MetadataRequest.json`).
 """
 
@@ -16,11 +16,11 @@ _MAX_RESPONSE = 1 << 20
 
 
 class ProbeError(OSError):
-    """The peer answered something that is no Kafka response."""
+    """The peer's answer is no Kafka response."""
 
 
 def api_versions(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tuple[int, int]]:
-    """The versions a broker speaks: {api key: (min, max)}."""
+    """The versions that a broker supports: {api key: (min, max)}."""
     body = _ask(host, port, _API_VERSIONS, 0, b"", timeout)
     error, count = struct.unpack_from(">hi", body)
     if error:
@@ -30,7 +30,7 @@ def api_versions(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tup
 
 
 def registered_brokers(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tuple[str, int]]:
-    """The brokers that one broker believes alive: {node id: (host, port)}."""
+    """The live brokers according to one broker: {node id: (host, port)}."""
     body = _ask(host, port, _METADATA, 1, struct.pack(">i", 0), timeout)
     (count,) = struct.unpack_from(">i", body)
     brokers, at = {}, 4

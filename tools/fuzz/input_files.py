@@ -1,4 +1,4 @@
-"""Files that an input becomes: whoever reads them wants a path."""
+"""Inputs as files, for functions that take a path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def _held() -> tempfile.TemporaryDirectory[str]:
 
 
 def folder(name: str) -> Path:
-    """A folder that is there until the process ends."""
+    """A folder that is deleted when the process ends."""
     path = Path(_held().name) / name
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def written(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
-    """A folder with these files, by relative path, and nothing else; what comes twice is one behind the other."""
+    """A folder with exactly these files, by relative path. Contents of the same path are concatenated."""
     root = folder(name)
     shutil.rmtree(root)
     root.mkdir()

@@ -1,4 +1,4 @@
-"""Runs of libFuzzer on a target, each a process of its own, until its time is over; and what came of them."""
+"""Successive runs of libFuzzer on a target, each in its own process, until its time is over; and their outcome."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tools.fuzz import sanitizer
 from tools.fuzz.target import Target
 
 ROOT = Path(__file__).parents[2]
-#: Most memory of a run in MiB, and most seconds of one input. A run ends after some inputs, because code that atheris
-#: instrumented keeps memory (60 KB an input of records; the same inputs keep none without it).
+#: Limits of a run: memory in MiB, seconds for one input, number of inputs. The last one is there because code that
+#: atheris instruments keeps memory (60 KB an input of records; none without instrumentation).
 LIMITS = ("-rss_limit_mb=2048", "-timeout=20")
 RUNS = 20_000
-#: A file system in memory, where there is one.
+#: A file system in memory, if it exists.
 _MEMORY = "/dev/shm"
-#: A target that has failed so often is left alone: its findings would repeat.
+#: A target with this many findings is not run again: its findings would repeat.
 MOST_FINDINGS = 10
 
 _INPUTS = re.compile(r"number_of_executed_units:\s*(\d+)")
@@ -32,12 +32,12 @@ _FEATURES = re.compile(r"^#\d+\s.*\bft: (\d+)", re.MULTILINE)
 
 @dataclass
 class Outcome:
-    """What runs of one target came to.
+    """The outcome of the runs of one target.
 
     Attributes:
-        features: most that one run covered: places in the code, and how often they were passed.
-        corpus: inputs that each cover something that the others do not.
-        findings: files of inputs that failed, or of what was printed where a run ended without one.
+        features: the most features that one run covered (libFuzzer's pairs of a place in the code and a count).
+        corpus: number of inputs, each with coverage that the others do not have.
+        findings: files of failing inputs, or of the output of a run that failed without one.
     """
 
     target: str
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def fuzz(target: Target, seconds: float, seed: int, output: Path, engine: Path | None) -> Outcome:
-    """Run after run until the time is over: libFuzzer ends at its first finding."""
+    """Runs libFuzzer until the time is over. A run ends at its first finding."""
     outcome = Outcome(target.name, "address" if engine else "installed")
     home = output.absolute() / target.name
     corpus, seeds, raw = (home / name for name in ("corpus", "seeds", "raw"))

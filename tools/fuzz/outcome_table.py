@@ -1,4 +1,4 @@
-"""What runs came to: a line of JSON for each in `fuzz/outcomes.jsonl`, and the table in SECURITY.md that sums them."""
+"""Outcomes of runs: lines of JSON in `outcomes.jsonl`, and the table in SECURITY.md with their sums."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _BEGIN, _END = "<!-- fuzz -->\n", "<!-- /fuzz -->\n"
 
 
 def add(outcome: Outcome, output: Path) -> None:
-    """Keeps an outcome, for `table`."""
+    """Appends an outcome to `outcomes.jsonl`."""
     line = {name: value for name, value in vars(outcome).items() if name != "findings"}
     with (output / _OUTCOMES).open("a") as file:
         file.write(json.dumps(line | {"findings": len(outcome.findings)}) + "\n")
 
 
 def write(output: Path) -> None:
-    """Puts the table of all kept outcomes into SECURITY.md."""
+    """Writes the table of all kept outcomes into SECURITY.md."""
     outcomes = [json.loads(line) for line in (output / _OUTCOMES).read_text().splitlines()]
     before, rest = _PAGE.read_text("utf-8").split(_BEGIN)
     _PAGE.write_text(before + _BEGIN + table(outcomes) + _END + rest.split(_END)[1], "utf-8")
 
 
 def table(outcomes: Iterable[dict[str, Any]]) -> str:
-    """The targets, what each reads and holds, and what its runs came to, with and without sanitizer."""
+    """The table of targets: input, property, and sums of their runs with and without sanitizer."""
     by_target: dict[str, list[dict[str, Any]]] = {name: [] for name in TARGETS}
     for outcome in outcomes:
         by_target[outcome["target"]].append(outcome)

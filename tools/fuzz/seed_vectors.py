@@ -30,7 +30,7 @@ def messages(longest: int = LONGEST) -> Iterator[tuple[str, int, bytes, Any]]:
 
 
 def damaged(longest: int = LONGEST) -> Iterator[tuple[str, int, bytes]]:
-    """Name, version, and bytes that somebody changed."""
+    """Name, version and damaged bytes."""
     for line in lines_of("inputs.jsonl"):
         data = bytes.fromhex(line["bytes"])
         if len(data) <= longest:

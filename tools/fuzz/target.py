@@ -1,4 +1,4 @@
-"""`Target`: one row of the table of what is fuzzed, and what must hold of every input."""
+"""`Target`: a parser that is fuzzed, with the property that is checked for every input."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from pathlib import Path
 from tools.fuzz.inputs import HEX, Form
 
 CORPUS = Path(__file__).parent / "corpus"
-#: Most that Python may allocate for an input, in bytes: for each of its bytes, and whatever it is.
+#: Limits of Python's allocations for an input, in bytes: for each of its bytes, and in addition for any input.
 FACTOR, LEAST = 1000, 32 << 20
-#: Allocations are counted for one input of so many, since counting is slow.
+#: Allocations are counted for one of this many inputs, because counting is slow.
 _COUNTED = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What is fuzzed. A finding is an input for which `check` raises, hangs, or allocates out of proportion.
+    """A parser that is fuzzed. A finding is an input for which `check` raises, hangs, or allocates too much.
 
     Attributes:
-        reads: what an input is, and who reads it.
-        holds: what else must hold of every input, beside that it ends in a value or in the documented error.
-        seeds: the inputs that a fuzzer starts from, made anew for each run.
+        reads: what an input is, and which function reads it.
+        holds: the property of every input, besides that it gives a value or the documented error.
+        seeds: makes the inputs with which a fuzzer starts.
         form: how inputs are written in the corpus and in findings.
-        longest: bytes of an input. `words`: that a fuzzer may put into one.
+        longest: limit of an input, in bytes.
+        words: byte strings that a fuzzer may insert (libFuzzer's dictionary).
     """
 
     name: str
@@ -39,14 +40,14 @@ class Target:
     words: tuple[bytes, ...] = ()
 
     def run(self, data: bytes) -> None:
-        """One input of a fuzzer."""
+        """Checks one input."""
         if zlib.crc32(data) % _COUNTED:
             self.check(data)
         else:
             self.run_counted(data)
 
     def run_counted(self, data: bytes) -> None:
-        """One input, twice: what is imported and remembered on first use is no allocation of the input."""
+        """Checks one input twice and counts the allocations of the second time: imports and caches do not count."""
         self.check(data)
         tracemalloc.start()
         try:

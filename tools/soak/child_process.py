@@ -1,4 +1,4 @@
-"""A process of the run: what it prints is taken line by line, what it complains about is kept in a file."""
+"""A process of the run. A thread reads its standard output line by line; its standard error goes to a file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ _TAIL = 2000
 
 
 class ChildProcess:
-    """See the module.
+    """A running process.
 
     Attributes:
+        name: its name in errors.
+        process: the process.
         temporary: its folder for temporary files (TMPDIR).
-        failure: what went wrong with a line that it printed.
+        failure: the exception of a line of its output that could not be read.
     """
 
     def __init__(
@@ -41,11 +43,11 @@ class ChildProcess:
 
     @property
     def complaints(self) -> str:
-        """What it wrote on standard error."""
+        """Its standard error so far."""
         return self._errors.read_text("utf-8", "replace")
 
     def check(self) -> None:
-        """Raises SoakError where it has ended, or printed what nobody expects."""
+        """Raises SoakError if it has ended, or if its output could not be read."""
         if self.failure is not None:
             raise SoakError(f"{self.name} printed what cannot be read: {self.failure}")
         status = self.process.poll()
@@ -59,9 +61,9 @@ class ChildProcess:
         self.process.stdin.flush()
 
     def end(self, by: signal.Signals | None = None) -> int:
-        """Its status, once it has ended (by that signal) and all that it printed is taken.
+        """Waits for its end, after sending the signal `by`, and until its output is read. Returns its exit status.
 
-        Raises SoakError where it does not end."""
+        Raises SoakError if it does not end."""
         if by is not None:
             self.process.send_signal(by)
         try:
@@ -78,16 +80,19 @@ class ChildProcess:
         for line in self.process.stdout:
             try:
                 self._take(line)
-            except Exception as error:  # told by whoever looks after the child
+            except Exception as error:  # raised by `check` and `end`
                 self.failure = self.failure or error
 
 
 @contextlib.contextmanager
 def child(name: str, command: Sequence[str], folder: Path, take: Callable[[bytes], None]) -> Iterator[ChildProcess]:
-    """Runs a command until the block ends; it is killed with whatever it started if it does not end before.
+    """Runs a command until the block ends. If it has not ended then, it is killed with its child processes.
 
-    folder: is made; for what it complains about, and its temporary files.
-    take: is given each line of its standard output, in a thread of its own.
+    Args:
+        name: its name in errors.
+        command: the command.
+        folder: created for its standard error and its temporary files.
+        take: called with each line of its standard output, in a separate thread.
     """
     (folder / "tmp").mkdir(parents=True)
     with (folder / "stderr").open("wb") as errors:

@@ -1,4 +1,4 @@
-"""What kafkawire found, beside what others counted."""
+"""Compares what kafkawire found with counts of other programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .stream_process import Longs, offsets_of
 from .watch_process import WatchProcess
 
 _TOOL = "Kafka's DumpLogSegments"
-#: What a client says to its first broker before it knows the others, and librdkafka counts no longer once it does.
+#: Requests to the first broker before a client knows the others. Afterwards librdkafka does not count them any more.
 _FORGOTTEN = frozenset({"ApiVersions", "FindCoordinator", "Metadata"})
 
 
@@ -69,7 +69,7 @@ def stream_counts(
             Count(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL)
             for kind in markers
         ),
-        # A coordinator that comes after another writes markers again that were written.
+        # A new coordinator writes markers again that the previous one has written.
         *(
             Count(
                 what=f"{stream}{kind} markers of transactions",
@@ -89,10 +89,10 @@ def stream_counts(
 
 
 def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[Count]:
-    """What the watch reported, beside what was made to hang and aborted."""
+    """Compares the reports of `txn watch` with the hanging transactions that were made and aborted."""
     made = {hang.place for hang in hangs.made}
     strangers = sum(count for place, count in found.hanging.items() if place not in made)
-    by = "whoever made them"
+    by = "the soak, which made them"
     return [
         Count(
             what="txn watch: hangs that were reported once",
@@ -107,9 +107,9 @@ def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[Count]
             by="`txn abort`",
         ),
         Count(what="txn watch: hangs in its metrics", expected=len(made), found=hangs.scraped, by=by),
-        Count(what="txn watch: transactions said to hang that do not", expected=0, found=strangers, by=by),
+        Count(what="txn watch: transactions reported as hanging that are not", expected=0, found=strangers, by=by),
         Count(
-            what="txn watch: polls told",
+            what="txn watch: polls reported",
             expected=max(found.numbers, default=0),
             found=len(set(found.numbers)),
             by="their numbers",
@@ -118,7 +118,7 @@ def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[Count]
 
 
 def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingTransactions) -> list[Count]:
-    """What was captured, beside what clients say that they sent and got."""
+    """Compares captured exchanges with the requests and responses that clients count."""
     apis = sorted({api for _, api in wrote.requests})
     names = {name for name, _ in wrote.requests}
     by = "librdkafka's statistics"
@@ -150,7 +150,10 @@ def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingT
         ),
         Count(what="capture: producers and APIs of these whose requests differ", expected=0, found=differ, by=by),
         Count(
-            what="capture: exchanges of those who made hangs", expected=hangs.exchanges, found=by_hand, by="whoever did"
+            what="capture: exchanges of the client that made hangs",
+            expected=hangs.exchanges,
+            found=by_hand,
+            by="the soak, which made them",
         ),
     ]
 

@@ -1,7 +1,7 @@
-"""What goes wrong in a soak that no count tells."""
+"""Failures of a soak, apart from counts that differ."""
 
 from __future__ import annotations
 
 
 class SoakError(Exception):
-    """A part of the run ended, did not begin, or did not come to its end in time; which, and what it said."""
+    """A process of the run ended, did not start, or did not end in time. The message has its name and its errors."""

@@ -1,4 +1,4 @@
-"""What a client of librdkafka sent, added up from its statistics."""
+"""Totals of the requests and responses of a librdkafka client, from its statistics."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 
 import msgspec
 
-#: What librdkafka calls a request otherwise than its schema does.
+#: librdkafka's names of requests that differ from those of the schemas.
 _NAMES = {"ApiVersion": "ApiVersions"}
 
 
 class _Broker(msgspec.Struct):
-    """What librdkafka counts of a broker while it knows it; that of one that restarts begins again at 0."""
+    """librdkafka's counters of a broker. They start again at 0 when the broker restarts."""
 
     req: dict[str, int]
     tx: int
@@ -29,11 +29,12 @@ class _Statistics(msgspec.Struct):
 
 
 class RequestTotals:
-    """See the module.
+    """Totals over restarts of brokers.
 
     Attributes:
-        requests: that were sent, by api, and `responses` that came, without those of brokers as they are counted now.
-        quiet: how many statistics in a row said the same, of a client that waits for nothing.
+        requests: number of requests sent, by api, without the current counters of brokers.
+        responses: number of responses received, without the current counters of brokers.
+        quiet: number of successive statistics without a change, while the client waits for no response.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class RequestTotals:
         self._brokers: dict[str, _Broker] = {}
 
     def take(self, text: str) -> None:
-        """The next statistics."""
+        """Adds the next statistics, a JSON text."""
         now = msgspec.json.decode(text, type=_Statistics).brokers
         for name, before in self._brokers.items():
             if name not in now or now[name].tx < before.tx:
@@ -53,7 +54,7 @@ class RequestTotals:
         self._brokers = now
 
     def end(self) -> None:
-        """No more come."""
+        """To be called after the last statistics: adds the current counters."""
         for broker in self._brokers.values():
             self._add(broker)
         self._brokers = {}

@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waiting for a condition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ _STEP_S = 0.1
 
 
 def until(attempt: Callable[[], T | None], what: str, *, seconds: float) -> T:
-    """What `attempt` gives once that is something. Raises SoakError after so many seconds."""
+    """Calls `attempt` until its result is not None, and returns this result.
+
+    Args:
+        attempt: called every 0.1 seconds.
+        what: description of the condition, for the error.
+        seconds: limit of the wait.
+
+    Raises:
+        SoakError: the time is over.
+    """
     deadline = time.monotonic() + seconds
     while (found := attempt()) is None:
         if time.monotonic() > deadline:

@@ -44,5 +44,5 @@ def _course(series: Series) -> str:
 
 def _verdict(series: Series) -> str:
     if not series.judged:
-        return "told, not judged"
+        return "reported, not judged"
     return "flat" if series.flat else "**grows**"

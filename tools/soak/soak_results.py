@@ -1,4 +1,4 @@
-"""What a run found, as data: the page and the exit code come from this and nothing else."""
+"""The results of a run as data. The page and the exit code are computed from nothing else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     """Two counts of one thing, made in different ways.
 
     Attributes:
-        expected: as `by` counted it, and `found` as kafkawire says.
-        at_least: whether there may be more: `by` does not know of all.
+        expected: the count of `by`.
+        found: the count of kafkawire.
+        at_least: whether `found` may be larger, because `by` does not count everything.
     """
 
     what: str
@@ -28,11 +29,14 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     """Samples of one quantity, in bytes.
 
     Attributes:
-        mean, slope, rise: of the samples behind the warm-up: their mean, bytes a minute as the line through them goes,
-            and what that makes from its beginning to its end.
-        most: of all samples. `flat`: whether that rise is no growth. `judged`: whether it has to be flat.
-        threads, files: the most there were at once, None where no process was sampled.
-        points: the samples, each its second and its bytes.
+        mean: mean of the samples after the warm-up.
+        slope: slope of the line through these samples, in bytes a minute.
+        rise: difference between the end and the beginning of this line, in bytes.
+        most: maximum of all samples.
+        flat: whether the rise is no growth.
+        judged: whether the series has to be flat.
+        threads, files: maximum number of threads and open files; None if no process was sampled.
+        points: the samples as pairs of seconds and bytes.
     """
 
     name: str
@@ -49,7 +53,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is told and has no count to agree with."""
+    """A figure that is reported without a count to compare it with."""
 
     what: str
     value: str
@@ -59,8 +63,10 @@ class SoakResults(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run.
 
     Attributes:
-        whole: whether it ran to its end; figures so far where it did not.
-        minutes: of load. `every_s`: from one sample to the next. `failures`: what went wrong that no count tells.
+        minutes: duration of the load.
+        every_s: seconds between two samples.
+        whole: whether the run was not interrupted.
+        failures: errors apart from counts that differ.
     """
 
     command: str
@@ -79,7 +85,7 @@ class SoakResults(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def clear(self) -> bool:
-        """Nothing was lost, and nothing grew."""
+        """Whether nothing was lost and nothing grew."""
         return (
             self.whole
             and not self.failures

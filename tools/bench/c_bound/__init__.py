@@ -1,4 +1,4 @@
-"""The C bound (`bound.c`), compiled when it is asked for: a job of its own, beside the engines'."""
+"""The C bound (`bound.c`): a lower bound of the time, as a job. It is compiled on first use."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _module() -> Any:
         except OSError as error:
             raise AbsentError(f"no C compiler: cannot run {compiler[0]}: {error.strerror}") from error
         if done.returncode:
-            said = next((line for line in done.stderr.splitlines() if "error" in line), "no word")
-            raise AbsentError(f"the C bound cannot be compiled here: {said}")
+            reason = next((line for line in done.stderr.splitlines() if "error" in line), "no error text")
+            raise AbsentError(f"the C bound cannot be compiled here: {reason}")
         part.rename(library)
     spec = importlib.util.spec_from_file_location("bound", library)
     assert spec is not None
