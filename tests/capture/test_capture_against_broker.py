@@ -1,4 +1,4 @@
-"""A capture of real clients against what the broker itself says: its request log, every request and response as JSON.
+"""A capture of real clients compared with the request log of the broker, every request and response as JSON.
 
 Clients: Kafka's Java tools, librdkafka and kafka-python; classic, consumer and share groups, transactions, all codecs,
 SASL PLAIN and SCRAM, TLS. Every exchange in the log must be found with an equal body; records are compared by their

@@ -151,10 +151,10 @@ def test_finds_requests_in_a_frame_without_an_end_in_a_limited_number_of_searche
     found = exchanges(Talk().send(0, hidden))
     requests = [row for row in found if row.api is not None]
     assert [row.correlation_id for row in requests] == list(range(16))
-    told = [
+    reported = [
         re.search(r"from the client: (\d+) bytes that belong to no known frame", row.problem or "") for row in found
     ]
-    lost = [int(one[1]) for one in told if one]
+    lost = [int(one[1]) for one in reported if one]
     assert lost == [len(wrong)] * 16 + [len(hidden) - 16 * len(wrong) - sum(map(len, asked[:16]))]
 
 
@@ -220,7 +220,7 @@ def test_reads_request_headers_from_truncated_packets() -> None:
 def test_a_truncated_produce_shows_whether_it_has_a_response(version: int) -> None:
     """The acks precede the records. If they were cut off too, a response is waited for."""
     data = records.build([records.Record(bytes(1000))])
-    told = []
+    reported = []
     for acks in (0, 1):
         request = ProduceRequest(acks=acks, topic_data=produce(acks, data).topic_data)
         for kept in (4 + 14, 4 + 30):
@@ -234,8 +234,8 @@ def test_a_truncated_produce_shows_whether_it_has_a_response(version: int) -> No
             (row,) = (row for row in exchanges([*cut, *talk.packets]) if row.correlation_id == 1)
             assert (row.api, row.version) == ("Produce", version)
             assert "are missing in the capture" in str(row.problem)
-            told.append(NO_RESPONSE in str(row.problem))
-    assert told == [True, False, True, True]
+            reported.append(NO_RESPONSE in str(row.problem))
+    assert reported == [True, False, True, True]
 
 
 def test_counts_both_holes_of_a_frame() -> None:
@@ -408,5 +408,5 @@ def test_the_search_for_frames_in_remaining_bytes_ends() -> None:
     found = exchanges(packets)
     assert brief(found)[0] == asked(1)[0]
     assert sum(row.request_bytes or 0 for row in found) == found[0].request_bytes
-    told = [int(number) for row in found[1:] for number in re.findall(r"(\d+) bytes", str(row.problem))]
-    assert sum(told) == sum(len(packet) - 40 for packet in packets[start:])
+    reported = [int(number) for row in found[1:] for number in re.findall(r"(\d+) bytes", str(row.problem))]
+    assert sum(reported) == sum(len(packet) - 40 for packet in packets[start:])

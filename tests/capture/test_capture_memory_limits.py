@@ -74,9 +74,9 @@ def test_memory_of_frames_without_an_end_is_bounded() -> None:
         packets += talk.send(0, b"\0\x10\0\0" + bytes(4000)).packets
     most, _, rows = most_held(packets)
     assert most <= MOST + EVERY + 4004
-    told = [str(row.problem) for row in rows]
-    assert sum("too much is held in memory" in problem for problem in told) > 5
-    assert sum("4004 bytes" in problem for problem in told) == 30
+    reported = [str(row.problem) for row in rows]
+    assert sum("too much is held in memory" in problem for problem in reported) > 5
+    assert sum("4004 bytes" in problem for problem in reported) == 30
 
 
 def test_memory_of_data_behind_holes_is_bounded() -> None:

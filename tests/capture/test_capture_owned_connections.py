@@ -60,12 +60,12 @@ def test_readers_of_a_faulty_capture_yield_together_what_one_yields(seed: int) -
         for number in range(1, 9):
             for talk in numbers.sample(talks, 4):
                 ask(talk, number)
-        said = [iter((talk if numbers.randrange(3) else talk.close()).packets) for talk in talks]
-        while said:
-            one = numbers.choice(said)
+        senders = [iter((talk if numbers.randrange(3) else talk.close()).packets) for talk in talks]
+        while senders:
+            one = numbers.choice(senders)
             packet = next(one, None)
             if packet is None:
-                said.remove(one)
+                senders.remove(one)
                 continue
             packets.append(packet)
     made: list[bytes] = []

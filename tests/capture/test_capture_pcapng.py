@@ -105,7 +105,7 @@ BAD = {
     "statistics cut": block(5, bytes(8)),
     "an option behind the block": block(5, bytes(12) + struct.pack("<HH", 4, 8)),
     "half an option": block(5, bytes(12) + struct.pack("<HHI", 4, 4, 0) + b"\4\0\4\0"),
-    "an option that nobody gives": block(5, bytes(12) + struct.pack("<HHI", 300, 4, 0)),
+    "an undefined option": block(5, bytes(12) + struct.pack("<HHI", 300, 4, 0)),
     "something behind the last option": block(5, bytes(12) + END + COMMENT),
     "secrets behind the block": block(10, struct.pack("<II", 0x544C534B, 600) + bytes(8)),
     "a journal of nothing": block(9, b"no journal, "),
@@ -117,7 +117,7 @@ BAD = {
     "a packet of a local type": block(0x80000006, ENHANCED[8:-4]),
     "a packet of a custom type": block(0x0BAD, ENHANCED[8:-4] + COMMENT),
     "a type that has no published layout": block(7, bytes(8)),
-    "a type that nobody has defined": block(99, bytes(8)),
+    "an undefined type": block(99, bytes(8)),
 }
 
 

@@ -38,10 +38,10 @@ def test_counts_the_example(whole: list[Exchange]) -> None:
             and (e.api, e.version, e.client_id) == (row.api, row.version, row.client_id)
         )  # fmt: skip
         assert row.latency_max_ms == (mine[-1] if mine else None)
-        for share, told in ((0.5, row.latency_p50_ms), (0.95, row.latency_p95_ms), (0.99, row.latency_p99_ms)):
+        for share, shown in ((0.5, row.latency_p50_ms), (0.95, row.latency_p95_ms), (0.99, row.latency_p99_ms)):
             if mine:
                 exact = mine[max(0, -(-len(mine) * share // 1).__int__() - 1)]
-                assert told == pytest.approx(exact, rel=0.011, abs=1e-3)
+                assert shown == pytest.approx(exact, rel=0.011, abs=1e-3)
 
 
 def test_counts_unanswered_and_undecoded_exchanges_separately() -> None:

@@ -41,9 +41,9 @@ def test_yields_the_steps_of_a_producer_over_all_connections() -> None:
 
 
 def test_describes_offsets_committed_in_a_transaction() -> None:
-    said = dict(timeline("shipments-service"))
-    assert said["AddOffsetsToTxn"] == "group shipments"
-    assert str(said["TxnOffsetCommit"]).startswith("group shipments: orders-0 @ ")
+    described = dict(timeline("shipments-service"))
+    assert described["AddOffsetsToTxn"] == "group shipments"
+    assert str(described["TxnOffsetCommit"]).startswith("group shipments: orders-0 @ ")
 
 
 def test_an_unknown_producer_has_no_steps() -> None:
