@@ -15,10 +15,18 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.checks.answers import merged
-from kafkawire.transactions.cluster_metadata import handed_out, newest_of
+from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.copied_case import CoordinatorLog
-from kafkawire.transactions.facts import TRANSACTION_STATE, ClusterMetadata, Facts, Owner, Partition, Place
+from kafkawire.transactions.facts import (
+    TRANSACTION_STATE,
+    AssignedProducerIds,
+    ClusterMetadata,
+    Facts,
+    Owner,
+    Partition,
+    Place,
+)
 from kafkawire.transactions.formatting import when
 from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.settings import Resolved, Settings, resolve
@@ -72,6 +80,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
     def handed_out(self) -> int | None:
         """The first producer id that was not handed out yet; None where it is not known."""
         return handed_out(self.facts.metadata.values())
+
+    @cached_property
+    def assignments(self) -> tuple[AssignedProducerIds, ...]:
+        """What the copies of its metadata log show of producer ids, those with no gap."""
+        return distinct_assignments(self.facts.metadata.values())
 
     @cached_property
     def log(self) -> CoordinatorLog:

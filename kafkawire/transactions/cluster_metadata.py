@@ -50,6 +50,21 @@ def handed_out(metadata: Iterable[ClusterMetadata]) -> int | None:
     return max(known, default=None)
 
 
+def distinct_assignments(metadata: Iterable[ClusterMetadata]) -> tuple[AssignedProducerIds, ...]:
+    """What copies of a cluster's metadata log show of producer ids: of those with the same blocks the oldest and the
+    newest. Those between them show nothing else, and a cluster has a copy a broker."""
+    alike: dict[tuple[object, ...], list[AssignedProducerIds]] = {}
+    for copy in metadata:
+        assigned = copy.handed_out
+        if assigned.newest is not None:
+            alike.setdefault((assigned.blocks, assigned.checkpointed), []).append(assigned)
+    found: list[AssignedProducerIds] = []
+    for copies in alike.values():
+        ordered = sorted(copies, key=lambda assigned: assigned.newest or 0)
+        found += ordered[:1] if ordered[0] == ordered[-1] else (ordered[0], ordered[-1])
+    return tuple(found)
+
+
 def _read(partition: Partition) -> ClusterMetadata:
     topics = set()
     numbers: set[int] = set()

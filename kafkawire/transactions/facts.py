@@ -238,14 +238,18 @@ class AssignedProducerIds(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     newest: int | None = None
 
     def first_free(self, time: int) -> int | None:
-        """The first producer id that was not handed out at that time (epoch milliseconds), and may have been handed out
-        later; None where the copy does not tell."""
+        """From which producer id on none was handed out at that time (epoch milliseconds), though perhaps later.
+
+        Before the first block it is what that block leaves free: blocks ascend. None where the copy does not show it,
+        because it is older, or has no block and no checkpoint.
+        """
         if self.newest is None or self.newest < time:
             return None
         times, first_free = self._steps
         before = bisect_right(times, time)
-        known = first_free[before - 1] if before else None
-        return known if self.checkpointed is None else max(self.checkpointed, known or 0)
+        if self.checkpointed is not None:
+            return max(self.checkpointed, first_free[before - 1] if before else 0)
+        return first_free[max(before - 1, 0)] if first_free else None
 
     @cached_property
     def _steps(self) -> tuple[list[int], list[int]]:

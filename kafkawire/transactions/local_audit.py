@@ -14,7 +14,7 @@ from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
-from kafkawire.transactions.cluster_metadata import read_metadata
+from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata, Facts
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, replica_facts
 from kafkawire.transactions.replica_files import replicas
@@ -61,7 +61,7 @@ def to_read(
     for partition in partitions:
         own = None if single else clusters.get(partition.broker.root)
         if own not in told:
-            told[own] = resolve(settings, by_cluster[own]), tuple(said.handed_out for said in by_cluster[own])
+            told[own] = resolve(settings, by_cluster[own]), distinct_assignments(by_cluster[own])
         resolved, handed_out = told[own]
         of_ids = resolved.transactional_id_expiration
         found.append(

@@ -109,7 +109,7 @@ def _producer_ids(cluster: ClusterFacts) -> Iterator[Placed]:
         tally = tallies[chosen.place]
         if cluster.handed_out is None:
             tally.lack(_NO_METADATA, chosen.count)
-        elif all(said.handed_out.newest is None for said in cluster.facts.metadata.values()):
+        elif not cluster.assignments:
             tally.lack(_DAMAGED_METADATA, chosen.count)
         else:
             proven: set[int] = set()
@@ -137,7 +137,7 @@ def _producer_ids(cluster: ClusterFacts) -> Iterator[Placed]:
 
 def _unassigned(cluster: ClusterFacts, place: Place, beyond: UnassignedProducerId) -> tuple[str | None, str | None]:
     """How a producer id was in use before it was handed out; or why that cannot be told."""
-    copies = [said.handed_out for said in cluster.facts.metadata.values()]
+    copies = cluster.assignments
     never = cluster.handed_out is not None and beyond.producer_id >= cluster.handed_out
     by = beyond.in_use_by
     free = None if by is None else _first_free(copies, by)
