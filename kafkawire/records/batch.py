@@ -30,7 +30,7 @@ from kafkawire.records.header import (
 from kafkawire.records.record import NO_SEQUENCE, Record, read_records
 from kafkawire.wire.values import Buffer
 
-#: Whose clock the timestamps of records are of: the producer's, or (attribute LOG_APPEND_TIME) the broker's.
+#: The clock of the records' timestamps: the producer's, or (attribute LOG_APPEND_TIME) the broker's.
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 
@@ -107,7 +107,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds a marker instead of data; costs no payload. `control` tells which."""
+        """Whether the batch holds a marker instead of data; costs no payload. `control` is the marker."""
         return bool(self.attributes & CONTROL)
 
     @property
@@ -122,7 +122,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def records(self) -> Iterator[Record]:
-        """The records, read anew each time this is asked for. Iterating raises RecordError where they are damaged.
+        """The records, read anew at each access. Iterating raises RecordError where they are damaged.
 
         An iterator and no list: compressed records may be many times larger than the batch.
         """
@@ -152,13 +152,13 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         except RecordError as error:
             if origin:
                 raise
-            # A position in decompressed bytes helps nobody who looks at the file: name the batch's there.
+            # A position in decompressed bytes is no position in the file: report that of the batch.
             found = f"{error.found} (byte {error.offset} of the decompressed records)"
             raise RecordError(expected=error.expected, found=found, offset=self.position, path=error.path) from None
 
     @property
     def control(self) -> Control | None:
-        """What a control batch says; None for a batch of data.
+        """The control record; None for a batch of data.
 
         Raises:
             RecordError: the control record cannot be read.
@@ -167,7 +167,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     def measured(self) -> Batch:
         """The batch with the offsets and the number of records of a wrapper of magic 0 or 1, which only its payload
-        tells. Itself where the header tells, where the payload is damaged, and where its offsets do not ascend.
+        contains. Returns itself where the header contains them, where the payload is damaged, and where its offsets
+        do not ascend.
         """
         if self.record_count >= 0 or self.magic == MAGIC:
             return self

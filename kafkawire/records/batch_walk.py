@@ -34,8 +34,8 @@ _ZEROS = bytes(_WINDOW)
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why there is no batch at a position (see `Damage`); `next` is where the bytes there say that the next one begins,
-    where all of them are there. `shortened`: as of `Damage`."""
+    """Why there is no batch at a position (see `Damage`); `next` is where the next one begins by the length that is
+    stored there, if all of its bytes are present. `shortened`: as of `Damage`."""
 
     reason: str
     detail: str
@@ -46,9 +46,9 @@ class Fault(msgspec.Struct, frozen=True):
 class BatchWalk:
     """Reads batches at positions of a source.
 
-    Proving a batch means a checksum over its claimed length, and crafted bytes could claim a long one at every
-    position. So what is checksummed for proofs (`proved`, in bytes) may not exceed a multiple of what was walked over,
-    beyond one batch of the largest size.
+    A batch is proven by a checksum over its claimed length, and crafted bytes could claim a long one at every position.
+    So the bytes that are checksummed for proofs (`proved`) are limited to one batch of the largest size and a multiple
+    of the bytes that were walked over.
 
     Args:
         check_crc, max_batch_bytes: as of `read`.

@@ -88,7 +88,7 @@ def _message(data: bytes, at: int, size: int, magic: int, end: int) -> bool:
     sane = attributes < 0x10 and codec < len(LEGACY_CODECS) and key >= -1 and value_at + _LENGTH.size <= at + size
     if not sane or (codec and key != -1):  # wrappers have no key
         return False
-    # Key and value fill the message, as far as the window tells.
+    # Key and value fill the message, as far as the window reaches.
     if value_at + _LENGTH.size <= end:
         value = _LENGTH.unpack_from(data, value_at)[0]
         if value < -1 or value_at + _LENGTH.size + max(value, 0) != at + size:

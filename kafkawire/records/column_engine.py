@@ -9,7 +9,7 @@ from kafkawire.wire.backend import native
 
 
 class ColumnEngine(Protocol):
-    """What both have. An engine refuses without a reason; the readers of objects give it."""
+    """The functions of both engines. An engine gives no reason for a refusal; the readers of objects do."""
 
     def scan_batches(self, data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int, /) -> Columns:
         """The headers of the batches that begin before `stop`, one behind the other from the start of `data` on, up to
@@ -26,7 +26,7 @@ class ColumnEngine(Protocol):
         are there), the batch to go on with, and whether that one could not be decompressed."""
 
     def gather(self, data: Bytes, starts: Int64, lengths: Int32, /) -> tuple[Int32, Bytes]:
-        """What lies at `starts`, as offsets and bytes of an Arrow column; a negative length is empty.
+        """The bytes at `starts`, as offsets and content of an Arrow column; a negative length is empty.
 
         Raises:
             ValueError: outside of the data, or more than 2^31 bytes.
@@ -41,5 +41,5 @@ def _chosen() -> ColumnEngine:
     return object_columns
 
 
-#: The one in use.
+#: The engine in use.
 engine = _chosen()

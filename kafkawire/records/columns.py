@@ -5,8 +5,8 @@
             item.offset, item.timestamp, item.value_start, item.value_length
             item.to_arrow()                               # with pyarrow
 
-`batches` walks over headers alone; `records` goes into what it found. Both know what `records.read` knows, in the same
-words: damage is a `Damage`, at the same place; a batch that is not of magic 2 comes as the object that `read` gives.
+`batches` reads headers alone; `records` reads the records of these batches. Both report what `records.read` reports:
+damage is the same `Damage`, at the same position; a batch that is not of magic 2 is the same `Batch`.
 The native engine fills the columns and copies no payload that is not compressed. Without it they are made of the
 objects that `records.read` gives (`object_columns`): the same values, 8 to 60 times slower.
 """
@@ -113,7 +113,7 @@ class Batches(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def crc_ok(self) -> Bools:
-        """Whether the checksum is that of the bytes; computed when it is asked for."""
+        """Whether the checksum is that of the bytes; computed at each access."""
         return engine.checksums(np.frombuffer(self.data, np.uint8), self.start)
 
     def _flag(self, bit: int) -> Bools:
@@ -121,7 +121,7 @@ class Batches(msgspec.Struct, frozen=True, eq=False):
         return found
 
     def where(self, chosen: Bools) -> Batches:
-        """Those that are chosen, with the same `data`."""
+        """The batches for which `chosen` is true, with the same `data`."""
         arrays = {name: getattr(self, name)[chosen] for name in self.__struct_fields__[3:]}
         return msgspec.structs.replace(self, **arrays)
 
@@ -317,7 +317,7 @@ def _one(found: Batches, index: int) -> Records:
 
 
 def _damage(batch: Batch) -> Damage:
-    """What is wrong with the records of a batch, in the words of `Batch.records`."""
+    """The damage in the records of a batch, with the error text of `Batch.records`."""
     try:
         for _ in batch.records:
             pass

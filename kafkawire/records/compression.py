@@ -34,7 +34,7 @@ _SNAPPY_MOST = 64
 
 
 class CompressionError(ValueError):
-    """What is wrong with a compressed block, in a few words; the caller knows its place."""
+    """A compressed block cannot be decompressed. The caller adds its place."""
 
 
 class TooLargeError(CompressionError):
@@ -103,7 +103,7 @@ def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, lim
         try:
             return memoryview(out)[: decompress_into(data, out)]
         except cramjam.DecompressionError as error:
-            # The words of Rust's io::ErrorKind::WriteZero: the output buffer is full. All else is damage.
+            # The text of Rust's io::ErrorKind::WriteZero: the output buffer is full. All else is damage.
             if "write whole buffer" not in str(error):
                 raise CompressionError(str(error)) from None
             if size == limit:

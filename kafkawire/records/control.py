@@ -45,7 +45,7 @@ MALFORMED = "MALFORMED"
 
 
 class Control(msgspec.Struct, frozen=True, gc=False):
-    """What a control batch says.
+    """The control record of a batch.
 
     Attributes:
         name: COMMIT, ABORT, LEADER_CHANGE, ...; `UNKNOWN_9` for a type that Kafka does not name yet; EMPTY for a
@@ -66,7 +66,7 @@ class Control(msgspec.Struct, frozen=True, gc=False):
 
 
 def control_of(record: Record | None) -> Control:
-    """What the (first) record of a control batch says. None for a batch without records."""
+    """The (first) record of a control batch; EMPTY for None, a batch without records."""
     if record is None:
         return Control(EMPTY)
     schema, marker = _messages()
@@ -89,7 +89,7 @@ def read_prefixed(message: type[M], data: bytes | None) -> M:
     `ConsumerProtocol.deserializeAssignment`.
 
     Raises:
-        DecodeError: there is no version, or the bytes are not such a message.
+        DecodeError: there is no version, or the bytes are not that message.
     """
     if data is None or len(data) < 2:
         found = "null" if data is None else f"{len(data)} bytes"

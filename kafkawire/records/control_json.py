@@ -1,4 +1,4 @@
-"""What the records of control batches say in full (Kafka's `ControlRecordUtils`, `EndTransactionMarker`)."""
+"""The records of control batches as JSON (Kafka's `ControlRecordUtils`, `EndTransactionMarker`)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
         reason: `truncated`, `bad_length`, `bad_header`, `unknown_magic`, `crc_mismatch`, `too_large`, `zeros`, or
             `preallocated` (zeros up to the end, as of a log that is preallocated); of columns also `bad_records`, a
             batch whose header is right and whose records are not.
-        detail: what was found, in words.
+        detail: what was found, as text.
         resumed_at: position of the next batch that was proven; None where none follows in the range that is read.
         shortened: the file became shorter while it was read: bytes that it had when it was opened are lost.
     """
@@ -40,12 +40,12 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def records(self) -> NoReturn:
-        """Raises the damage as an error: whoever takes it for a batch is told."""
+        """Raises the damage as an error, for callers that take it for a batch."""
         raise self.error()
 
     @property
     def control(self) -> NoReturn:
-        """Raises the damage as an error: whoever takes it for a batch is told."""
+        """Raises the damage as an error, for callers that take it for a batch."""
         raise self.error()
 
     def error(self) -> RecordError:

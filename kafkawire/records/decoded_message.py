@@ -26,7 +26,7 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
         name: the message's name; None where the number in front names none that is known.
         version: the version it was written in; for a key, whose number in front is an api key, the message's only one.
         message: None where it could not be decoded; the bytes are still in the record.
-        problem: why not.
+        problem: why it could not be decoded.
     """
 
     name: str | None = None
@@ -36,14 +36,14 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def secret(self) -> bool:
-        """Whether the record's bytes let their reader in somewhere: credentials, tokens, passwords."""
+        """Whether the record contains credentials, tokens or passwords."""
         return hides_secrets(self.name, self.message)
 
     def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
         """`{"name", "version", "data"}`, data in the message's JSON form; with a `problem` where there is one.
 
         Of a consumer group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON
-        form too, where they are such; otherwise they stay base64 (as Kafka's dump tool shows them).
+        form too, where they can be decoded; otherwise they stay base64 (as Kafka's dump tool shows them).
         """
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)
         if data is not None:

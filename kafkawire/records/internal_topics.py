@@ -26,15 +26,15 @@ COORDINATOR_TOPICS = {
 CLUSTER_METADATA = "__cluster_metadata"
 #: topic -> family of the messages in its values, which are framed
 FRAMED_TOPICS = {CLUSTER_METADATA: "metadata", "__remote_log_metadata": "storage"}
-#: The topics whose records `decode_key` and `decode_value` know.
+#: The topics whose records `decode_key` and `decode_value` decode.
 INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, *FRAMED_TOPICS})
 
 
 def decoded(
     topic: str | None, key: bytes | None, value: bytes | None, *, show_secrets: bool = False
 ) -> dict[str, Any] | None:
-    """Both of a record, as JSON: `{"key": ..., "value": ...}`, each None where it holds no message (a null value is a
-    tombstone); None for a topic whose records are none."""
+    """Key and value of a record, as JSON: `{"key": ..., "value": ...}`. Each is None where it holds no message (a null
+    value is a tombstone). None for a topic whose records are no messages."""
     if topic is None or topic not in INTERNAL_TOPICS:
         return None
     found = {"key": decode_key(topic, key), "value": decode_value(topic, key, value)}
@@ -42,7 +42,7 @@ def decoded(
 
 
 def decode_key(topic: str, key: bytes | None) -> Decoded | None:
-    """What a record's key says; None for a topic whose keys are no messages, and for a null key."""
+    """The message in a record's key; None for a topic whose keys are no messages, and for a null key."""
     family = COORDINATOR_TOPICS.get(topic)
     if family is None or key is None:
         return None
@@ -54,7 +54,7 @@ def decode_key(topic: str, key: bytes | None) -> Decoded | None:
 
 
 def decode_value(topic: str, key: bytes | None, value: bytes | None) -> Decoded | None:
-    """What a record's value says; None for a topic whose values are no messages, and for a null value (a tombstone)."""
+    """The message in a record's value; None for a topic whose values are no messages, and for a null value."""
     if value is None:
         return None
     framed = FRAMED_TOPICS.get(topic)

@@ -3,7 +3,7 @@
 A message set is message after message. Where they are compressed, they are the value of one message, the wrapper, whose
 offset is that of the last message in it. Offsets in a wrapper of magic 0 are absolute; in one of magic 1 they are
 relative, counted so that the last one falls on the wrapper's. A message that stands alone is a batch of one; a wrapper
-is a batch of what is in it, and its header does not tell how many messages that are, nor where their offsets begin.
+is a batch of what is in it, and its header contains neither their number nor their first offset.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _FieldError(ValueError):
 
 
 class WrapperContents(msgspec.Struct, frozen=True, gc=False):
-    """What a wrapper holds.
+    """The messages in a wrapper.
 
     Attributes:
         count: how many whole messages. first, last: the offsets of the first and the last of them.

@@ -33,14 +33,14 @@ class MarkerColumns(NamedTuple):
 
 
 def markers(found: Batches) -> MarkerColumns:
-    """The markers among batches; what is not laid out as brokers do it is left to others."""
-    asked = np.flatnonzero(found.is_control)
-    same = (found.size[asked] == HEADER.size + len(_MARKER)) & (found.codec[asked] == 0)
-    same &= found.record_count[asked] == 1
-    plain = asked[same]
+    """The markers among batches; other control batches are listed in `others`."""
+    control = np.flatnonzero(found.is_control)
+    same = (found.size[control] == HEADER.size + len(_MARKER)) & (found.codec[control] == 0)
+    same &= found.record_count[control] == 1
+    plain = control[same]
     data = np.frombuffer(found.data, np.uint8)
     records = data[found.start[plain][:, None] + np.arange(HEADER.size, HEADER.size + len(_MARKER))]
     right = (records[:, _FIXED] == np.frombuffer(_MARKER, np.uint8)[_FIXED]).all(axis=1) & (records[:, _TYPE] <= 1)
     plain, records = plain[right], records[right]
     epoch = np.ascontiguousarray(records[:, _EPOCH : _EPOCH + 4]).view(">i4")[:, 0].astype(np.int32)
-    return MarkerColumns(plain, records[:, _TYPE], epoch, np.setdiff1d(asked, plain, assume_unique=True))
+    return MarkerColumns(plain, records[:, _TYPE], epoch, np.setdiff1d(control, plain, assume_unique=True))

@@ -1,4 +1,4 @@
-"""Reading record batches one after the other, through whatever damage lies between them.
+"""Reading record batches one after the other, and past the damage between them.
 
 `read` yields what it meets in order of position: each `Batch`, and a `Damage` for each stretch of bytes that holds
 none. After damage it goes on at the next batch that is proven by its magic, a sane length and its checksum. The work is
@@ -54,7 +54,7 @@ def find_batch(
 ) -> int | None:
     """Position of the first batch that begins in `[start, end)` and is proven by its checksum; None where none does.
 
-    Lets a file be split anywhere: whoever owns a range reads the batches that begin in it.
+    So a file can be split anywhere: each range consists of the batches that begin in it.
     """
     source = source_of(data)
     stop = source.size if end is None else min(end, source.size)

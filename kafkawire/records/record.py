@@ -1,6 +1,6 @@
 """`Record`: one key and value of a batch, and how records are read out of a batch's (decompressed) bytes.
 
-Accepts what Kafka's `DefaultRecord.readFrom` accepts, and says where a malformed record begins.
+Accepts what Kafka's `DefaultRecord.readFrom` accepts, and reports where a malformed record begins.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     sequence: int = NO_SEQUENCE
 
 
-#: How many records are made before the first of them is asked for.
+#: How many records are decoded at once.
 _AT_ONCE = 256
 _READER = None if native is None else native.RecordReader(Record, Header)
 
@@ -84,7 +84,7 @@ def read_records(
             done += len(found)
         if done == count and position == len(data):
             return
-    # What the engine refuses is read again, which says what is wrong.
+    # Records that the engine refuses are read again in Python, which raises the error.
     again = _read_records(data, count, base_offset, base_timestamp, base_sequence, append_time, origin)
     yield from islice(again, done, None)
 

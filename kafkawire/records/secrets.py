@@ -1,4 +1,4 @@
-"""What is secret in the records of `__cluster_metadata`, and how it is hidden: the tables say what."""
+"""The secret fields in the records of `__cluster_metadata`, as tables, and their redaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 REDACTED = "[redacted]"
 
-#: message -> fields, by their JSON names, that let their reader in (Kafka's `RecordRedactor` and
+#: message -> fields, by their JSON names, that are credentials (Kafka's `RecordRedactor` and
 #: `MetadataNodeRedactionCriteria` hide the same)
 SECRETS = {
     "DelegationTokenRecord": ("tokenId",),
@@ -16,7 +16,7 @@ SECRETS = {
 }
 #: A configuration: a `name` and a `value`.
 CONFIG = "ConfigRecord"
-#: Kafka's configurations of type password, and names that users give theirs: who has one of these words in its name.
+#: A configuration is secret if its name contains one of these: Kafka's of type password, and common names of users'.
 SECRET_CONFIG_WORDS = (
     "password",
     "secret",

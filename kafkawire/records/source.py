@@ -11,7 +11,7 @@ from kafkawire.wire.values import may_change, octets
 
 class Source(Protocol):
     """Bytes at positions: a file read in windows, or memory. One that can become shorter may have a method `end`, which
-    tells where it ends now."""
+    returns where it ends now."""
 
     @property
     def size(self) -> int:
@@ -73,7 +73,7 @@ class WatchedSource:
         return data
 
     def short(self, reached: int) -> int:
-        """Notes that a read came back short, and that it reached no further than that. Returns where the source ended,
+        """Record that a read returned too few bytes and ended at `reached`. Returns where the source ended,
         which may lie before: what was read earlier may be gone, too."""
         end: Callable[[], int] | None = getattr(self._source, "end", None)
         ends = [reached, *([] if self.ended is None else [self.ended]), *([] if end is None else [end()])]

@@ -9,7 +9,7 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def wrap64(number: int) -> int:
-    """A Java long: what is left of a sum that overflows."""
+    """A sum as a Java long, which overflows."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

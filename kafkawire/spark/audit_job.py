@@ -54,12 +54,12 @@ def audit(
     spark: SparkSession | None = None,
     master: str | None = None,
 ) -> rows.Audit:
-    """Find and judge every open transaction in copied log directories, and hold the logs against the rules: the same
-    answer as that of `transactions.audit`. A replica of a partition is read by one task, and replicas of the same one
+    """Find and judge every open transaction in copied log directories, and check the logs against the rules. The
+    result is that of `transactions.audit`. A replica of a partition is read by one task, and replicas of the same one
     are compared by one task.
 
     Args:
-        paths: what to call them in the answer.
+        paths: the names of the directories in the result.
         spark: the session to use; None: the running one, or one for this call. Its workers must see the directories
             under the same paths, and have this package (`ship`).
         master: where that one runs: `local[N]` (by default all cores), `spark://HOST:PORT`, or `sc://HOST:PORT` for

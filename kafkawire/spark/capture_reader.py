@@ -47,15 +47,15 @@ FRAMES = pa.schema(
 BODIES = frozenset(("request", "response", "data"))
 #: Its fields are those of the table.
 _Frame: Any = msgspec.defstruct("_Frame", [(field.name, Any) for field in FRAMES], frozen=True, kw_only=True)
-#: More tasks for one file would walk over its packets more often than that is worth.
+#: Most tasks for one file: each of them walks over all of its packets.
 MOST_SHARES = 16
 _BUFFER_BYTES = 1 << 20
 _MILLISECOND = 1_000_000
 
 
 class CapturePart(NamedTuple):
-    """The connections of a capture that belong to one of so many shares; of its first `size` bytes, or of all. Or a
-    `problem`, which is all that there is to tell."""
+    """The connections of a capture that belong to one of so many shares; of its first `size` bytes, or of all. Or
+    only a `problem`."""
 
     file: LogFile
     share: int = 0
@@ -98,7 +98,7 @@ class CaptureReader(ItemReader[CapturePart]):
             yield from arrow.batches((frame for matched in found for frame in _frames(matched, show_secrets)), schema)
 
     def _exchanges(self, part: CapturePart, asked: frozenset[str]) -> Iterator[CapturedExchange]:
-        """What a part holds, and last what is wrong with the file, told by the first of its parts."""
+        """The exchanges of a part. The first part of a file also yields the file's problem, last."""
         path = part.file.path
         if part.problem is not None:
             yield self._wrong(path, part.problem)
@@ -177,7 +177,7 @@ def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterato
             with _open(file) as opened:
                 shares = 1 if is_compressed(opened.read(4)) else wanted
     except OSError:
-        pass  # whoever reads it says what is wrong
+        pass  # the task that reads the file reports the error
     for share in range(shares):
         yield CapturePart(file, share, shares, size)
 
@@ -187,17 +187,18 @@ def _hidden(path: str) -> bool:
 
 
 def _owner(share: int, shares: int) -> Callable[[Ends], bool] | None:
-    """Whose a connection is: told by its ends, on all machines alike."""
+    """Whether a connection belongs to this share. It depends on the two endpoints only, so all machines agree."""
     if shares == 1:
         return None
     return lambda ends: zlib.crc32(b"".join(b"%b:%d;" % end for end in ends)) % shares == share
 
 
 class _Beginning(io.RawIOBase):
-    """The first bytes of a file, or all.
+    """The first bytes of a file, or the whole file.
 
     Attributes:
-        name: how the file is named. size: how many bytes these are, or were when the file was opened.
+        name: the file's path.
+        size: the number of these bytes, counted when the file was opened.
     """
 
     def __init__(self, file: LogFile, size: int | None) -> None:
@@ -245,7 +246,7 @@ def _in_milliseconds(low: int | None, high: int | None) -> tuple[int | None, int
 
 
 def _as_text(row: rows.Exchange) -> rows.Exchange:
-    """Bodies as JSON text, whose size tells when a batch of rows is full."""
+    """Bodies as JSON text, whose size decides when a batch of rows is full."""
     bodies: dict[str, Any] = {"request": row.request, "response": row.response}
     texts = {
         name: msgspec.Raw(arrow.json_text(body))
@@ -256,20 +257,20 @@ def _as_text(row: rows.Exchange) -> rows.Exchange:
 
 
 def _frames(matched: CapturedExchange, show_secrets: bool) -> Iterator[msgspec.Struct]:
-    """The rows of an exchange's frames; of a problem that is no frame's, one."""
+    """One row for each frame of an exchange; one row for a problem that belongs to no frame."""
     row = matched.row
-    said = {name: getattr(row, name) for name in ("file", "connection", "client", "broker", *_HEADER, "problem")}
+    shared = {name: getattr(row, name) for name in ("file", "connection", "client", "broker", *_HEADER, "problem")}
     if row.request_bytes is not None:
         data = _shown(row.api, "Request", matched.request_frame, show_secrets)
-        yield _Frame(**said, frame="request", time=row.time, time_ns=row.time_ns, bytes=row.request_bytes,
+        yield _Frame(**shared, frame="request", time=row.time, time_ns=row.time_ns, bytes=row.request_bytes,
                      packet=row.packet, errors={}, data=data)  # fmt: skip
     if row.response_bytes is not None:
         at = row.response_time_ns
         data = _shown(row.api, "Response", matched.response_frame, show_secrets)
-        yield _Frame(**said, frame="response", time=None if at is None else iso_time(at), time_ns=at,
+        yield _Frame(**shared, frame="response", time=None if at is None else iso_time(at), time_ns=at,
                      bytes=row.response_bytes, packet=row.response_packet, errors=row.errors, data=data)  # fmt: skip
     if row.request_bytes is None and row.response_bytes is None:
-        yield _Frame(**said, frame=None, time=row.time, time_ns=row.time_ns, bytes=None, packet=row.packet, errors={},
+        yield _Frame(**shared, frame=None, time=row.time, time_ns=row.time_ns, bytes=None, packet=row.packet, errors={},
                      data=None)  # fmt: skip
 
 

@@ -3,12 +3,12 @@
     register(spark)
     spark.read.format("kafka_pcap").load("captures/*.pcapng").where("api = 'Produce' AND latency_ms > 500")
 
-A row an exchange (`rows`: "exchanges", the default), as `kafkawire capture` prints them, or a frame ("frames"). Rows
-are in no order that Spark would promise: `file` and `packet` tell it.
+A row an exchange (`rows`: "exchanges", the default), as `kafkawire capture` prints them, or a frame ("frames"). Spark
+promises no order of rows: sort by `file` and `packet`.
 
 Paths are captures (pcap or pcapng, compressed or not), folders of them, globs of these, or URIs of a store. In a
-folder, names that begin with "." or "_" are passed over. What is no capture, cannot be read any further or has no
-connection of Kafka is a row with a `problem`.
+folder, names that begin with "." or "_" are passed over. A file that is no capture, cannot be read to its end or
+has no Kafka connection is a row with a `problem`.
 
 Options, case-insensitive:
 
@@ -17,8 +17,8 @@ Options, case-insensitive:
 - `maxPartBytes`: larger files are read by several tasks (32 MiB by default), each of which walks over all packets and
   owns a share of the connections, by their ends: TCP has no other borders. One connection is one task, and so is a
   compressed file.
-- `body`: "true" adds the columns `request` and `response`, whole messages as JSON; to frames `data`, their bytes. It is
-  decoded where these columns are: a source in Python is not told which of them a query needs
+- `body`: "true" adds the columns `request` and `response`, whole messages as JSON; to frames `data`, their bytes.
+  Bodies are decoded if the table has these columns: Spark does not pass the columns of a query to a source in Python
 - `records`: "true" decodes record batches in bodies; `noPayloads`: "true" leaves them out; `showSecrets`: "true" shows
   passwords and tokens in bodies and frames
 - `filterPushdown`: "true" for a table that is loaded for one query: filters on api, connection and time_ns choose

@@ -4,9 +4,9 @@
 
 A capture is read as a whole, once it is closed: TCP's connections end where it does. Closed is what has not been
 written to for `settleSeconds` (10 by default; "0" where captures are moved into the folder when they are whole). A
-stream's offset says which captures have been read: {path: [bytes, checksum of the first of them]}. So another capture
-under a name that was there before (a ring of files, as `tcpdump -W` writes it) is read as well; one that grew after it
-had been read is a row with a `problem`.
+stream's offset lists the captures that have been read: {path: [bytes, checksum of the first of them]}. So another
+capture under a name that was there before (a ring of files, as `tcpdump -W` writes it) is read as well; one that
+grew after it had been read is a row with a `problem`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kafkawire.spark.sources import SourceOptions
 Offset = dict[str, list[int]]
 
 _SETTLE_SECONDS = 10
-#: A capture is told from others by so many bytes at its beginning: its header and the times of the first packets.
+#: Bytes at the beginning that identify a capture: its header and the times of the first packets.
 _HEAD_BYTES = 4096
 
 
@@ -43,7 +43,7 @@ class CaptureStream(DataSourceStreamReader):
         return {}
 
     def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:
-        # PySpark 4.1 tells no start: then what this reader said last, which is lost with a restart.
+        # PySpark 4.1 passes no start: then the last offset of this reader, which is lost with a restart.
         before, self._ends = self._ends if start is None else start, {}
         for file in captures(self.reader.options.paths):
             found = self._closed(file, before.get(file.path))
@@ -64,14 +64,14 @@ class CaptureStream(DataSourceStreamReader):
         return self.reader.read(partition)
 
     def _closed(self, file: LogFile, before: list[int] | None) -> list[int] | None:
-        """What an offset says of a file that is closed; while it is written to, what was said before."""
+        """The offset entry of a closed file; of a file that is still written to, the previous entry."""
         try:
             if time.time() - file.modified < self.settle_seconds:
                 return before
             size = file.size
             return [size, _checksum(file, size)]
         except OSError:
-            return before  # gone since it was listed; if it was never read, there is nothing to tell
+            return before  # gone since it was listed; if it was never read, there is nothing to report
 
     def _parts(
         self, file: LogFile | None, path: str, start: list[int] | None, known: list[int]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def decoded(
     name: str, options: FunctionOptions, data: pa.Array, version: int | str | pa.Array, fields: list[str] | None = None
 ) -> pa.StructArray:
-    """Messages as structs, of all fields or of some; with `options.errors`, the last one tells what is wrong.
+    """Messages as structs, of all fields or of some; with `options.errors`, the last one is the error text.
 
     Raises:
         KafkaWireError: malformed data, in mode FAILFAST.
@@ -36,7 +36,7 @@ def decoded(
         raise found.errors[min(found.errors)]
     if not options.errors:
         return found.array
-    # A row with an error is not null: it holds what is wrong.
+    # A row with an error is not null: its last field is the error text.
     values = [*found.array.flatten(), found.problems()]
     types = [*found.array.type, pa.field(ERROR, pa.string())]
     return pa.StructArray.from_arrays(values, fields=types, mask=data.is_null() if data.null_count else None)
@@ -79,7 +79,7 @@ def _number(message: type[Message], version: int | str | None) -> int:
 
 
 def messages_of(cls: Any, rows: pa.StructArray, path: str = "") -> list[Any]:
-    """The messages of `cls` that rows say, field by field for all rows; None for null. Fields are found by attribute or
+    """Messages of `cls` from rows, field by field for all rows; None for null. Fields are found by attribute or
     schema name; those that the rows do not have get their default. Text that is no uuid is left to the encoder.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What this room raises. Spark's own messages are pages long: of these, the first line is told."""
+"""The errors that `kafkawire.spark` raises. Spark's own messages are pages long; only their first line is kept."""
 
 from __future__ import annotations
 

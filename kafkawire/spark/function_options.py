@@ -1,4 +1,4 @@
-"""What a call of the column functions names: a message, its version, options."""
+"""The arguments of column functions: a message's name, its version, options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_options(options: Mapping[str, str] | None) -> FunctionOptions:
     """The options of a call.
 
     Raises:
-        ValueError: an option that there is not, or that cannot have its value.
+        ValueError: an unknown option, or a value that the option does not accept.
     """
     known: dict[str, Callable[[str], Any]] = {"mode": str.upper, "errors": _boolean, "schemadirectory": str}
     given = {name.lower(): value for name, value in (options or {}).items()}
@@ -51,10 +51,11 @@ def _boolean(text: str) -> bool:
 
 
 def check_version(message: type[Message], version: object) -> None:
-    """Whether a version is one of the message's, as far as that can be told before there are values.
+    """Check that the message has a version, as far as that is known before any value is read.
 
     Raises:
-        ValueError: it is none at all. UnsupportedVersionError: the message has no such version.
+        ValueError: it is text other than "prefix".
+        UnsupportedVersionError: the message does not have the version.
     """
     if isinstance(version, str) and version != PREFIX:
         raise ValueError(f'version is a number, a column or "{PREFIX}", not {version!r}')
@@ -66,7 +67,7 @@ def message_named(name: str, schema_directory: str | None) -> type[Message]:
     """The message of that name: Kafka's, or one of the schemas in a directory.
 
     Raises:
-        LookupError: there is none.
+        LookupError: no message has the name.
     """
     if schema_directory is None:
         return lookup(name)

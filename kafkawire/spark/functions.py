@@ -5,7 +5,7 @@
 Options, case-insensitive:
 
 - `mode`: FAILFAST, the default: malformed data fails the job; or PERMISSIVE: it becomes null
-- `errors`: "true" adds a field `_error` at the end of the struct, which says what is wrong with the row; in PERMISSIVE
+- `errors`: "true" adds a field `_error` at the end of the struct, with the error text of the row; in PERMISSIVE
   mode the struct is then not null
 - `schemaDirectory`: message schemas of one's own; a folder that the workers see as well
 """
@@ -41,7 +41,7 @@ def from_kafka_message(
         version: of all values, or a column with that of each, or "prefix".
 
     Raises:
-        LookupError: no such message. UnsupportedVersionError: it has no such version. ValueError: unknown options.
+        LookupError: an unknown message. UnsupportedVersionError: an unknown version of it. ValueError: unknown options.
     """
     chosen = read_options(options)
     message = message_named(messageName, chosen.schema_directory)
@@ -75,7 +75,7 @@ def to_kafka_message(
         version: as in `from_kafka_message`; "prefix" writes the newest released version, its int16 in front.
 
     Raises:
-        LookupError: no such message. UnsupportedVersionError: it has no such version. ValueError: unknown options.
+        LookupError: an unknown message. UnsupportedVersionError: an unknown version of it. ValueError: unknown options.
     """
     chosen = read_options(options)
     if chosen.errors:

@@ -1,10 +1,10 @@
-"""The data source `kafka_index`: what stands beside the segments, as a table.
+"""The data source `kafka_index`: the files beside the segments, as a table.
 
     spark.read.format("kafka_index").option("kinds", "snapshot,txnindex").load("kafka-logs/")
 
 A row an entry of offset, time and transaction indexes, producer snapshots, checkpoints and properties: the rows of
-`kafkawire dump`, in one table; `kind` tells which columns have a value. Entries that disagree with the log beside them
-are damage, with rows of their own.
+`kafkawire dump`, in one table; `kind` determines which columns have a value. Entries that disagree with the log beside
+them are damage, with rows of their own.
 
 Options, case-insensitive: `kinds`, which of index, timeindex, txnindex, snapshot, epoch, checkpoint, metadata, damage
 are wanted (all by default; the table has the columns of these); `mode`: PERMISSIVE, the default, or FAILFAST: damage
@@ -27,7 +27,7 @@ from kafkawire.spark.errors import SourceError
 from kafkawire.spark.sources import ItemReader, SourceOptions
 from kafkawire.spark.task_sizing import file_size
 
-#: kind of row -> kinds of the files that have such.
+#: kind of row -> kinds of the files that contain it.
 _FILES = {
     "index": ("index",),
     "timeindex": ("timeindex",),

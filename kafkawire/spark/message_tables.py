@@ -47,7 +47,7 @@ def message_table(
         columns: the fields that are wanted, in the message's order; all by default.
 
     Raises:
-        LookupError: no such message, or it has no such field. UnsupportedVersionError: it has no such version.
+        LookupError: an unknown message, or an unknown field of it. UnsupportedVersionError: an unknown version of it.
         ValueError: unknown options, or a name that two columns would have.
     """
     chosen = read_options(options)

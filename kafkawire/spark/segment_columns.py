@@ -1,6 +1,6 @@
 """Rows of `kafka_segment` as Arrow: columns of `records.columns` under the names of the table, without an object a row.
 
-Only the columns that are asked for are made. What is not of magic 2 goes through objects: old, and rare.
+Only the wanted columns are made. Batches of magic 0 and 1, which are old and rare, go through objects.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _TIMESTAMP_TYPES = np.array(TIMESTAMP_TYPES, object)
 
 
 def place_of(file: LogFile) -> Row:
-    """What all rows of a file say."""
+    """The columns that have the same value in all rows of a file."""
     return {"file": arrow_text(file.path), "topic": None if file.topic is None else arrow_text(file.topic),
             "partition": file.partition}  # fmt: skip
 
@@ -84,14 +84,20 @@ def of_rows(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 class ControlColumns(NamedTuple):
-    """What control batches say, an element a batch: its name (None for data), the coordinator's epoch (-1: none)."""
+    """The control columns, an element a batch.
+
+    Attributes:
+        names: of control batches; None for batches of data.
+        epochs: of the coordinator that wrote the marker; -1 for none.
+        malformed: indexes of the batches whose control record cannot be read.
+    """
 
     names: npt.NDArray[np.object_]
     epochs: Int32
     malformed: list[int]
 
 
-#: Where nobody asks.
+#: Where no control column is wanted.
 NO_CONTROLS = ControlColumns(np.empty(0, object), np.empty(0, np.int32), [])
 
 
@@ -116,7 +122,7 @@ def controls(found: Batches) -> ControlColumns:
     return ControlColumns(names, epochs, malformed)
 
 
-def of_batches(found: Batches, said: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
+def of_batches(found: Batches, control: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
     """A row a batch."""
     columns: dict[str, Callable[[], Any]] = {
         "position": lambda: found.position,
@@ -129,12 +135,12 @@ def of_batches(found: Batches, said: ControlColumns, place: Row, schema: pa.Sche
         "size": lambda: found.size.astype(np.int32),
         "timestamp": lambda: found.max_timestamp,
         "sequence": lambda: found.base_sequence,
-        **_shared(found, said, slice(None)),
+        **_shared(found, control, slice(None)),
     }
     return _filled(columns, place, schema, len(found))
 
 
-def of_records(found: Records, said: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
+def of_records(found: Records, control: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
     """A row a record."""
     batches, batch = found.batches, found.batch
     columns: dict[str, Callable[[], Any]] = {
@@ -145,7 +151,7 @@ def of_records(found: Records, said: ControlColumns, place: Row, schema: pa.Sche
         "key": lambda: found.arrow_keys(),
         "value": lambda: found.arrow_values(),
         "headers": lambda: _headers(found),
-        **_shared(batches, said, batch),
+        **_shared(batches, control, batch),
     }
     return _filled(columns, place, schema, len(found))
 
@@ -162,15 +168,15 @@ def _headers(found: Records) -> Any:
     return pa.ListArray.from_arrays(headers.offsets, pa.StructArray.from_arrays([texts, values], ["key", "value"]))
 
 
-def _shared(found: Batches, said: ControlColumns, index: Any) -> dict[str, Callable[[], Any]]:
+def _shared(found: Batches, control: ControlColumns, index: Any) -> dict[str, Callable[[], Any]]:
     return {
         "timestamp_type": lambda: _TIMESTAMP_TYPES[found.log_append_time.astype(np.int8)[index]],
         "leader_epoch": lambda: found.leader_epoch[index],
         "producer_id": lambda: found.producer_id[index],
         "producer_epoch": lambda: found.producer_epoch[index],
         "transactional": lambda: found.transactional[index],
-        "control": lambda: said.names[index],
-        "coordinator_epoch": lambda: pa.array(said.epochs[index], mask=said.epochs[index] < 0),
+        "control": lambda: control.names[index],
+        "coordinator_epoch": lambda: pa.array(control.epochs[index], mask=control.epochs[index] < 0),
     }
 
 

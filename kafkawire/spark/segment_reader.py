@@ -29,8 +29,8 @@ ROWS = ("records", "batches", "headers")
 
 
 class SegmentPart(NamedTuple):
-    """The batches of a segment that begin in `[start, end)`; `end` is None for the last part. Or a `problem`, which is
-    all that there is to tell."""
+    """The batches of a segment that begin in `[start, end)`; `end` is None for the last part. Or only a
+    `problem`."""
 
     file: LogFile
     start: int = 0
@@ -73,7 +73,7 @@ class SegmentReader(ItemReader[SegmentPart]):
                 if end is None or end > begin:
                     yield SegmentPart(file, max(start, begin), end)
         except OSError:
-            yield SegmentPart(file)  # whoever reads it says what is wrong
+            yield SegmentPart(file)  # the task that reads the file reports the error
 
     def _part(self, part: SegmentPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, the damage in it behind what is around it."""
@@ -101,27 +101,27 @@ class SegmentReader(ItemReader[SegmentPart]):
         if not len(found):
             return
         asked = {field.name for field in schema}
-        said = (
+        controls = (
             segment_columns.controls(found)
             if asked & {"control", "coordinator_epoch", "error"}
             else segment_columns.NO_CONTROLS
         )
-        for index in said.malformed:
+        for index in controls.malformed:
             batch = found.batch(index)
             try:
                 batch.control  # noqa: B018
             except RecordError as error:
                 yield self._damage(part, Damage(batch.position, "bad_records", str(error)), schema, error)
         if self.rows != "records":
-            yield segment_columns.of_batches(found, said, place, schema)
+            yield segment_columns.of_batches(found, controls, place, schema)
             return
         for records in columns.records(found):
-            yield segment_columns.of_records(records, said, place, schema)
+            yield segment_columns.of_records(records, controls, place, schema)
             for damage in records.damage:
                 yield self._damage(part, damage, schema)
 
     def _chosen(self, found: Batches) -> Bools:
-        """The batches that may hold what is asked for."""
+        """The batches that may contain rows that the filters keep."""
         chosen = np.ones(len(found), bool)
         low, high = self.selection.offsets or (None, None)
         if low is not None:

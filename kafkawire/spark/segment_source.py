@@ -4,10 +4,10 @@
     spark.read.format("kafka_segment").option("rows", "records").load("kafka-logs/")
 
 One row a record (`rows`: "records", the default), or a batch ("batches"; "headers" does the same and trusts lengths
-instead of checksums, which spares the payload). Damage is a row as well, whose `error` says what is wrong; in all
-others it is null. Rows are in no order that Spark would promise: `position` and `offset` tell it.
+instead of checksums, which spares the payload). Damage is a row with an `error`, which is null in all other
+rows. Spark promises no order of rows: sort by `position` and `offset`.
 
-Paths are log directories, folders of several, partitions, segments, globs of such, or URIs of a store (s3://, gs://,
+Paths are log directories, folders of several, partitions, segments, globs of these, or URIs of a store (s3://, gs://,
 hdfs://). Options, case-insensitive:
 
 - `rows`: records, batches or headers
@@ -18,8 +18,8 @@ hdfs://). Options, case-insensitive:
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
 
-Only the columns that there are are decoded; `spark.read.schema("offset long, value binary")` leaves out others. (What a
-query selects, Spark does not tell a source in Python.) With `filterPushdown`, filters on topic, partition, offset,
+Only the columns of the table are decoded; `spark.read.schema("offset long, value binary")` leaves out others. (Spark
+does not pass the columns of a query to a source in Python.) With `filterPushdown`, filters on topic, partition, offset,
 timestamp and producer_id choose segments by their names and indexes, and batches by their headers.
 """
 

@@ -8,7 +8,7 @@ sooner than when a newer segment is there. Nothing is read twice, whatever is re
 it was read, or became shorter, is a row with an `error`.
 
 A broker that comes back as a follower cuts off what no other had (KIP-101), and writes what the new leader has in its
-place. Where that had been read, a row with an `error` says so; reading goes on behind it. With the option
+place. Where that had been read, the stream yields a row with an `error` and goes on behind it. With the option
 `highWatermark` only what no broker cuts off is read: up to the high watermark, which brokers write down every 5 s.
 """
 
@@ -64,7 +64,7 @@ class SegmentStream(DataSourceStreamReader):
         return self.reader.read(partition)
 
     def _list(self) -> None:
-        """What is there now, and how far it can be read."""
+        """List the segments that exist now, and how far each can be read."""
         before, self._ends, self._files = self._ends, {}, {}
 
         def note(file: LogFile, end: int, *, closed: bool) -> None:
@@ -97,7 +97,7 @@ class SegmentStream(DataSourceStreamReader):
         try:
             found = ranges(file, self.reader.part_bytes)
         except OSError:
-            found = [(0, None)]  # whoever reads it says what is wrong
+            found = [(0, None)]  # the task that reads the file reports the error
         for first, end in found:
             begin, stop = max(first, start), until if end is None else min(end, until)
             if begin < stop:

@@ -25,7 +25,7 @@ from kafkawire.spark.jre import java_home
 from kafkawire.spark.shipping import ship_where_missing
 
 _TAIL_BYTES = 2000
-#: Where a Spark Connect server and a master listen unless told otherwise, and how long they are waited for.
+#: Where a Spark Connect server and a master listen by default, and the seconds to wait for them.
 _CONNECT_PORT = 15002
 _MASTER_PORT = 7077
 _REACH_S = 10
@@ -140,8 +140,8 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
         except (PySparkException, OSError, RuntimeError) as error:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - _TAIL_BYTES))
-            said = log.read().decode("utf-8", "replace").strip().splitlines()
-            raise SparkError(f"Spark did not start: {said[-1] if said else error}") from None
+            lines = log.read().decode("utf-8", "replace").strip().splitlines()
+            raise SparkError(f"Spark did not start: {lines[-1] if lines else error}") from None
 
 
 def _environment() -> AbstractContextManager[None]:

@@ -37,7 +37,7 @@ def ship(session: SparkSession) -> None:
 
 
 def ship_where_missing(session: SparkSession) -> None:
-    """Ask one worker whether it has this version, and send it otherwise."""
+    """Check on one worker whether it has this version, and send the package otherwise."""
     wanted = f'__version__ = "{kafkawire.__version__}"'
 
     def installed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,7 +62,7 @@ def ship_where_missing(session: SparkSession) -> None:
 @cache
 def _archive() -> str:
     """The package as a file that Python imports from; it is there as long as this process, since workers fetch it when
-    they start. Its name tells its content: Spark keeps the first of a name."""
+    they start. Its name has a digest of its content: Spark keeps the first file of a name."""
     folder = Path(tempfile.mkdtemp(prefix="kafkawire-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     package = Path(kafkawire.__file__).parent

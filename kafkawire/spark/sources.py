@@ -1,4 +1,4 @@
-"""What the data sources share: their options, and readers that do a list of items task by task."""
+"""The base of the data sources: their options, and a reader of a list of items in tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Task(InputPartition, Generic[Item]):
 
 class ItemReader(DataSourceReader, Generic[Item]):
     """Reads a list of items in tasks with a like number of bytes each, and gives the columns of `schema`, which may be
-    fewer than the source has. A source says which items there are, how large one is, and what is in some."""
+    fewer than the source has. A source implements `items`, `size_of` and `batches`."""
 
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
         self.schema = schema
@@ -49,7 +49,7 @@ class ItemReader(DataSourceReader, Generic[Item]):
 
     @abstractmethod
     def size_of(self, item: Item) -> int:
-        """Bytes of an item; 0 where it is gone, which is told when it is read."""
+        """Bytes of an item; 0 where it is gone; reading it reports that."""
 
     @abstractmethod
     def batches(self, items: Iterable[Item], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -71,7 +71,7 @@ class SourceOptions:
     """The options of a data source, by lower-case name; an option that no source has is left to Spark.
 
     Raises:
-        ValueError: an option has a value that it cannot have.
+        ValueError: an option has an invalid value.
     """
 
     def __init__(self, given: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""How work is shared out over tasks: as many tasks as its bytes are worth, each with a like number of bytes."""
+"""Dividing work into Spark tasks: their number follows from the bytes, and each gets about as many bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ FEWEST_TASKS = 4
 
 
 def split_into_tasks(items: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
-    """The items in shares, the largest items spread over all of them; none of the shares is empty."""
+    """Divide items into tasks of similar size. The largest items are spread over all tasks; no task is empty.
+
+    Args:
+        items: the work.
+        size: bytes of an item.
+    """
     sizes = [size(item) for item in items]
     shares = min(len(items), max(FEWEST_TASKS, sum(sizes) // TASK_BYTES))
     order = sorted(range(len(items)), key=lambda i: sizes[i], reverse=True)
@@ -35,7 +40,7 @@ def on_workers(
     read: Callable[[T], Iterable[pa.RecordBatch]],
     schema: str,
 ) -> DataFrame:
-    """The table of what `read` gives of each item, a share of the items a task.
+    """The table of the batches that `read` yields for each item.
 
     Args:
         items, read: are pickled, and go to the workers.
@@ -55,7 +60,7 @@ def on_workers(
 
 
 def file_size(file: LogFile) -> int:
-    """Bytes of a file; 0 where it is gone, which is told when it is read."""
+    """Bytes of a file; 0 where it is gone; reading it reports that."""
     try:
         return file.size
     except OSError:

@@ -40,10 +40,10 @@ def read_topic(
         bootstrap_servers: host:port, with commas.
         topic: one; internal topics (`__transaction_state`, `__consumer_offsets`) as well.
         options: more for the source, such as `kafka.security.protocol`, `startingOffsets`.
-        allow_empty: without, a topic that has no record, or does not exist, is an error. Telling costs a small job.
+        allow_empty: without, a topic that has no record, or does not exist, is an error. The check costs a small job.
 
     Raises:
-        SparkError: the session has no Kafka source, the brokers cannot be asked, or there is no record.
+        SparkError: the session has no Kafka source, the brokers cannot be reached, or there is no record.
     """
     return _loaded(spark, spark.read, bootstrap_servers, topic, options, allow_empty)
 

@@ -1,7 +1,7 @@
-"""Transactions and what the coordinator knows of them in Spark SQL, over a table of facts (`table`): windows and joins,
-no Python in the shuffle.
+"""Transactions and their coordinator records in Spark SQL, over a table of facts (`transaction_table`): windows and
+joins, no Python in the shuffle.
 
-The same rules as `transactions.Replay` and `transactions.IdHistory`, which tests hold them against: state is keyed by
+The same rules as `transactions.Replay` and `transactions.IdHistory`, with which tests compare them: state is keyed by
 the partition (`place`) and the producer id; a producer's marker ends what stands before it.
 """
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _RANK_BITS = 40
 
-#: A marker without its record: it ended a transaction, who knows how.
+#: A marker whose record compaction removed: it ended a transaction, with an unknown outcome.
 _EMPTIED = 2
 _CONTROLS = {CONTROL_TYPES[ABORT]: ABORT, CONTROL_TYPES[COMMIT]: COMMIT, EMPTY: _EMPTIED}
 
@@ -83,14 +83,14 @@ def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
     """Every transaction in copied log directories, as Spark SQL finds them (`TRANSACTIONS`): a row for each
     replica of each partition that holds data of it. Nothing is read before the table is used.
 
-    - cluster, directory, topic, partition: where; the cluster's id is null where the directory does not say it
+    - cluster, directory, topic, partition: where; the cluster's id is null where the directory does not contain it
     - producer_id, producer_epoch, batches, first_offset, last_offset, first_timestamp, last_timestamp: of its data
     - state: open (no marker up to the end of the log), committed, aborted, or ended (compaction emptied the marker)
     - outcome: COMMIT or ABORT; marker_offset, marker_epoch, marker_timestamp, coordinator_epoch: of the marker
     - duration_ms: from its first batch to the marker; the first is a client's clock, the second a broker's
     - transactional_id, and of the newest record of that id in `__transaction_state` coordinator_state,
       coordinator_producer_id, coordinator_producer_epoch, transaction_timeout_ms, transaction_start_timestamp,
-      transaction_last_update_timestamp: what the coordinator says now; null where no record names the producer id
+      transaction_last_update_timestamp: the coordinator's current state; null where no record names the producer id
 
     Times are epoch milliseconds. Workers must see the directories under the same paths, and have this package.
     """
@@ -112,7 +112,7 @@ def _parts(number: int, partition: Partition) -> Iterator[ReplicaSegmentPart]:
         try:
             found = [(0, None)] if partition.topic == TRANSACTION_STATE else ranges(file, PART_BYTES)
         except OSError:
-            continue  # gone, or not readable: the audit says so
+            continue  # gone, or not readable: the audit reports it
         for start, end in found:
             yield ReplicaSegmentPart(number, segment, file, start, end)
 
