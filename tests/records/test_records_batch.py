@@ -57,7 +57,7 @@ def test_a_batch_without_records_keeps_its_producer() -> None:
 
 
 @pytest.mark.parametrize("count", [1000, 2**31 - 1])
-def test_a_count_that_the_bytes_cannot_hold(count: int) -> None:
+def test_rejects_a_count_that_the_bytes_cannot_contain(count: int) -> None:
     batch = one(fixed(FIRST, count=count, delta=2**31 - 1))
     tracemalloc.start()
     with pytest.raises(RecordError) as caught:
@@ -68,7 +68,7 @@ def test_a_count_that_the_bytes_cannot_hold(count: int) -> None:
     assert caught.value.expected == f"{count} records"
 
 
-def test_checksums_are_computed_when_they_are_asked_for() -> None:
+def test_checksums_are_computed_at_access() -> None:
     changed = FIRST[:-1] + bytes([FIRST[-1] ^ 1])
     for data, right in ((FIRST, True), (changed, False), (fixed(FIRST, crc=0), False)):
         (batch,) = read(data, check_crc=False)
@@ -76,7 +76,7 @@ def test_checksums_are_computed_when_they_are_asked_for() -> None:
         assert batch.crc_ok is right
 
 
-def test_a_fault_of_a_record_says_where_it_is_in_the_file() -> None:
+def test_errors_of_records_have_the_position_in_the_file() -> None:
     for before in (b"", FIRST, FIRST * 3):
         *_, batch = read(before + payload_batch(b"\x0e\0\0\0\1\1\0\0").data)
         assert isinstance(batch, Batch)

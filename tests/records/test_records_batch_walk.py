@@ -19,7 +19,7 @@ def offsets(data: bytes) -> list[int | str]:
     return [item.base_offset if isinstance(item, Batch) else item.reason for item in read(data)]
 
 
-def test_a_torn_tail() -> None:
+def test_a_torn_tail_is_damage() -> None:
     for cut in range(1, SIZE):
         *whole, damage = read(FIRST + SECOND[:cut])
         assert [b.base_offset for b in whole] == [0]  # type: ignore[union-attr]
@@ -74,7 +74,7 @@ def test_a_wrong_length_costs_its_batch_only(length: int, reason: str) -> None:
         ({"crc": 0}, "crc_mismatch"),
     ],
 )
-def test_a_wrong_header(fields: dict[str, int], reason: str) -> None:
+def test_a_wrong_header_is_damage(fields: dict[str, int], reason: str) -> None:
     data = FIRST + fixed(SECOND, **fields) + THIRD
     assert offsets(data) == [0, reason, 20]
 
@@ -211,7 +211,7 @@ def test_what_proofs_may_cost_grows_with_what_was_walked_over() -> None:
     assert walk.find(11, 10 * SIZE) is None, "bytes before the walk's beginning do not count"
 
 
-def test_faults_say_where_the_next_batch_would_be() -> None:
+def test_faults_have_the_position_of_the_next_batch() -> None:
     walk = BatchWalk(Memory(fixed(FIRST, crc=0) + fixed(FIRST, delta=-1) + FIRST), True, 1 << 20, 0)
     mismatch, header, whole = (walk.batch_at(position) for position in (0, SIZE, 2 * SIZE))
     assert isinstance(mismatch, Fault)
@@ -222,7 +222,7 @@ def test_faults_say_where_the_next_batch_would_be() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_faults_of_messages_say_where_the_next_one_would_be(magic: int) -> None:
+def test_faults_of_messages_have_the_position_of_the_next_one(magic: int) -> None:
     plain = message(magic, b"value")
     walk = BatchWalk(Memory(plain + b"\xff" * 8 + plain[8:] + plain), True, 1 << 20, 0)
     assert walk.batch_at(len(plain)) == Fault("bad_header", "offset -1", 2 * len(plain))

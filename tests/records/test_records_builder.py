@@ -68,7 +68,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("listed", "options", "path", "reason"), REFUSED, ids=[reason for *_, reason in REFUSED])
-def test_what_cannot_be_built(listed: list[Record], options: dict[str, Any], path: str, reason: str) -> None:
+def test_rejects_what_the_format_cannot_carry(
+    listed: list[Record], options: dict[str, Any], path: str, reason: str
+) -> None:
     with pytest.raises(EncodeError) as caught:
         build(listed, **options)
     assert caught.value.path == path
@@ -121,7 +123,7 @@ def test_the_very_bytes_of_a_marker() -> None:
         ("SNAPSHOT_HEADER", SnapshotHeaderRecord(version=1), "message.version", "Kafka reads version 0, not 1"),
     ],
 )
-def test_what_is_no_control_record(name: str, message: Any, path: str, reason: str) -> None:
+def test_rejects_what_is_no_control_record(name: str, message: Any, path: str, reason: str) -> None:
     with pytest.raises(EncodeError, match=reason) as caught:
         build_control(name, message, offset=0, timestamp=0)
     assert caught.value.path == path

@@ -60,7 +60,9 @@ def both(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, 
 
 
 @given(st.lists(builds() | legacy_builds(), min_size=1, max_size=3), st.data())
-def test_as_position_by_position(built: list[tuple[list[Record], dict[str, object]]], data: st.DataObject) -> None:
+def test_equals_a_search_position_by_position(
+    built: list[tuple[list[Record], dict[str, object]]], data: st.DataObject
+) -> None:
     changed = bytearray(b"".join(build(listed, **options) for listed, options in built))  # type: ignore[arg-type]
     for _ in range(data.draw(st.integers(0, 3))):
         place = data.draw(st.integers(0, len(changed) - 1))
@@ -70,7 +72,7 @@ def test_as_position_by_position(built: list[tuple[list[Record], dict[str, objec
 
 
 @given(st.lists(st.sampled_from([b"\0", b"\0\0\0", b"\1", b"\2", b"\xff", b"\x1a", b"\x80\1", b"ab"]), max_size=60))
-def test_any_bytes(parts: list[bytes]) -> None:
+def test_engines_agree_on_any_bytes(parts: list[bytes]) -> None:
     data = b"".join(parts)
     assert fast(data) == slowly(data)
 

@@ -66,7 +66,7 @@ def test_more_than_a_column_of_arrow_holds_is_refused_before_it_is_gathered(engi
 
 
 @NATIVE
-def test_positions_that_are_no_batches() -> None:
+def test_rejects_positions_that_are_no_batches() -> None:
     """The engine's own door believes nothing that it is told."""
     data = np.frombuffer(FIRST, np.uint8)
     for position in (5, -1, 10**12):

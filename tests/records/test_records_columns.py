@@ -107,7 +107,7 @@ def test_equal_to_objects(built: list[tuple[list[Record], dict[str, Any]]]) -> N
 
 
 @given(st.lists(builds(), min_size=1, max_size=3), st.data())
-def test_mutations(built: list[tuple[list[Record], dict[str, Any]]], data: st.DataObject) -> None:
+def test_mutated_bytes_equal_objects(built: list[tuple[list[Record], dict[str, Any]]], data: st.DataObject) -> None:
     """Changed, cut off or doubled somewhere: the same verdict, with checksums and without."""
     changed = bytearray(b"".join(build(listed, **options) for listed, options in built))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -218,7 +218,7 @@ def test_nothing_of_an_uncompressed_payload_is_copied() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])
-def test_bombs(engine: Any, codec: str) -> None:
+def test_decompression_stops_at_the_limit(engine: Any, codec: str) -> None:
     """Each holds 16 MB, above the limit: damage, and none of it is ever there."""
     bomb = build([Record(value=bytes(16 << 20))], codec=codec)
     tracemalloc.start()
@@ -238,7 +238,7 @@ def test_pieces_stay_small(engine: Any) -> None:
     assert max(sizes) < columns.PIECE + (2 << 20)
 
 
-def test_counts_that_the_bytes_cannot_hold(engine: Any) -> None:
+def test_rejects_counts_that_the_bytes_cannot_contain(engine: Any) -> None:
     """Hundreds of empty batches that each claim 2^31 - 1 records: nothing is set aside for those."""
     liar = fixed(build([], last_offset=2**31 - 2), count=2**31 - 1)
     packed = fixed(build([Record()], codec="lz4"), count=2**31 - 1, delta=2**31 - 2)
@@ -260,7 +260,7 @@ def test_some_of_the_batches(engine: Any) -> None:
     assert [offset for part in columns.records(some) for offset in part.offset.tolist()] == [0, 1, 2, 20, 21, 22]
 
 
-def test_what_is_no_batch_of_today_comes_as_it_is(engine: Any) -> None:
+def test_batches_of_other_magics_are_objects(engine: Any) -> None:
     data = FIRST + message(1, b"old") + SECOND + b"torn"
     one, old, other, damage = columns.read(data)
     assert isinstance(one, columns.Records)
@@ -271,7 +271,7 @@ def test_what_is_no_batch_of_today_comes_as_it_is(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("headers", ["02 6b", "02 6b 80", "02 6b 8080808080 01", "80", "02", "0a 6b", "01 01"])
-def test_headers_that_are_none(headers: str) -> None:
+def test_rejects_malformed_headers(headers: str) -> None:
     body = bytes.fromhex("00 00 00 01 01 02" + headers)
     payload = bytes([2 * len(body)]) + body
     data = fixed(build([], last_offset=0) + payload, length=49 + len(payload), count=1)
@@ -281,7 +281,7 @@ def test_headers_that_are_none(headers: str) -> None:
 
 
 @pytest.mark.parametrize("length", ["80", "808080808080", "01", "06 00", "ffffffff0f"])
-def test_lengths_of_records_that_are_none(length: str) -> None:
+def test_rejects_malformed_record_lengths(length: str) -> None:
     """Cut off, of too many bytes, negative, longer than what is left."""
     payload = bytes.fromhex(length) + bytes(7 - len(bytes.fromhex(length)))
     payload = bytes.fromhex(length) if length == "80" else payload

@@ -112,14 +112,14 @@ def test_snappy_framings() -> None:
         (b"\0\0\0\x03abc", "snappy"),
     ],
 )
-def test_damaged_xerial_blocks(tail: bytes, said: str) -> None:
+def test_rejects_damaged_xerial_blocks(tail: bytes, said: str) -> None:
     with pytest.raises(CompressionError, match=said):
         decompress("snappy", compress("snappy", b"data") + tail)
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 @given(data=st.data())
-def test_cut_or_changed_blocks(codec: str, data: st.DataObject) -> None:
+def test_rejects_cut_or_changed_blocks(codec: str, data: st.DataObject) -> None:
     packed = bytearray(compress(codec, b"some bytes that compress, some bytes that compress" * 3))
     cut = data.draw(st.integers(0, len(packed)))
     for i in data.draw(st.lists(st.integers(0, len(packed) - 1), max_size=3)):
@@ -170,7 +170,7 @@ def test_a_snappy_size_is_not_believed(more: int) -> None:
     tracemalloc.stop()
 
 
-def test_unknown_codecs() -> None:
+def test_rejects_unknown_codecs() -> None:
     assert [codec_name(n) for n in range(6)] == [*CODECS, "UNKNOWN_5"]
     with pytest.raises(CompressionError, match="UNKNOWN_6"):
         decompress("UNKNOWN_6", b"")

@@ -65,7 +65,7 @@ def test_types(key: str, value: str, expected: Control) -> None:
         (b"\xff\xff\0\0", "expected a version, found -1"),
     ],
 )
-def test_keys_that_cannot_be_read(key: bytes | None, problem: str) -> None:
+def test_reports_keys_that_cannot_be_read(key: bytes | None, problem: str) -> None:
     found = control(key)
     assert found is not None
     assert (found.name, found.type) == ("MALFORMED", None)

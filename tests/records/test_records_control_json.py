@@ -75,7 +75,7 @@ NO_VERSION = "no version at its beginning"
         (b"\0\0\0", b"x", "at byte 2", "unknown control record type None"),
     ],
 )
-def test_what_cannot_be_read(key: bytes, value: bytes, key_problem: str | None, value_problem: str) -> None:
+def test_reports_what_cannot_be_read(key: bytes, value: bytes, key_problem: str | None, value_problem: str) -> None:
     found = decoded_control(key, value)
     assert key_problem is None or key_problem in found["key"]["problem"]
     assert (key_problem is None) == ("problem" not in found["key"])

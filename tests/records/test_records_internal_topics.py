@@ -29,7 +29,7 @@ def test_transaction_state() -> None:
     assert decode_value(TRANSACTIONS, key_bytes, value_bytes) == Decoded("TransactionLogValue", 1, value)
 
 
-def test_consumer_offsets_are_told_apart_by_the_key() -> None:
+def test_keys_distinguish_messages_of_consumer_offsets() -> None:
     key = OffsetCommitKey(group="g", topic="t", partition=3)
     value = OffsetCommitValue(offset=7, commit_timestamp=9)
     key_bytes = key.encode_prefixed(version=0)
@@ -55,7 +55,7 @@ def test_tombstones_and_other_topics() -> None:
     assert decode_value("orders", b"\0\0", b"\0\0") is None
 
 
-def test_both_as_json() -> None:
+def test_key_and_value_as_json() -> None:
     key = TransactionLogKey(transactional_id="orders-1").encode_prefixed(version=0)
     value = TransactionLogValue(producer_id=4001).encode_prefixed(version=1)
     found = decoded(TRANSACTIONS, key, value)
@@ -100,7 +100,7 @@ def test_other_topics_hold_no_messages(topic: str | None) -> None:
         ),
     ],
 )
-def test_what_is_not_known(topic: str, key: bytes | None, value: bytes, expected: Decoded) -> None:
+def test_reports_unknown_types(topic: str, key: bytes | None, value: bytes, expected: Decoded) -> None:
     assert decode_value(topic, key, value) == expected
 
 

@@ -123,7 +123,7 @@ def problem(data: bytes) -> RecordError:
         (b"\1\0" + bytes(8) + sized(None) + struct.pack(">i", 2**31 - 1), "a value of 2147483647 bytes with 0 left"),
     ],
 )
-def test_keys_and_values_that_do_not_fit(body: bytes, found: str) -> None:
+def test_rejects_keys_and_values_that_do_not_fit(body: bytes, found: str) -> None:
     error = problem(framed(0, body))
     assert (error.expected, error.found, error.path) == ("a message's key and value", found, "records[0]")
 

@@ -71,7 +71,7 @@ def test_the_offsets_inside_count_from_the_batchs_base(magic: int, inside: list[
         ([Record()], {"magic": -1}, "magic"),
     ],
 )
-def test_what_has_no_place(records: list[Record], options: dict[str, Any], path: str) -> None:
+def test_rejects_what_the_format_cannot_carry(records: list[Record], options: dict[str, Any], path: str) -> None:
     with pytest.raises(EncodeError) as caught:
         build(records, **options)
     assert caught.value.path == path

@@ -59,7 +59,7 @@ def test_where_the_checksum_stands(flags: int, end: int) -> None:
         assert lz4_header.mended(frame[:cut]) == lz4_header.broken(frame[:cut]) == frame[:cut]
 
 
-def test_what_is_no_frame_stays() -> None:
+def test_leaves_what_is_no_frame_unchanged() -> None:
     for data in (b"", b"\x04\x22\x4d\x19\x60\x40\0\0\0\0", b"anything at all"):
         assert lz4_header.mended(data) is data
         assert lz4_header.broken(data) is data

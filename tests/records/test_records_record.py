@@ -28,7 +28,7 @@ from kafkawire.records import Record
         ("0c 00 00 00 01 01 00 0c 00 00 00 01 01 00", "7 more bytes"),  # two records, one counted
     ],
 )
-def test_malformed_records(payload: str, found: str) -> None:
+def test_rejects_malformed_records(payload: str, found: str) -> None:
     batch = payload_batch(bytes.fromhex(payload))
     with pytest.raises(RecordError) as caught:
         list(batch.records)

@@ -56,7 +56,7 @@ def test_round_trip(number: int) -> None:
         assert read_varint(varint(number), 0)[0] == number
 
 
-def test_longer_than_needed_and_too_long() -> None:
+def test_accepts_longer_varints_up_to_the_limit() -> None:
     assert read_varint(b"\x82\x00", 0) == (1, 2)
     assert read_varint(b"\x82\x80\x80\x80\x00", 0) == (1, 5)
     assert read_varint(b"\xff\xff\xff\xff\x7f", 0) == (-2147483648, 5)  # bits above 32 are dropped

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 LOGS = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node"
 
 
-def test_spark_answers_alike(spark: SparkSession, capsysbinary: Any) -> None:
+def test_spark_gives_the_answer_of_the_local_audit(spark: SparkSession, capsysbinary: Any) -> None:
     def told(*arguments: str) -> tuple[int, Any, bytes]:
         code = main(["audit", str(LOGS), "--format", "json", *arguments])
         out, err = capsysbinary.readouterr()

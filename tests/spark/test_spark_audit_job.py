@@ -41,14 +41,14 @@ def both(session: SparkSession, settings: Settings, *paths: str) -> tuple[Audit,
     return local, by_spark
 
 
-def test_real_log_directories(spark: SparkSession) -> None:
+def test_real_log_directories_give_the_local_answer(spark: SparkSession) -> None:
     local, by_spark = both(spark, Settings(), str(EXAMPLES))
     assert by_spark == local
     assert {finding.verdict for finding in local.findings} == {"hanging", "not_hanging"}
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_logs_of_every_kind(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_logs_of_every_kind_give_the_local_answer(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Several brokers' copies at once, whole in one half of the runs and damaged in the other."""
     random_ = random.Random(seed)
     paths = []
@@ -89,7 +89,7 @@ def test_injected_violations_are_named(spark: SparkSession, tmp_path: Path) -> N
     assert named == {name: {case.check} for name, case in cases.items()}
 
 
-def test_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
+def test_accepts_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
     logs = LogDirectory(tmp_path / "logs", ids=0)
     logs.partition("orders").plain()
     local, by_spark = both(spark, Settings(), logs.write())
@@ -97,7 +97,9 @@ def test_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
     assert local.read.complete
 
 
-def test_a_failing_job_is_one_sentence(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_failed_job_in_one_sentence(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from kafkawire.spark import audit_job
     from kafkawire.spark.errors import SparkError
 

@@ -71,7 +71,7 @@ def test_odd_shares_give_the_same_rows(part_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("rows", capture_reader.ROWS)
-def test_what_comes_before_the_first_frame_of_a_joined_connection_is_no_row(tmp_path: Path, rows: str) -> None:
+def test_bytes_before_the_first_frame_of_a_joined_connection_are_no_row(tmp_path: Path, rows: str) -> None:
     path = tmp_path / "joined.pcap"
     talk = Talk(handshake=False).send(1, b"the end of a response")
     path.write_bytes(pcap(map(ethernet, ask(talk, 1).packets)))
@@ -95,7 +95,7 @@ def test_bodies_are_decoded_where_they_are_asked_for(monkeypatch: pytest.MonkeyP
     assert asked == [(False, False), (True, False), (False, True)]
 
 
-def test_frames() -> None:
+def test_frames_are_those_of_the_exchanges() -> None:
     found = {(row["frame"], row["packet"], row["data"]) for row in read(PCAP, rows="frames", showSecrets="true")}
     kept = list(capture.read(PCAP, keep=True).matched())
     requests = {("request", one.row.packet, one.request_frame) for one in kept if one.request_frame is not None}
@@ -181,14 +181,14 @@ def test_foreign_and_damaged_files_are_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cut.pcap", "README.md"])
-def test_failfast(tmp_path: Path, name: str) -> None:
+def test_failfast_fails_the_job(tmp_path: Path, name: str) -> None:
     folder_with_all_kinds(tmp_path)
     with pytest.raises(SourceError, match=name):
         read(tmp_path / name, mode="failfast")
     assert read(tmp_path / "good.pcap", mode="failfast")
 
 
-def test_a_file_that_vanishes_before_it_is_read(tmp_path: Path) -> None:
+def test_reports_a_file_that_vanishes_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.pcap"
     shutil.copy(PCAP, path)
     found = reader(path, maxPartBytes="60000")
@@ -198,7 +198,7 @@ def test_a_file_that_vanishes_before_it_is_read(tmp_path: Path) -> None:
     assert [(row["file"], row["problem"]) for row in gone] == [(str(path), "No such file or directory")]
 
 
-def test_nothing_to_read(tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_rows_and_a_missing_path_is_an_error(tmp_path: Path) -> None:
     assert read(tmp_path) == []
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "none.pcap")
@@ -212,7 +212,7 @@ def test_large_bodies_are_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(sizes) > 5 * max(sizes) or max(sizes) < 80_000
 
 
-def test_in_a_session(spark: SparkSession, tmp_path: Path) -> None:
+def test_reads_captures_in_a_session(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     shutil.copy(PCAP, tmp_path / "t.pcap")
     reader = spark.read.format("kafka_pcap").option("maxPartBytes", "40000")

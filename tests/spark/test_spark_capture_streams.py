@@ -60,7 +60,7 @@ def problems(found: list[dict[str, Any]]) -> list[str]:
     return [row["problem"] for row in found if row["problem"] is not None]
 
 
-def test_each_capture_once(tmp_path: Path) -> None:
+def test_reads_each_capture_once(tmp_path: Path) -> None:
     read: list[dict[str, Any]] = []
     before: Any = stream(tmp_path).initialOffset()
     written = 0
@@ -94,7 +94,7 @@ def test_a_capture_that_is_written_to_is_not_read_yet(tmp_path: Path) -> None:
     assert restarted.latestOffset(end, None) == end
 
 
-def test_a_capture_that_grew_after_it_had_been_read(tmp_path: Path) -> None:
+def test_reports_a_capture_that_grew_after_it_was_read(tmp_path: Path) -> None:
     path = write(tmp_path, 1)
     found = stream(tmp_path)
     first = found.latestOffset()
@@ -108,7 +108,7 @@ def test_a_capture_that_grew_after_it_had_been_read(tmp_path: Path) -> None:
     assert rows(found, second, found.latestOffset()) == []
 
 
-def test_a_ring_of_files(tmp_path: Path) -> None:
+def test_reads_a_new_capture_under_an_old_name(tmp_path: Path) -> None:
     write(tmp_path, 1, "ring0")
     write(tmp_path, 2, "ring1")
     found = stream(tmp_path)
@@ -120,7 +120,7 @@ def test_a_ring_of_files(tmp_path: Path) -> None:
     assert problems(rows(found, {}, first)) == ["another file stands where a capture was, before that was read"]
 
 
-def test_a_capture_that_is_gone(tmp_path: Path) -> None:
+def test_reports_a_capture_that_is_gone(tmp_path: Path) -> None:
     path = write(tmp_path, 1)
     found = stream(tmp_path)
     end = found.latestOffset()
@@ -130,7 +130,7 @@ def test_a_capture_that_is_gone(tmp_path: Path) -> None:
     assert rows(found, end, found.latestOffset()) == []
 
 
-def test_a_query_that_is_restarted(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restarted_query_reads_nothing_twice(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     folder = tmp_path / "captures"
     folder.mkdir()

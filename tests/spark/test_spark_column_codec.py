@@ -65,7 +65,7 @@ def test_fields_are_found_by_any_of_their_names() -> None:
     assert messages_of(TransactionLogValue, rows) == [TransactionLogValue(producer_id=5, producer_epoch=6), None]
 
 
-def test_a_part_of_a_column() -> None:
+def test_accepts_a_slice_of_a_column() -> None:
     """Spark hands on slices."""
     asked = columns.shape(TransactionLogValue, unknown_tags=False)
     values = [

@@ -12,5 +12,5 @@ from kafkawire.spark.errors import first_line
 @pytest.mark.parametrize(
     ("error", "line"), [(ValueError("\n what \n at there"), "what "), (TimeoutError(), "TimeoutError")]
 )
-def test_an_error_in_one_line(error: Exception, line: str) -> None:
+def test_first_line_of_an_error(error: Exception, line: str) -> None:
     assert first_line(error) == line

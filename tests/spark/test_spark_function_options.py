@@ -26,7 +26,7 @@ from kafkawire.spark.function_options import PREFIX, FunctionOptions, check_vers
         ({"mode": "FailFast", "errors": "false"}, FunctionOptions("FAILFAST", False, None)),
     ],
 )
-def test_options_in_any_case(given: dict[str, str] | None, found: FunctionOptions) -> None:
+def test_option_names_are_case_insensitive(given: dict[str, str] | None, found: FunctionOptions) -> None:
     assert read_options(given) == found
 
 
@@ -38,25 +38,25 @@ def test_options_in_any_case(given: dict[str, str] | None, found: FunctionOption
         ({"errors": "yes"}, "errors is true or false, not yes"),
     ],
 )
-def test_options_that_there_are_not(given: dict[str, str], said: str) -> None:
+def test_rejects_unknown_options_and_values(given: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=f"^{said}$"):
         read_options(given)
 
 
 @pytest.mark.parametrize("version", [0, 1, PREFIX, object()])
-def test_versions_that_may_be(version: Any) -> None:
+def test_accepts_versions_of_the_message(version: Any) -> None:
     """Of a column it is not known before there are values."""
     check_version(TransactionLogValue, version)
 
 
-def test_versions_that_there_are_not() -> None:
+def test_rejects_versions_that_the_message_lacks() -> None:
     with pytest.raises(UnsupportedVersionError, match="TransactionLogValue"):
         check_version(TransactionLogValue, 99)
     with pytest.raises(ValueError, match="version is a number, a column or \"prefix\", not 'newest'"):
         check_version(TransactionLogValue, "newest")
 
 
-def test_messages_of_kafkas_and_of_ones_own(tmp_path: Path) -> None:
+def test_finds_messages_of_kafka_and_of_a_schema_directory(tmp_path: Path) -> None:
     assert message_named("TransactionLogValue", None) is TransactionLogValue
     (tmp_path / "Parcel.json").write_text(
         """{"type": "data", "name": "Parcel", "validVersions": "0", "flexibleVersions": "none", "fields": []}"""

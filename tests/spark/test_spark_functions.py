@@ -58,7 +58,7 @@ def test_values_by_prefix_by_number_and_by_column(spark: SparkSession) -> None:
     assert [(p.topic, p.partition_ids) for p in first.transaction_partitions] == [("orders", [0, 2]), ("ünï", [])]
 
 
-def test_back_to_the_same_bytes(spark: SparkSession) -> None:
+def test_round_trip_gives_the_same_bytes(spark: SparkSession) -> None:
     rows = frame(spark, (VALUE.encode(0), 0), (VALUE.encode(1), 1), (None, 1))
     struct = from_kafka_message("data", "TransactionLogValue", F.col("version"))
     assert column(rows, to_kafka_message(struct, "TransactionLogValue", F.col("version"))) == [
@@ -69,7 +69,7 @@ def test_back_to_the_same_bytes(spark: SparkSession) -> None:
     ]  # fmt: skip
 
 
-def test_a_struct_with_some_of_the_fields(spark: SparkSession) -> None:
+def test_missing_fields_get_their_defaults(spark: SparkSession) -> None:
     struct = F.struct(F.lit(7).cast("int").alias("CoordinatorEpoch"))
     made = column(spark.range(1), to_kafka_message(struct, "EndTxnMarker", 0))
     assert made == [EndTxnMarker(coordinator_epoch=7).encode(0)]
@@ -89,7 +89,7 @@ def test_malformed_data_fails_the_job_or_becomes_null(spark: SparkSession) -> No
     assert good._error is None
 
 
-def test_text_that_is_no_utf8_is_replaced_and_told(spark: SparkSession) -> None:
+def test_invalid_utf8_is_replaced_and_reported(spark: SparkSession) -> None:
     value = TransactionLogValue(transaction_partitions=(PartitionsSchema("a\udcffü", (0,)),))
     rows = frame(spark, (value.encode(1), 1), (None, 1))
     options = {"errors": "true"}
@@ -105,14 +105,14 @@ def test_uuids_are_text(spark: SparkSession) -> None:
     assert row.topics[0].topic_id == str(UUID(int=7 << 100))
 
 
-def test_a_version_that_the_message_does_not_have(spark: SparkSession) -> None:
+def test_rejects_a_version_that_the_message_lacks(spark: SparkSession) -> None:
     rows = frame(spark, (VALUE.encode(1), 9))
     options = {"mode": "PERMISSIVE", "errors": "true"}
     (row,) = column(rows, from_kafka_message("data", "TransactionLogValue", F.col("version"), options))
     assert row._error == "TransactionLogValue has no version 9; it has 0-1"
 
 
-def test_a_value_that_the_version_cannot_carry(spark: SparkSession) -> None:
+def test_rejects_a_value_that_the_version_cannot_carry(spark: SparkSession) -> None:
     struct = F.struct(F.lit(40_000).alias("producer_epoch"))
     with pytest.raises(PythonException, match="producer_epoch"):
         column(spark.range(1), to_kafka_message(struct, "TransactionLogValue", 1))
@@ -120,7 +120,7 @@ def test_a_value_that_the_version_cannot_carry(spark: SparkSession) -> None:
     assert column(spark.range(1), permissive) == [None]
 
 
-def test_text_that_is_no_uuid(spark: SparkSession) -> None:
+def test_rejects_text_that_is_no_uuid(spark: SparkSession) -> None:
     struct = F.expr("named_struct('topics', array(named_struct('topic_id', text)))")
     rows = spark.createDataFrame([(str(UUID(int=5)),), ("no uuid",)], "text string")
     with pytest.raises(PythonException, match="topic_id"):
@@ -130,7 +130,7 @@ def test_text_that_is_no_uuid(spark: SparkSession) -> None:
     assert bad is None
 
 
-def test_schemas_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_accepts_messages_of_a_schema_directory(spark: SparkSession, tmp_path: Path) -> None:
     for name, text in SCHEMAS.items():
         (tmp_path / name).write_text(text)
     rows = frame(spark, (b"\0\x02hi\0\0\0\x05", 1), (b"\0\x02ho", 0))
@@ -143,7 +143,7 @@ def test_schemas_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("function", [from_kafka_message, to_kafka_message])
-def test_wrong_arguments_are_told_at_once(function: Any) -> None:
+def test_rejects_wrong_arguments_before_the_job(function: Any) -> None:
     with pytest.raises(LookupError, match="TransactionLogValue"):
         function("data", "TransactionLogValu", 0)
     with pytest.raises(UnsupportedVersionError):

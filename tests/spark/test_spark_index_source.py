@@ -68,7 +68,7 @@ def test_damage_is_a_row_or_fails_the_job(tmp_path: Path) -> None:
         read(tmp_path, mode="failfast")
 
 
-def test_a_table(spark: SparkSession) -> None:
+def test_reads_entries_in_a_session(spark: SparkSession) -> None:
     register(spark)
     table = spark.read.format("kafka_index").option("kinds", "snapshot").load(str(EXAMPLES))
     counted = table.where("current_txn_first_offset >= 0").count()

@@ -76,7 +76,7 @@ def test_without_any_java_the_extra_is_named() -> None:
     assert str(caught.value).startswith("Spark needs Java 17 or newer and found none on PATH")
 
 
-def test_an_old_java_is_told(nothing: Path) -> None:
+def test_reports_an_old_java(nothing: Path) -> None:
     java(nothing / "path", 'version "11.0.2"')
     with pytest.raises(MissingExtraError, match="needs Java 17 or newer and found 11"):
         jre.java_home()

@@ -43,7 +43,7 @@ def test_fields_are_those_of_the_struct(frame: DataFrame) -> None:
     assert sorted(by_column.collect(), key=lambda row: row.id) == expected
 
 
-def test_some_fields(frame: DataFrame) -> None:
+def test_selects_fields(frame: DataFrame) -> None:
     table = message_table(frame, "bare", NAME, F.col("v"), columns=["transaction_partitions", "producer_id"])
     assert table.columns == ["producer_id", "transaction_partitions"]
     found = {row.producer_id: row.transaction_partitions for row in table.collect()}
@@ -53,7 +53,7 @@ def test_some_fields(frame: DataFrame) -> None:
     }
 
 
-def test_errors(frame: DataFrame) -> None:
+def test_errors_are_the_last_column(frame: DataFrame) -> None:
     bad = frame.select("id", F.expr("substring(bare, 1, 5)").alias("cut"))
     with pytest.raises(PythonException, match="TransactionLogValue v1"):
         message_table(bad, "cut", NAME, 1).collect()
@@ -65,7 +65,7 @@ def test_errors(frame: DataFrame) -> None:
     assert all(text.startswith("TransactionLogValue v1") for text in said.values())
 
 
-def test_wrong_arguments_are_told_at_once(frame: DataFrame) -> None:
+def test_rejects_wrong_arguments_before_the_job(frame: DataFrame) -> None:
     with pytest.raises(LookupError, match="has no field colour"):
         message_table(frame, "bare", NAME, 1, columns=["colour", "producer_id"])
     with pytest.raises(ValueError, match="kept and fields of TransactionLogValue: producer_id"):

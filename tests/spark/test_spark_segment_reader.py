@@ -165,7 +165,7 @@ def test_rows_are_those_of_the_package() -> None:
         assert found
 
 
-def test_columns_that_are_asked_for(log: Path) -> None:
+def test_gives_only_the_wanted_columns(log: Path) -> None:
     some = pa.schema([RECORDS.field(name) for name in ("value", "offset", "control")])
     everything = sorted((row["offset"] or 0, row["value"] or b"") for row in rows(log))
     assert sorted((row["offset"] or 0, row["value"] or b"") for row in rows(log, some)) == everything
@@ -215,7 +215,7 @@ def test_a_malformed_marker_is_a_row_and_damage(tmp_path: Path) -> None:
     assert said == [("MALFORMED", None), ("COMMIT", 2)]
 
 
-def test_files_that_are_gone(tmp_path: Path) -> None:
+def test_reports_files_that_are_gone(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "orders-0", tmp_path / "orders-0")
     found = reader(tmp_path)
     tasks = found.partitions()
@@ -234,14 +234,14 @@ def test_globs_and_uris() -> None:
         reader(EXAMPLES / "no-*").partitions()
 
 
-def test_options_that_are_none() -> None:
+def test_rejects_invalid_options() -> None:
     with pytest.raises(ValueError, match="maxPartBytes is a positive number, not big"):
         reader(EXAMPLES, maxPartBytes="big")
     with pytest.raises(ValueError, match="no path is given"):
         reader("").partitions()
 
 
-def test_records_that_cannot_be_read(tmp_path: Path) -> None:
+def test_reports_records_that_cannot_be_read(tmp_path: Path) -> None:
     """The records before the malformed one are rows, and so is what is wrong."""
     folder = tmp_path / "t-0"
     folder.mkdir()

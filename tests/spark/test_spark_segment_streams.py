@@ -64,7 +64,7 @@ def offsets(found: list[dict[str, Any]]) -> list[Any]:
     return sorted(row["offset"] for row in found if row["error"] is None)
 
 
-def test_each_batch_once(log: Log) -> None:
+def test_reads_each_batch_once(log: Log) -> None:
     read: list[dict[str, Any]] = []
     before: Any = stream(log).initialOffset()
     for step in range(6):
@@ -81,7 +81,7 @@ def test_each_batch_once(log: Log) -> None:
     assert rows(stream(log), before, before) == []
 
 
-def test_a_batch_that_is_half_written(log: Log) -> None:
+def test_waits_for_the_end_of_a_half_written_batch(log: Log) -> None:
     log.append(2)
     half = batch(2)[:50]
     with log.path.open("ab") as file:
@@ -113,7 +113,7 @@ def test_a_torn_end_is_damage_once_the_segment_is_closed(log: Log) -> None:
     assert [row["error"][:9] for row in read if row["error"]] == ["truncated"]
 
 
-def test_a_log_that_became_shorter(log: Log) -> None:
+def test_reports_a_log_that_became_shorter(log: Log) -> None:
     log.append(3)
     found = stream(log)
     first = found.latestOffset()
@@ -128,7 +128,7 @@ def test_a_log_that_became_shorter(log: Log) -> None:
 
 
 @pytest.mark.parametrize("values", [[b"other"] * 5, [b"v9"] * 5], ids=["of other sizes", "of the same size"])
-def test_what_was_read_and_is_replaced_is_told(log: Log, values: list[bytes]) -> None:
+def test_reports_read_batches_that_were_replaced(log: Log, values: list[bytes]) -> None:
     """A broker that comes back as a follower cuts its log, and goes on with what the new leader has."""
     log.append(3)
     found = stream(log)
@@ -150,7 +150,7 @@ def test_what_was_read_and_is_replaced_is_told(log: Log, values: list[bytes]) ->
     assert offsets(read) == [6, 7]
 
 
-def test_what_was_read_and_is_replaced_by_as_much_is_told(log: Log) -> None:
+def test_reports_read_batches_that_were_replaced_by_as_many_bytes(log: Log) -> None:
     log.append(3)
     found = stream(log)
     first = found.latestOffset()
@@ -159,7 +159,7 @@ def test_what_was_read_and_is_replaced_by_as_much_is_told(log: Log) -> None:
     assert "was cut off" in row["error"]
 
 
-def test_up_to_the_high_watermark(log: Log) -> None:
+def test_reads_up_to_the_high_watermark(log: Log) -> None:
     """What followers may lack is left until the broker writes down that they have it."""
     checkpoint = log.folder.parent / "replication-offset-checkpoint"
     found = stream(log, highWatermark="true")
@@ -197,7 +197,7 @@ def test_checkpoints_without_checksums_are_read_on(log: Log) -> None:
     assert offsets(rows(stream(log), {}, before)) == [0, 1]
 
 
-def test_a_segment_that_is_gone(log: Log) -> None:
+def test_reports_a_segment_that_is_gone(log: Log) -> None:
     log.append(2)
     gone = log.path
     log.roll()
@@ -209,7 +209,9 @@ def test_a_segment_that_is_gone(log: Log) -> None:
     assert [row["error"] for row in read if row["error"]] == ["unreadable: No such file or directory"]
 
 
-def test_a_query_that_is_restarted(spark: SparkSession, log: Log, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_restarted_query_reads_nothing_twice(
+    spark: SparkSession, log: Log, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     register(spark)
     folder = tmp_path_factory.mktemp("sink")
 

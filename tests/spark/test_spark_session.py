@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 EXAMPLES = str(Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node")
 
 
-def test_a_master_that_is_none_is_said_in_one_sentence() -> None:
+def test_reports_an_invalid_master_in_one_sentence() -> None:
     command = [sys.executable, "-m", "kafkawire", "audit", EXAMPLES, "--engine", "spark", "--master", "local[x]"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
@@ -24,7 +24,7 @@ def test_a_master_that_is_none_is_said_in_one_sentence() -> None:
 @pytest.mark.parametrize(
     "url", ["sc://127.0.0.1:1", "sc://127.0.0.1:none", "sc://no-such-host.invalid", "spark://127.0.0.1:1"]
 )
-def test_a_server_that_is_not_there_is_said_at_once(url: str) -> None:
+def test_reports_an_unreachable_server_at_once(url: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     from kafkawire.spark.errors import SparkError
     from kafkawire.spark.session import session_on

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kafkawire.spark.sources import SourceOptions
 
 
-def test_names_and_words_in_any_case() -> None:
+def test_names_and_choices_are_case_insensitive() -> None:
     options = SourceOptions({"ROWS": "Headers", "Mode": "failfast", "filterpushdown": "TRUE"})
     assert options.choice("rows", ("records", "headers")) == "headers"
     assert options.fail_fast
@@ -49,7 +49,7 @@ def test_numbers(text: str, least: int, number: int) -> None:
         ({"n": "\u0663"}, "n is a positive number, not \u0663"),
     ],
 )
-def test_values_that_there_are_not(given: dict[str, str], said: str) -> None:
+def test_rejects_invalid_values(given: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError) as caught:
         read_all(given)
     assert str(caught.value) == said

@@ -106,6 +106,6 @@ def test_an_internal_topic_is_not_silently_empty(broker: Cluster, tmp_path: Path
     assert {tuple(row) for row in said["streamed"]} >= {row[:2] for row in state}
 
 
-def test_a_session_without_a_kafka_source(spark: SparkSession) -> None:
+def test_reports_a_session_without_a_kafka_source(spark: SparkSession) -> None:
     with pytest.raises(SparkError, match=r"no Kafka source: start it with spark\.jars\.packages=org\.apache\.spark:"):
         read_topic(spark, "127.0.0.1:1", TOPIC)
