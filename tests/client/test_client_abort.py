@@ -38,7 +38,7 @@ def test_abort_by_start_offset_looks_the_rest_up() -> None:
 
 
 @pytest.mark.parametrize("epoch", [-1, 2**15])
-def test_an_epoch_that_no_marker_can_carry(epoch: int) -> None:
+def test_refuses_an_epoch_that_no_marker_can_carry(epoch: int) -> None:
     """DescribeProducers has 32 bits for it, and a broker may say anything. Nothing is sent."""
 
     async def scenario() -> None:

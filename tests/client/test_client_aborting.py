@@ -64,7 +64,7 @@ def sent(broker: PartitionBroker) -> list[Any]:
     return [body for body in broker.requests if isinstance(body, WriteTxnMarkersRequest)]
 
 
-def test_it_is_aborted_and_that_is_seen() -> None:
+def test_abort_is_verified_in_the_partition() -> None:
     broker, told = PartitionBroker(), Told()
     done = attempt(broker, told=told)
     assert (done.outcome, done.problem, done.note) == ("aborted", None, "")
@@ -78,7 +78,7 @@ def test_it_is_aborted_and_that_is_seen() -> None:
     assert before[1] == after[1] == done.call
 
 
-def test_the_plan_is_what_is_sent() -> None:
+def test_sends_the_planned_request() -> None:
     """Decoded, in bytes and to whom; and making it sends nothing."""
 
     async def scenario() -> None:
@@ -100,7 +100,7 @@ def test_the_plan_is_what_is_sent() -> None:
 # What is refused, and what has changed --------------------------------------------------------------------------------
 
 
-def test_readings_right_before_it_is_sent() -> None:
+def test_judges_in_two_readings_right_before_sending() -> None:
     """Two to judge it, two more right before the marker, one to see what came of it; and none in between."""
     broker = PartitionBroker()
     attempt(broker)
@@ -128,7 +128,7 @@ def setting(**values: Any) -> Callable[[Log], None]:
         (setting(timestamp=2000), "last_timestamp was 1000, and is 2000 now"),
     ],
 )
-def test_what_has_changed_is_left_alone(between: Callable[[Log], None], text: str) -> None:
+def test_refuses_a_transaction_that_has_changed(between: Callable[[Log], None], text: str) -> None:
     broker, told = PartitionBroker(), Told()
     with pytest.raises(Refused, match=f"orders-0, offset 40: nothing was sent: {text}"):
         attempt(broker, between=between, told=told)
@@ -142,7 +142,7 @@ def ongoing(_: ListTransactionsRequest) -> ListTransactionsResponse:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_coordinator_that_has_it_after_all(force: bool) -> None:
+def test_refuses_a_transaction_that_a_coordinator_holds(force: bool) -> None:
     """Its id was in no list while it moved: no reason to abort it now, with or without force."""
     broker = PartitionBroker()
     nobody = ListTransactionsResponse()
@@ -153,7 +153,7 @@ def test_a_coordinator_that_has_it_after_all(force: bool) -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_live_one_is_refused(force: bool) -> None:
+def test_refuses_a_live_transaction(force: bool) -> None:
     broker = PartitionBroker()
     broker.on[ListTransactionsRequest] = ongoing
     with pytest.raises(Refused, match=r"not_hanging \(late\).*force-terminate --bootstrap-server h:1") as caught:
@@ -162,7 +162,7 @@ def test_a_live_one_is_refused(force: bool) -> None:
     assert not sent(broker)
 
 
-def test_a_young_one_wants_force() -> None:
+def test_a_young_transaction_needs_force() -> None:
     for force in (False, True):
         broker, told = PartitionBroker(), Told()
         broker.log.timestamp = 2**53  # a client's clock that is ahead
@@ -175,7 +175,7 @@ def test_a_young_one_wants_force() -> None:
         assert len(sent(broker)) == force
 
 
-def test_a_young_one_is_proven_to_be_nobodys() -> None:
+def test_proves_that_a_young_transaction_has_no_owner() -> None:
     """One reading in which no coordinator names it is no evidence: a coordinator may just be moving."""
     broker = PartitionBroker()
     broker.log.timestamp = 2**53
@@ -185,7 +185,7 @@ def test_a_young_one_is_proven_to_be_nobodys() -> None:
     assert not sent(broker)
 
 
-def test_an_unknown_one_wants_force() -> None:
+def test_an_unknown_transaction_needs_force() -> None:
     for force in (False, True):
         broker = PartitionBroker()
         broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(error_code=41)  # does not pass
@@ -197,8 +197,8 @@ def test_an_unknown_one_wants_force() -> None:
         assert len(sent(broker)) == force
 
 
-def test_brokers_that_list_no_transactions() -> None:
-    """Of 2.8: they describe producers, and cannot say whose a producer id is."""
+def test_brokers_of_2_8_make_it_unknown() -> None:
+    """They describe producers, and do not know the owner of a producer id."""
     for force in (False, True):
         broker = PartitionBroker()
         del broker.versions[65], broker.versions[66]
@@ -211,7 +211,7 @@ def test_brokers_that_list_no_transactions() -> None:
         assert len(sent(broker)) == force
 
 
-def test_an_unknown_one_that_is_decided_is_never_aborted() -> None:
+def test_never_aborts_a_decided_transaction() -> None:
     broker = PartitionBroker()
     broker.log.end = START  # its data is above the high watermark: nothing about it is certain
     broker.on[ListTransactionsRequest] = ongoing
@@ -228,7 +228,7 @@ def test_an_unknown_one_that_is_decided_is_never_aborted() -> None:
     assert not sent(broker)
 
 
-def test_what_cannot_be_recorded_is_not_sent() -> None:
+def test_sends_nothing_that_cannot_be_recorded() -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -251,7 +251,7 @@ def test_what_cannot_be_recorded_is_not_sent() -> None:
         (999, "UNKNOWN_999"),
     ],
 )
-def test_a_broker_that_refuses(code: int, text: str) -> None:
+def test_error_of_the_broker_is_not_written(code: int, text: str) -> None:
     broker, told = PartitionBroker(), Told()
     broker.log.code = code
     done = attempt(broker, told=told)
@@ -264,7 +264,7 @@ def test_a_broker_that_refuses(code: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, ...])
-def test_no_answer_and_the_marker_is_there(answer: Any) -> None:
+def test_without_an_answer_a_marker_in_the_log_is_aborted(answer: Any) -> None:
     """The log is the truth."""
     broker = PartitionBroker()
 
@@ -278,7 +278,7 @@ def test_no_answer_and_the_marker_is_there(answer: Any) -> None:
     assert len(sent(broker)) == 1
 
 
-def test_no_answer_and_no_marker() -> None:
+def test_without_answer_and_marker_it_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.on[WriteTxnMarkersRequest] = lambda _: None
     done = attempt(broker)
@@ -289,7 +289,7 @@ def test_no_answer_and_no_marker() -> None:
     assert len(sent(broker)) == 1
 
 
-def test_an_interruption_is_recorded() -> None:
+def test_records_an_interruption() -> None:
     """Ctrl-C while the answer is awaited."""
     broker, told = PartitionBroker(), Told()
     asked = asyncio.Event()
@@ -316,7 +316,7 @@ def test_an_interruption_is_recorded() -> None:
     assert after[2].problem == "interrupted (CancelledError): whether it was carried out is not known"
 
 
-def test_a_broker_that_only_says_so() -> None:
+def test_success_without_a_marker_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.log.marks = False
     done = attempt(broker)
@@ -327,7 +327,7 @@ def test_a_broker_that_only_says_so() -> None:
     )
 
 
-def test_a_last_stable_offset_that_does_not_move() -> None:
+def test_last_stable_offset_that_does_not_move_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.log.stable = START
     done = attempt(broker)
@@ -335,7 +335,7 @@ def test_a_last_stable_offset_that_does_not_move() -> None:
     assert done.problem == "the last stable offset is 40 (0.4 s later)"
 
 
-def test_it_takes_a_moment() -> None:
+def test_waits_until_the_marker_takes_effect() -> None:
     """Until followers have the marker, neither it nor the offsets behind it are seen."""
     broker = PartitionBroker()
     log, said = broker.log, broker.describe_producers
@@ -352,7 +352,7 @@ def test_it_takes_a_moment() -> None:
     assert (done.outcome, done.marker_offset) == ("aborted", END)
 
 
-def test_the_marker_cannot_be_looked_for() -> None:
+def test_partition_that_cannot_be_read_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.log.fetch_code = 29
     done = attempt(broker)
@@ -362,7 +362,7 @@ def test_the_marker_cannot_be_looked_for() -> None:
     assert "the principal needs Read on topic orders" in done.problem
 
 
-def test_a_leader_that_moves_meanwhile() -> None:
+def test_follows_a_leader_that_moves() -> None:
     """Errors that pass are waited for: what counts is whether the marker is there."""
     broker = PartitionBroker()
     fetch = broker.fetch
@@ -377,7 +377,7 @@ def fetch_error(code: int) -> FetchResponse:
     return FetchResponse(responses=(FetchableTopicResponse(topic="orders", partitions=(data,)),))
 
 
-def test_another_one_holds_it_still() -> None:
+def test_notes_another_transaction_that_blocks_the_partition() -> None:
     broker = PartitionBroker()
     broker.log.beside = 30
     done = attempt(broker)
@@ -385,7 +385,7 @@ def test_another_one_holds_it_still() -> None:
     assert done.note == "Another open transaction holds the last stable offset of orders-0, at 30."
 
 
-def test_a_partition_without_leader() -> None:
+def test_partition_without_leader_is_an_error() -> None:
     broker = PartitionBroker()
     broker.topics["orders"][0] = -1
     with pytest.raises(ClientError, match="LEADER_NOT_AVAILABLE"):

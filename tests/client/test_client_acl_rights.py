@@ -23,11 +23,11 @@ from kafkawire.client.errors import CLUSTER_DENIED, GROUP_DENIED, ID_DENIED, TOP
         ("Fetch", 3, "orders", None),
     ],
 )
-def test_rights(api: str, code: int, resource: str, right: str | None) -> None:
+def test_missing_right_of_each_request_and_error(api: str, code: int, resource: str, right: str | None) -> None:
     assert missing_right(api, code, resource) == right
 
 
 @pytest.mark.parametrize(("api", "code"), acl_rights._RIGHTS)
-def test_the_table_names_requests_and_errors_that_there_are(api: str, code: int) -> None:
+def test_table_names_existing_requests_and_errors(api: str, code: int) -> None:
     assert kafkawire.lookup(f"{api}Request").spec.kind == "request"
     assert kafkawire.kafka_errors.error_name(code).endswith("_AUTHORIZATION_FAILED")

@@ -16,7 +16,7 @@ assert LIST.api_key is not None
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.none() | st.integers(0, 20), st.integers(0, 20))
-def test_the_highest_that_both_sides_know(first: int, last: int, at_most: int | None, at_least: int) -> None:
+def test_chooses_the_highest_common_version(first: int, last: int, at_most: int | None, at_least: int) -> None:
     spec = MetadataRequest.spec
     assert spec.api_key is not None
     common = [
@@ -55,7 +55,7 @@ def test_the_highest_that_both_sides_know(first: int, last: int, at_most: int | 
         ),
     ],
 )  # fmt: skip
-def test_what_is_said_where_there_is_none(offered: dict[int, tuple[int, int]], at_least: int, said: str) -> None:
+def test_error_where_no_version_is_common(offered: dict[int, tuple[int, int]], at_least: int, said: str) -> None:
     with pytest.raises(UnsupportedApiError) as caught:
         choose(ListTransactionsRequest, offered, at_least=at_least, address="b:1")
     assert str(caught.value) == said
@@ -68,11 +68,11 @@ def test_a_controllers_listener_is_named() -> None:
     assert str(caught.value) == "b:1: this is a controller's listener: give that of a broker"
 
 
-def test_what_is_no_request_of_the_protocol() -> None:
+def test_refuses_what_is_no_request_of_the_protocol() -> None:
     with pytest.raises(UnsupportedApiError, match="EndTxnMarker is no request"):
         choose(EndTxnMarker, {0: (0, 9)}, address="b:1")
 
 
 @pytest.mark.parametrize("name", _SINCE)
-def test_the_releases_are_of_versions_that_there_are(name: str) -> None:
+def test_releases_belong_to_existing_versions(name: str) -> None:
     assert set(_SINCE[name]) <= set(lookup(name).spec.valid_versions)

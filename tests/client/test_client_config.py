@@ -15,7 +15,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required userna
 BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required {};"
 
 
-def test_file(tmp_path: Path) -> None:
+def test_reads_a_file(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_bytes("client.id=é".encode("latin-1"))
     assert read_properties(str(path)) == {"client.id": "é"}
@@ -40,13 +40,13 @@ def test_defaults() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ",", "host", "host:", ":1", "host:0", "host:65536", "host:x", "a:1,b"])
-def test_addresses_with_a_mistake(text: str) -> None:
+def test_refuses_malformed_addresses(text: str) -> None:
     with pytest.raises(ConfigError, match="bootstrap server"):
         parse_addresses(text)
 
 
 @pytest.mark.parametrize("digits", ["9" * 30, "9" * 5000])
-def test_numbers_that_nobody_reads(digits: str) -> None:
+def test_refuses_numbers_with_too_many_digits(digits: str) -> None:
     with pytest.raises(ConfigError, match="bootstrap server"):
         parse_addresses(f"a:{digits}")
     with pytest.raises(ConfigError, match="is no number of milliseconds"):
@@ -91,12 +91,12 @@ def test_logins_that_are_refused(mechanism: str, jaas: str | None, more: dict[st
     assert "\n" not in str(caught.value)
 
 
-def test_no_mechanism() -> None:
+def test_sasl_without_a_mechanism_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"the default where sasl\.mechanism is not given"):
         Config.of("a:1", {"security.protocol": "SASL_SSL"})
 
 
-def test_unknown_protocol() -> None:
+def test_unknown_protocol_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"security\.protocol: 'TLS' is none of"):
         Config.of("a:1", {"security.protocol": "tls"})
 

@@ -93,7 +93,7 @@ def scenario(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None
 
 
 @scenario
-async def test_two_readings_that_agree() -> None:
+async def test_two_readings_that_agree_confirm_it() -> None:
     made = broker()
     audit = await find(made)
     assert verdicts(audit) == [HANGING]
@@ -103,7 +103,7 @@ async def test_two_readings_that_agree() -> None:
 
 
 @scenario
-async def test_one_that_ended_meanwhile() -> None:
+async def test_leaves_out_a_transaction_that_ended_meanwhile() -> None:
     made = broker()
     made.on[DescribeProducersRequest] = script(producers(), ended)
     assert verdicts(await find(made)) == []
@@ -346,8 +346,8 @@ async def test_a_coordinator_that_is_down() -> None:
 
 
 @pytest.mark.parametrize("other", [(1, 5), (2, 6), (-1, 6)])
-def test_brokers_that_mean_different_leaders(other: tuple[int, int]) -> None:
-    """Broker 1 was deposed and has not heard of it: what it says of the partition is no evidence."""
+def test_brokers_that_name_different_leaders_make_it_unknown(other: tuple[int, int]) -> None:
+    """Broker 1 was deposed and has not learnt of it: its description of the partition is no evidence."""
     leader, epoch = other
 
     async def test() -> None:
@@ -380,7 +380,7 @@ def test_brokers_that_mean_different_leaders(other: tuple[int, int]) -> None:
 
 
 @scenario
-async def test_brokers_that_mean_the_same_leader() -> None:
+async def test_brokers_that_name_the_same_leader_confirm_it() -> None:
     made, other = broker(), broker()
     other.node_id = 2
     async with made.running(), other.running():
@@ -517,7 +517,7 @@ def _from(answer: ListOffsetsResponse, start: int) -> ListOffsetsResponse:
 
 
 @pytest.mark.parametrize("age_ms", [0, 21 * 60_000])
-def test_only_old_ones_are_read_again(age_ms: int) -> None:
+def test_reads_only_old_transactions_again(age_ms: int) -> None:
     async def test() -> None:
         made = broker()
         last = int(time.time() * 1000) - age_ms

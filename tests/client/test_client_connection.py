@@ -85,7 +85,7 @@ def ready() -> Peer:
     return peer
 
 
-def test_versions_first() -> None:
+def test_asks_for_versions_first() -> None:
     peer = connected()
     assert peer.last is not None
     assert isinstance(peer.last.body, ApiVersionsRequest)
@@ -97,7 +97,7 @@ def test_versions_first() -> None:
 
 
 @pytest.mark.parametrize(("highest", "then"), [((0, 2), 2), ((0, 0), 0)])
-def test_older_brokers(highest: tuple[int, int], then: int) -> None:
+def test_falls_back_to_the_versions_of_older_brokers(highest: tuple[int, int], then: int) -> None:
     """A version that is too high is answered by error 35 in a body of version 0 (KIP-511)."""
     peer = connected()
     assert peer.answer(offered({18: highest}, error_code=35), version=0) == []
@@ -106,7 +106,7 @@ def test_older_brokers(highest: tuple[int, int], then: int) -> None:
     assert peer.answer(offered()) == [Ready(VERSIONS)]
 
 
-def test_no_version_in_common() -> None:
+def test_error_where_no_version_is_common() -> None:
     peer = connected()
     peer.answer(offered({18: (0, 4), 66: (7, 9)}))
     with pytest.raises(UnsupportedApiError, match=r"^b:9092: the broker takes ListTransactions in versions 7-9"):
@@ -115,13 +115,13 @@ def test_no_version_in_common() -> None:
         peer.connection.request(MetadataRequest())
 
 
-def test_an_old_broker_and_a_young_filter() -> None:
+def test_filter_that_an_old_broker_does_not_have() -> None:
     peer = ready()
     with pytest.raises(UnsupportedApiError, match=r"takes ListTransactions .* brokers know it from Kafka 4\.1 on"):
         peer.connection.request(ListTransactionsRequest(transactional_id_pattern="a.*"), at_least=2)
 
 
-def test_answers_come_in_any_order() -> None:
+def test_matches_responses_in_any_order() -> None:
     peer = ready()
     first, data = peer.connection.request(ListTransactionsRequest())
     (one,) = peer.hear(data)
@@ -139,7 +139,7 @@ def test_answers_come_in_any_order() -> None:
 
 
 @given(st.lists(st.integers(1, 40), max_size=30))
-def test_bytes_in_pieces(sizes: list[int]) -> None:
+def test_takes_bytes_in_pieces(sizes: list[int]) -> None:
     """However the stream is cut, the events are the same."""
     peer = ready()
     answers = b""
@@ -213,7 +213,7 @@ def test_plain() -> None:
     assert peer.answer(SaslAuthenticateResponse(session_lifetime_ms=9)) == [Ready(VERSIONS, 9)]
 
 
-def test_a_name_that_scram_cannot_say() -> None:
+def test_refuses_a_name_that_scram_cannot_encode() -> None:
     pytest.importorskip("scramp")
     peer = connected(Credentials(mechanism="SCRAM-SHA-256", username="\x01", password="p"))
     peer.answer(offered())
@@ -247,7 +247,7 @@ def test_scram(mechanism: str, honest: bool) -> None:
     "iterations",
     [1, 4095, ITERATIONS.stop, 10_000_000, 1 << 40, "+10000000", " 10000000 ", "10_000_000", "１０００００００"],
 )
-def test_iterations_that_scram_is_not_done_with(iterations: int | str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_iterations_out_of_bounds(iterations: int | str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a password that is cheap to guess, nor a client that hashes for minutes: refused before any is done."""
     pytest.importorskip("scramp")
     peer = scram_first(iterations, monkeypatch)
@@ -256,7 +256,7 @@ def test_iterations_that_scram_is_not_done_with(iterations: int | str, monkeypat
 
 
 @pytest.mark.parametrize("iterations", [ITERATIONS.start, 16_384, ITERATIONS.stop - 1])
-def test_iterations_that_scram_is_done_with(iterations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepts_iterations_within_bounds(iterations: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scramp")
     with pytest.raises(_HashedError, match=f"^{iterations}$"):
         scram_first(iterations, monkeypatch)()
@@ -289,7 +289,7 @@ def test_oauthbearer() -> None:
     assert peer.answer(SaslAuthenticateResponse()) == [Ready(VERSIONS)]
 
 
-def test_oauthbearer_refused() -> None:
+def test_refused_oauthbearer_token_is_an_error() -> None:
     peer = authenticating(Credentials(mechanism="OAUTHBEARER", token="a.b.c"))
     peer.answer(SaslHandshakeResponse(mechanisms=("OAUTHBEARER",)))
     assert peer.answer(SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}')) == []
@@ -299,7 +299,7 @@ def test_oauthbearer_refused() -> None:
         peer.answer(SaslAuthenticateResponse())
 
 
-def test_mechanism_that_is_not_enabled() -> None:
+def test_mechanism_that_is_not_enabled_is_an_error() -> None:
     peer = authenticating()
     with pytest.raises(
         AuthenticationError, match=r"sasl\.mechanism PLAIN is not enabled there; what is: GSSAPI, OTHER"
@@ -307,7 +307,7 @@ def test_mechanism_that_is_not_enabled() -> None:
         peer.answer(SaslHandshakeResponse(error_code=33, mechanisms=("GSSAPI", "OTHER")))
 
 
-def test_listener_without_authentication() -> None:
+def test_login_at_a_listener_without_authentication_is_an_error() -> None:
     peer = authenticating()
     with pytest.raises(AuthenticationError, match="takes no authentication"):
         peer.answer(SaslHandshakeResponse(error_code=34))
@@ -342,14 +342,14 @@ def test_secrets_are_not_shown() -> None:
         (b"\x00\x00\x00\x00", "never sent"),
     ],
 )
-def test_who_is_no_broker(said: bytes, reason: str) -> None:
+def test_detects_what_is_no_kafka_listener(said: bytes, reason: str) -> None:
     connection = Connection("b:1")
     connection.start()
     with pytest.raises(PeerError, match=f"^b:1: .*{reason}"):
         connection.receive(said)
 
 
-def test_first_bytes_one_by_one() -> None:
+def test_detects_them_from_single_bytes() -> None:
     connection = Connection("b:1")
     connection.start()
     for byte in bytes.fromhex("1503"):
@@ -358,7 +358,7 @@ def test_first_bytes_one_by_one() -> None:
         connection.receive(b"\x03")
 
 
-def test_a_response_that_does_not_parse() -> None:
+def test_malformed_response_is_an_error() -> None:
     peer = ready()
     correlation_id, _ = peer.connection.request(ListTransactionsRequest())
     frame = correlation_id.to_bytes(4, "big") + b"\x00\x00\x00\x00\x00\x7f"
@@ -367,7 +367,7 @@ def test_a_response_that_does_not_parse() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, (256 << 20) + 1])
-def test_a_size_that_cannot_be(size: int) -> None:
+def test_impossible_frame_size_is_an_error(size: int) -> None:
     peer = ready()
     with pytest.raises(ProtocolError, match="the size of a frame"):
         peer.connection.receive(size.to_bytes(4, "big", signed=True))
@@ -392,7 +392,7 @@ def test_closed_later() -> None:
 
 
 @given(st.binary(min_size=1, max_size=200))
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_events_or_an_error(data: bytes) -> None:
     """Whatever a stranger says: events, or one of our errors."""
     for connection in (ready().connection, connected().connection):
         connection_error: ConnectError | None = None

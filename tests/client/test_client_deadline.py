@@ -38,7 +38,7 @@ def test_a_part_ends_with_the_whole_at_the_latest(clock: SimpleNamespace) -> Non
     assert whole.within(10).left() == 5
 
 
-def test_nobody_sleeps_past_the_end(clock: SimpleNamespace) -> None:
+def test_does_not_sleep_past_the_end(clock: SimpleNamespace) -> None:
     whole = Deadline(30)
     assert asyncio.run(whole.sleep(0))
     assert not asyncio.run(whole.sleep(30))

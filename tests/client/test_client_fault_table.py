@@ -210,7 +210,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_faults(name: str) -> None:
+def test_each_fault_is_one_error(name: str) -> None:
     row = ROWS[name]
     request, said = row.says
 
@@ -358,7 +358,9 @@ def test_logins_that_are_refused(name: str) -> None:
         (bytes.fromhex("00000040 00000000 0000"), "PLAINTEXT", RequestTimeoutError, "connected, but no answer"),
     ],
 )
-def test_strangers(said: bytes | str, protocol: str, kind: type[ConnectError], text: str) -> None:
+def test_servers_that_are_no_brokers_are_named(
+    said: bytes | str, protocol: str, kind: type[ConnectError], text: str
+) -> None:
     """TLS alerts (no version in common, handshake failure), a reset, half an answer to the very first request."""
 
     async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -383,7 +385,7 @@ def test_strangers(said: bytes | str, protocol: str, kind: type[ConnectError], t
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_no_draft_comes_to_a_broker(version: int) -> None:
+def test_sends_no_draft_to_a_broker(version: int) -> None:
     """Neither by a call of ours nor by a caller's own request: it is refused before a byte is sent, and the connection
     goes on."""
 

@@ -84,7 +84,7 @@ def test_a_broker_that_goes_for_good() -> None:
     run(scenario)
 
 
-def test_no_answer_in_time() -> None:
+def test_missing_answer_is_a_timeout() -> None:
     async def scenario() -> None:
         broker = ScriptedBroker()
         broker.on[ListTransactionsRequest] = lambda _: ...
@@ -95,7 +95,7 @@ def test_no_answer_in_time() -> None:
     run(scenario)
 
 
-def test_a_response_that_does_not_parse() -> None:
+def test_malformed_response_is_an_error() -> None:
     async def scenario() -> None:
         broker = ScriptedBroker()
         frame = (0).to_bytes(4, "big") + b"\x00\x00\x00"
@@ -185,7 +185,7 @@ def test_a_partition_without_leader() -> None:
     run(scenario)
 
 
-def test_what_does_not_exist_is_not_waited_for() -> None:
+def test_does_not_wait_for_what_does_not_exist() -> None:
     """Kafka's own tool asks for a minute."""
 
     async def scenario() -> None:
@@ -202,7 +202,7 @@ def test_what_does_not_exist_is_not_waited_for() -> None:
     run(scenario)
 
 
-def test_a_broker_that_does_not_exist() -> None:
+def test_unknown_broker_id_is_an_error() -> None:
     """Kafka's own tool prints an empty table."""
 
     async def scenario() -> None:
@@ -290,7 +290,7 @@ def test_coordinators_of_old_brokers_are_asked_one_by_one() -> None:
     run(scenario)
 
 
-def test_states_that_do_not_exist() -> None:
+def test_unknown_states_are_an_error() -> None:
     async def scenario() -> None:
         broker = ScriptedBroker()
         broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(unknown_state_filters=("Bogus",))
@@ -409,7 +409,7 @@ def test_requests_in_flight_are_bounded() -> None:
     run(scenario)
 
 
-def test_many_partitions_go_in_pieces() -> None:
+def test_many_partitions_are_sent_in_several_requests() -> None:
     async def scenario() -> None:
         broker = ScriptedBroker({"orders": dict.fromkeys(range(1200), 1)})
         broker.on[DescribeProducersRequest] = producers()

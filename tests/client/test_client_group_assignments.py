@@ -57,7 +57,7 @@ def places(*partitions: int, topic: str = "orders") -> set[TopicPartition]:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_classic_group(version: int) -> None:
+def test_reads_assignments_of_a_classic_group(version: int) -> None:
     found = of("classic", classic(assigned(0, 1, version=version), assigned(3, version=version), b""))
     assert (found.state, found.members, found.doubt) == ("Stable", 3, None)
     assert found.partitions == places(0, 1, 3)
@@ -76,7 +76,7 @@ def test_consumer_group_has_what_members_hold_and_what_they_are_about_to_get() -
     assert (found.partitions, found.doubt) == (places(0, 1) | places(0, 2, topic="payments"), None)
 
 
-def test_share_group() -> None:
+def test_reads_assignments_of_a_share_group() -> None:
     members = (SHARE.Member(member_id=f"m{p}", assignment=named(SHARE, p)) for p in (0, 1))
     found = of("share", group_of("share", *members))
     assert (found.partitions, found.members, found.doubt) == (places(0, 1), 2, None)
@@ -147,7 +147,7 @@ def test_assignment_that_cannot_be_read_is_a_doubt(data: bytes) -> None:
     assert "the assignments of 2 members could not be read (member 'm1': " in (both.doubt or "")
 
 
-def test_unknown_group() -> None:
+def test_unknown_group_has_no_assignment() -> None:
     broker = GroupBroker()
     assert asked(broker) is None
     assert sum(broker.count(request) for _, _, request, _, _ in KINDS.values()) == len(KINDS)
@@ -206,7 +206,7 @@ def test_coordinator_that_moved_is_looked_for_again() -> None:
     assert broker.count(FindCoordinatorRequest) == 2
 
 
-def test_answer_without_the_group() -> None:
+def test_answer_without_the_group_is_an_error() -> None:
     broker = GroupBroker()
     broker.on[DescribeGroupsRequest] = lambda _: DescribeGroupsResponse()
     with pytest.raises(

@@ -56,7 +56,7 @@ def hung(secure: Secure) -> Secure:
     return secure
 
 
-def test_verdicts(hung: Secure) -> None:
+def test_verdicts_on_a_real_cluster(hung: Secure) -> None:
     audit = run(find(hung.plain, search()))
     assert said(audit) == VERDICTS
     found: dict[int, Finding] = {finding.partition: finding for finding in audit.findings}
@@ -78,7 +78,7 @@ def test_verdicts(hung: Secure) -> None:
     assert "txn force-terminate --bootstrap-server h:1 --transactional-id hang-live" in (found[LIVE].action or "")
 
 
-def test_young_ones_are_left_alone(hung: Secure) -> None:
+def test_does_not_call_young_transactions_hanging(hung: Secure) -> None:
     audit = run(find(hung.plain, search(max_timeout_ms=24 * HOUR_MS)))
     assert set(said(audit).values()) == {("not_hanging", "young"), VERDICTS[LIVE], VERDICTS[STUCK]}
 
@@ -88,7 +88,7 @@ def test_one_partition(hung: Secure) -> None:
     assert said(audit) == {INVENTED: VERDICTS[INVENTED]}
 
 
-def test_what_does_not_exist(hung: Secure) -> None:
+def test_unknown_topics_and_partitions_are_errors(hung: Secure) -> None:
     with pytest.raises(ClientError, match="topic nowhere: UNKNOWN_TOPIC_OR_PARTITION"):
         run(find(hung.plain, search("nowhere")))
     with pytest.raises(ClientError, match="topic hang has no partition 77"):

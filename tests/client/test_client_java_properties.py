@@ -17,7 +17,7 @@ PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=me password='s p';"
 
 
-def test_properties() -> None:
+def test_parses_properties() -> None:
     text = r"""
 # a comment
 ! another
@@ -33,14 +33,14 @@ a=last
     assert found == {"a": "last", "b": "two words  go on", "c": "three", "d=: e": "é\t\\", "empty": ""}
 
 
-def test_properties_with_a_mistake() -> None:
+def test_malformed_escapes_name_their_line() -> None:
     with pytest.raises(ConfigError, match=r"^f: line 2: \\u without four hex digits$"):
         parse_properties("a=1\nb=\\u12", "f")
 
 
 @pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1), st.text(), max_size=5))
-def test_properties_come_back(given_: dict[str, str]) -> None:
+def test_properties_round_trip(given_: dict[str, str]) -> None:
     """Written as `java.util.Properties.store` writes them."""
 
     def escaped(text: str) -> str:
@@ -68,7 +68,7 @@ def test_any_text_is_properties_or_an_error(text: str) -> None:
     assert all(isinstance(value, str) for value in found.values())
 
 
-def test_jaas() -> None:
+def test_parses_jaas() -> None:
     jaas = parse_jaas(PLAIN)
     assert (jaas.module, jaas.options) == ("PlainLoginModule", {"username": "me", "password": 'a"b;c'})
     assert parse_jaas(SCRAM).options == {"username": "me", "password": "s p"}
@@ -77,7 +77,7 @@ def test_jaas() -> None:
 @pytest.mark.parametrize(
     "text", ["", "Module", "Module required", "M required a=b", "M required a=;", 'M required "x;', "M required a b c;"]
 )
-def test_jaas_with_a_mistake(text: str) -> None:
+def test_malformed_jaas_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"sasl\.jaas\.config"):
         parse_jaas(text)
 

@@ -23,17 +23,17 @@ from kafkawire.messages import ApiVersionsResponse
         (b"-ERR unknown command", "Redis's protocol"),
     ],
 )
-def test_others(data: bytes, said: str) -> None:
+def test_detects_other_servers(data: bytes, said: str) -> None:
     assert said in (first_bytes(data) or "")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x16", b"\x15\x03", b"HTTP", b"\x16\x03\x05", b"\x17\x03\x03"])
-def test_too_little_to_tell_or_something_else(data: bytes) -> None:
+def test_detects_nothing_in_too_few_or_other_bytes(data: bytes) -> None:
     assert first_bytes(data) is None
 
 
 @given(st.integers(0, (1 << 24) - 1), st.integers(-(1 << 31), (1 << 31) - 1))
-def test_no_response_of_kafkas_is_taken_for_another(size: int, correlation_id: int) -> None:
+def test_takes_no_kafka_response_for_another_server(size: int, correlation_id: int) -> None:
     """Of up to 16 MB, that is."""
     assert first_bytes(size.to_bytes(4, "big") + correlation_id.to_bytes(4, "big", signed=True)) is None
     assert first_bytes(encode_response(ApiVersionsResponse(), version=0, correlation_id=correlation_id)) is None

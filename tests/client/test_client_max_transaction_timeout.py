@@ -43,7 +43,7 @@ async def limit_of(answer: DescribeConfigsResponse) -> Results[int, int]:
     return found
 
 
-def test_a_broker_tells_its_own_limit() -> None:
+def test_reads_the_limit_of_each_broker() -> None:
     async def scenario() -> None:
         assert (await limit_of(told("60000"))).values == {1: 60_000}
 
@@ -60,7 +60,7 @@ def test_a_missing_right_is_named() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", "-1", "2147483648", "9" * 5000, "\u0663"])
-def test_what_is_no_limit_is_an_error(value: str | None) -> None:
+def test_malformed_limit_is_an_error(value: str | None) -> None:
     async def scenario() -> None:
         error = (await limit_of(told(value))).errors[1]
         assert isinstance(error, ClientError)
@@ -69,7 +69,7 @@ def test_what_is_no_limit_is_an_error(value: str | None) -> None:
     run(scenario)
 
 
-def test_settings_say_where_the_limit_is_from() -> None:
+def test_settings_name_the_source_of_the_limit() -> None:
     both: Results[int, int] = Results({1: 60_000, 3: 90_000}, {})
     none: Results[int, int] = Results({}, {1: ClientError("denied")})
     brokers = Setting(name=NAME, value=90_000, source="brokers 1, 3")

@@ -22,7 +22,7 @@ def source(jaas: str, **more: str) -> TokenSource:
     return config.tokens
 
 
-def test_tokens(tmp_path: Path) -> None:
+def test_gets_tokens_from_each_source(tmp_path: Path) -> None:
     path = tmp_path / "a token"
     path.write_text("x.y.z\n")
     found = source("", **{"sasl.oauthbearer.token.endpoint.url": path.as_uri()})
@@ -36,7 +36,7 @@ def test_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"), [(b" \n", "is empty"), (b"\xff.y.z", "holds no token"), (None, "No such file or directory")]
 )
-def test_files_without_a_token(content: bytes | None, said: str, tmp_path: Path) -> None:
+def test_files_without_a_token_are_refused(content: bytes | None, said: str, tmp_path: Path) -> None:
     """An error of the client's own, which `watch` survives: the file may be written again."""
     path = tmp_path / "token"
     if content is not None:

@@ -21,7 +21,7 @@ from tests.client.scripted import ScriptedBroker, closed_port, served, silence
 pytestmark = pytest.mark.slow
 
 
-def test_nothing_listens() -> None:
+def test_refused_connection_is_an_error() -> None:
     async def scenario() -> None:
         port = await closed_port()
         async with admin(f"127.0.0.1:{port}", default_api_timeout_ms="60000") as client:
@@ -31,7 +31,7 @@ def test_nothing_listens() -> None:
     run(scenario)
 
 
-def test_host_that_does_not_exist() -> None:
+def test_unknown_host_is_an_error() -> None:
     async def scenario() -> None:
         async with admin("no-such-host.invalid:9092") as client:
             with pytest.raises(ConnectError, match="host name cannot be found"):
@@ -41,7 +41,7 @@ def test_host_that_does_not_exist() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64, "a\0b", "\udcff"])
-def test_host_names_that_cannot_be(host: str) -> None:
+def test_impossible_host_names_are_an_error(host: str) -> None:
     async def scenario() -> None:
         async with admin(f"{host}:9092") as client:
             with pytest.raises(ConnectError, match="this is no address"):
@@ -108,7 +108,7 @@ def test_all_addresses_are_named() -> None:
         (b"", "no Kafka listener, or one that wants TLS"),
     ],
 )
-def test_who_is_no_broker(said: bytes, reason: str) -> None:
+def test_names_servers_that_are_no_brokers(said: bytes, reason: str) -> None:
     async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(said)
@@ -122,7 +122,7 @@ def test_who_is_no_broker(said: bytes, reason: str) -> None:
     run(scenario)
 
 
-def test_who_never_answers() -> None:
+def test_silent_server_is_a_timeout() -> None:
     async def scenario() -> None:
         async with (
             served(silence) as port,
@@ -135,7 +135,7 @@ def test_who_never_answers() -> None:
 
 
 @pytest.mark.parametrize("rude", [True, False])
-def test_tls_to_a_plaintext_port(rude: bool) -> None:
+def test_tls_to_a_plaintext_port_is_an_error(rude: bool) -> None:
     async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" if rude else b"")

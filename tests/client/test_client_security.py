@@ -85,7 +85,7 @@ def test_tokens_from_an_endpoint() -> None:
         ("2OO OK", b"", r"cannot be asked \(BadStatusLine"),
     ],
 )
-def test_endpoints_that_give_none(status: str, answer: bytes, reason: str) -> None:
+def test_token_endpoints_without_a_token_are_an_error(status: str, answer: bytes, reason: str) -> None:
     async def scenario() -> None:
         async with served(endpoint(status, answer, [])) as port:
             source = TokenSource(url=f"http://127.0.0.1:{port}/", client_id="me", client_secret="hunter2")

@@ -38,7 +38,7 @@ def attempt(
     return done[0]
 
 
-def test_it_is_ended_and_that_is_seen() -> None:
+def test_end_is_verified_in_the_partitions() -> None:
     broker, told = Coordinator(), list[Any]()
     done = attempt(broker, told)
     assert (done.outcome, done.state, done.problem) == ("terminated", "Empty", None)
@@ -49,7 +49,7 @@ def test_it_is_ended_and_that_is_seen() -> None:
     assert broker.count(InitProducerIdRequest) == 1
 
 
-def test_the_plan_is_what_is_sent() -> None:
+def test_sends_the_planned_request() -> None:
     async def scenario() -> None:
         broker = Coordinator()
         async with broker.running(), admin(broker.address) as client:
@@ -67,7 +67,7 @@ def test_the_plan_is_what_is_sent() -> None:
 
 
 @pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "CompleteAbort"])
-def test_nothing_to_end(state: str) -> None:
+def test_locks_out_no_producer_where_nothing_is_open(state: str) -> None:
     """Its producer may be idle, and healthy: it is not locked out."""
     broker, told = Coordinator(state), list[Any]()
     done = attempt(broker, told)
@@ -91,7 +91,7 @@ def test_an_id_that_does_not_exist_is_not_created() -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_stuck_one_is_explained(force: bool) -> None:
+def test_refusal_of_a_stuck_prepare_is_explained(force: bool) -> None:
     """The partition has seen a marker of coordinator epoch 5; the coordinator's is 0."""
     broker = Coordinator("PrepareCommit")
     refused(
@@ -102,17 +102,17 @@ def test_a_stuck_one_is_explained(force: bool) -> None:
     )
 
 
-def test_one_that_is_just_being_ended() -> None:
+def test_a_transaction_that_is_just_being_ended_is_nothing_open() -> None:
     done = attempt(Coordinator("PrepareAbort", "CompleteAbort"))
     assert (done.outcome, done.before.state) == ("nothing_open", "CompleteAbort")
 
 
 @pytest.mark.parametrize("state", ["Dead", "PrepareEpochFence", "Tomorrow"])
-def test_other_states(state: str) -> None:
+def test_refuses_other_states(state: str) -> None:
     refused(Coordinator(state), "state", f"is {state}: nothing can be ended in that state")
 
 
-def test_two_phase_commit_wants_a_reason() -> None:
+def test_two_phase_commit_needs_a_reason() -> None:
     broker = Coordinator()
     broker.timeout_ms = NEVER
     refused(broker, "two_phase_commit", "its owner must commit or abort it.*--force REASON")
@@ -121,7 +121,7 @@ def test_two_phase_commit_wants_a_reason() -> None:
     assert attempt(broker, force=True).outcome == "terminated"
 
 
-def test_what_cannot_be_recorded_is_not_sent() -> None:
+def test_sends_nothing_that_cannot_be_recorded() -> None:
     broker = Coordinator()
 
     def full(*_: Any) -> None:
@@ -136,7 +136,7 @@ def test_what_cannot_be_recorded_is_not_sent() -> None:
     assert not broker.count(InitProducerIdRequest)
 
 
-def test_an_interruption_is_recorded() -> None:
+def test_records_an_interruption() -> None:
     """Ctrl-C while the answer is awaited."""
     broker, told = Coordinator(), list[Any]()
     asked = asyncio.Event()
@@ -161,7 +161,7 @@ def test_an_interruption_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("code", [53, 50, 90])
-def test_a_coordinator_that_refuses(code: int) -> None:
+def test_error_of_the_coordinator_is_not_ended(code: int) -> None:
     broker = Coordinator()
     broker.refusal = code
     done = attempt(broker)
@@ -169,7 +169,7 @@ def test_a_coordinator_that_refuses(code: int) -> None:
     assert ("the principal needs Write on transactional id orders-service" in str(done.problem)) == (code == 53)
 
 
-def test_a_coordinator_that_stays_busy() -> None:
+def test_busy_coordinator_is_not_verified() -> None:
     """CONCURRENT_TRANSACTIONS up to the deadline: it may still be ended."""
     broker = Coordinator()
     broker.refusal = 51
@@ -179,14 +179,14 @@ def test_a_coordinator_that_stays_busy() -> None:
     assert "whether its transaction was ended is not known" in str(done.problem)
 
 
-def test_a_partition_that_keeps_it() -> None:
+def test_partition_that_keeps_the_transaction_is_not_verified() -> None:
     broker = Coordinator()
     broker.ends = False
     done = attempt(broker)
     assert (done.outcome, done.problem) == ("not_verified", "still open in orders-0 0.4 s later")
 
 
-def test_the_end_cannot_be_looked_at() -> None:
+def test_outcome_that_cannot_be_read_is_not_verified() -> None:
     broker = Coordinator()
     broker.on[InitProducerIdRequest] = lambda request: _denying(broker, request)
     done = attempt(broker)
@@ -217,7 +217,7 @@ def look(broker: PartitionBroker, check: Callable[[Any], None]) -> None:
     run(scenario)
 
 
-def test_what_the_coordinator_does_not_know_stays_open() -> None:
+def test_reports_open_transactions_that_the_coordinator_does_not_know() -> None:
     broker = Coordinator("Empty", partitions=3)
     broker.logs[0].start = -1
     broker.logs[1].beside = 10  # another producer's
@@ -230,14 +230,14 @@ def test_what_the_coordinator_does_not_know_stays_open() -> None:
     look(broker, check)
 
 
-def test_nothing_stays_open() -> None:
+def test_reports_nothing_where_nothing_stays_open() -> None:
     broker = Coordinator("Empty")
     broker.log.start = -1
     broker.log.beside = 10
     look(broker, lambda audit: _is((), True, audit))
 
 
-def test_what_could_not_be_looked_at_is_said() -> None:
+def test_reports_what_could_not_be_read() -> None:
     broker = Coordinator("Empty", partitions=2)
     broker.log.start = -1
     broker.topics["orders"][1] = -1
@@ -254,7 +254,7 @@ def _is(findings: tuple[Any, ...], complete: bool, audit: Any) -> None:
     assert (audit.findings, audit.read.complete) == (findings, complete)
 
 
-def test_two_describes_a_second_apart() -> None:
+def test_reads_only_passing_states_twice() -> None:
     """Only a state that passes is read twice."""
     for states, reads in ((["Ongoing"], 1), (["PrepareCommit", "CompleteCommit"], 2)):
         broker = Coordinator(*states)
@@ -267,7 +267,7 @@ def test_two_describes_a_second_apart() -> None:
         assert broker.count(DescribeTransactionsRequest) == reads
 
 
-def test_the_id_moves_to_another_coordinator() -> None:
+def test_follows_an_id_to_another_coordinator() -> None:
     broker = Coordinator()
     done = broker.init_producer
     broker.on[InitProducerIdRequest] = script(InitProducerIdResponse(error_code=16), done)

@@ -28,7 +28,7 @@ def trusted(config: Config) -> int:
     return len(context.get_ca_certs())
 
 
-def test_host_names_are_checked_unless_it_is_said() -> None:
+def test_host_names_are_checked_by_default() -> None:
     assert Config.of("a:1", properties()).tls == Tls()
     assert Tls().context().check_hostname
     off = Config.of("a:1", properties(ssl_endpoint_identification_algorithm="")).tls
@@ -39,7 +39,7 @@ def test_host_names_are_checked_unless_it_is_said() -> None:
         Config.of("a:1", properties(ssl_endpoint_identification_algorithm="none"))
 
 
-def test_pem(identity: Identity, tmp_path: Path) -> None:
+def test_reads_pem(identity: Identity, tmp_path: Path) -> None:
     store = tmp_path / "trust.pem"
     store.write_text(identity.certificate)
     assert trusted(Config.of("a:1", properties(ssl_truststore_location=str(store)))) == 1
@@ -54,7 +54,7 @@ def test_pem(identity: Identity, tmp_path: Path) -> None:
     assert Config.of("a:1", inline).tls is not None
 
 
-def test_pkcs12(identity: Identity, tmp_path: Path) -> None:
+def test_reads_pkcs12(identity: Identity, tmp_path: Path) -> None:
     trust, keys = tmp_path / "trust.p12", tmp_path / "keys.p12"
     trust.write_bytes(identity.truststore("changeit"))
     keys.write_bytes(identity.keystore("changeit"))
@@ -73,7 +73,7 @@ def test_pkcs12(identity: Identity, tmp_path: Path) -> None:
     assert not list(Path(tmp_path).glob("*.pem"))
 
 
-def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
+def test_unusable_stores_are_refused(tmp_path: Path) -> None:
     jks = tmp_path / "my store.jks"
     jks.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
     with pytest.raises(ConfigError, match=r"keytool -importkeystore -srckeystore '.*my store\.jks' -srcstoretype JKS"):

@@ -63,7 +63,7 @@ def outcome(rows: list[Change | Poll]) -> Poll:
     return rows[-1]
 
 
-def test_a_hanging_one_comes_and_goes() -> None:
+def test_reports_a_hanging_transaction_and_its_end() -> None:
     async def scenario() -> None:
         made = broker()
         made.on[DescribeProducersRequest] = script(ended, producers(), producers(), producers(), ended)
@@ -80,7 +80,7 @@ def test_a_hanging_one_comes_and_goes() -> None:
     run(scenario)
 
 
-def test_what_is_confirmed_is_not_confirmed_again() -> None:
+def test_does_not_confirm_again_what_is_confirmed() -> None:
     """Two readings of the partition when it is new, one from then on; again two when something is different."""
 
     async def scenario() -> None:
@@ -100,7 +100,7 @@ def test_what_is_confirmed_is_not_confirmed_again() -> None:
     run(scenario)
 
 
-def test_what_was_hanging_can_become_live() -> None:
+def test_a_hanging_transaction_can_become_live() -> None:
     """The coordinator's word is asked for each time: its partition may be added to a transaction of the same epoch."""
 
     async def scenario() -> None:
@@ -141,7 +141,7 @@ PATIENT = {"request_timeout_ms": "10000", "default_api_timeout_ms": "15000"}
 
 
 @pytest.mark.parametrize("partitions", [6, MANY])
-def test_what_a_poll_asks(partitions: int) -> None:
+def test_requests_of_a_poll(partitions: int) -> None:
     """As README and help state it: some requests a poll, some a broker, one for 500 partitions that a broker leads."""
 
     async def scenario() -> None:
@@ -173,7 +173,7 @@ def test_what_a_poll_asks(partitions: int) -> None:
     run(scenario)
 
 
-def test_the_state_log_is_read_every_now_and_then() -> None:
+def test_reads_the_state_log_at_an_interval() -> None:
     """With an authorizer absence is proven by reading all of `__transaction_state`: not at each poll."""
 
     async def scenario() -> None:
@@ -277,8 +277,8 @@ def test_a_poll_of_many_slow_answers_is_given_up() -> None:
     run(scenario)
 
 
-def test_what_no_broker_says_right() -> None:
-    """Bytes that are no response: told, and the next poll is a poll like any other."""
+def test_survives_malformed_answers() -> None:
+    """Bytes that are no response fail a poll; the next poll is not affected."""
 
     async def scenario() -> None:
         made = broker()
@@ -295,7 +295,7 @@ def test_what_no_broker_says_right() -> None:
     run(scenario)
 
 
-def test_polls_that_take_too_long_are_told() -> None:
+def test_missed_polls_are_reported() -> None:
     """What was due while another was under way did not take place; numbers go on without a gap."""
 
     async def scenario() -> None:
@@ -322,7 +322,7 @@ def test_polls_that_take_too_long_are_told() -> None:
     run(scenario)
 
 
-def test_at_first_what_will_never_do_is_an_error() -> None:
+def test_permanent_error_of_the_first_poll_is_raised() -> None:
     """TLS where none is spoken. What may come is waited for: brokers start later than their watch."""
 
     async def scenario() -> None:
@@ -363,7 +363,7 @@ def test_coverage_by_topic() -> None:
     run(scenario)
 
 
-def test_errors_are_kept_for_who_polls_once() -> None:
+def test_error_of_a_single_poll_is_kept() -> None:
     async def scenario() -> None:
         async with admin("127.0.0.1:1") as client:
             watch = watching(client)

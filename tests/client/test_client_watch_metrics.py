@@ -92,7 +92,7 @@ def test_before_the_first_poll_and_where_nothing_was_ever_seen() -> None:
         (T0 + 1, T0, False),
     ],
 )
-def test_late(last: int | None, as_of: int, is_late: bool) -> None:
+def test_late_as_kafka_counts_it(last: int | None, as_of: int, is_late: bool) -> None:
     assert late(finding(last_timestamp=last), as_of, LIMIT_MS) is is_late
 
 
@@ -109,7 +109,7 @@ def test_the_longest_counts_for_the_duration() -> None:
     assert found[DURATION] == {("orders", "0"): 450}
 
 
-def test_lag() -> None:
+def test_lag_is_high_watermark_minus_last_stable_offset() -> None:
     def lag(**fields: Any) -> dict[tuple[str, ...], float]:
         return samples(state_of(observation(old(30, **fields)))).get(LAG, {})
 
@@ -225,7 +225,7 @@ def test_the_last_complete_poll_has_a_time_of_its_own() -> None:
 HANGING = "kafkawire_hanging"
 
 
-def test_what_hangs_has_its_place() -> None:
+def test_hanging_transactions_have_series_by_partition() -> None:
     payments = TopicPartition("payments", 3)
     seen = observation(
         old(30),

@@ -80,16 +80,16 @@ CASES: dict[str, tuple[list[Any], list[Told]]] = {
 
 
 @pytest.mark.parametrize(("seen", "told"), CASES.values(), ids=CASES)
-def test_changes(seen: list[Any], told: list[Told]) -> None:
+def test_reports_changes(seen: list[Any], told: list[Told]) -> None:
     assert changes(*seen) == told
 
 
-def test_everything() -> None:
+def test_everything_reports_live_and_young_transactions() -> None:
     assert changes(observation(finding(reason=LIVE)), everything=True) == [("appeared", None)]
     assert changes(observation(finding(reason=LIVE)), observation(), everything=True) == [("gone", None)]
 
 
-def test_what_a_change_says() -> None:
+def test_fields_of_a_change() -> None:
     state, (appeared, _) = advance(WatchState(), attempt(1, observation(finding())))
     assert isinstance(appeared, Change)
     assert (appeared.time, appeared.poll) == (T0 + MINUTE_MS, 1)
@@ -104,7 +104,7 @@ def test_what_a_change_says() -> None:
     assert (lost.subject, lost.text, lost.finding) == ("broker 2", "broker 2: refused", None)
 
 
-def test_what_a_poll_says() -> None:
+def test_fields_of_a_poll() -> None:
     seen = observation(
         finding(),
         finding(reason=LIVE, producer_id=8),
@@ -130,7 +130,7 @@ def test_what_a_poll_says() -> None:
     assert state.success is None
 
 
-def test_failures_by_broker() -> None:
+def test_counts_failures_by_broker() -> None:
     state = WatchState()
     errors = {ORDERS: "refused", OTHER: "no leader"}
     seen = observation(described=(), errors=errors, leaders={ORDERS: 2, OTHER: -1}, silent=[2, 3])
@@ -144,7 +144,7 @@ def test_failures_by_broker() -> None:
     assert 1999 in state.failures
 
 
-def test_how_long_one_is_open() -> None:
+def test_duration_of_an_open_transaction() -> None:
     """The longest that is known: its last batch, what its coordinator says, or for how long it was seen."""
 
     def seen(**fields: Any) -> int:
@@ -197,7 +197,7 @@ def attempts(draw: st.DrawFn) -> list[PollAttempt]:
 
 
 @given(attempts(), st.booleans())
-def test_changes_rebuild_what_is_known(polls: list[PollAttempt], everything: bool) -> None:
+def test_changes_rebuild_the_state(polls: list[PollAttempt], everything: bool) -> None:
     """Who has only the changes knows the state; and each poll is told, once, with what became of it."""
     state = WatchState()
     known: dict[str, Finding] = {}
@@ -237,7 +237,7 @@ def test_changes_rebuild_what_is_known(polls: list[PollAttempt], everything: boo
 
 
 @given(attempts())
-def test_nothing_is_gone_that_was_not_looked_at(polls: list[PollAttempt]) -> None:
+def test_nothing_unread_is_reported_as_gone(polls: list[PollAttempt]) -> None:
     state = WatchState()
     for one in polls:
         before, (state, told) = state, advance(state, one)
