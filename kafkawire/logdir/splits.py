@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from kafkawire.logdir.file_source import FileSource
 from kafkawire.logdir.located_file import LocatedFile
@@ -61,16 +62,30 @@ def pieces(
             else:
                 base, last, at = item.base_offset, item.last_offset, item.position
             before = np.concatenate(([base[0] if following is None else following], last[:-1] + 1))
+            following = int(last[-1]) + 1
+            first = 0
             for index in np.flatnonzero(base < before).tolist():
+                yield from _between(item, at, first, index, end)
                 detail = f"base offset {base[index]} where {before[index]} or more should follow"
                 yield Damage(int(at[index]), "offset_backwards", detail, int(at[index]))
-            following = int(last[-1]) + 1
-            if end is None or at[-1] < end:
-                yield item
-            elif isinstance(item, Batches) and len(item) > 1:
-                yield item.where(at < end)
+                first = index
+            yield from _between(item, at, first, len(at), end)
         if source.size < least:
             yield Damage.of_shortened(source.size, source.size, least)
+
+
+def _between(
+    item: Batches | Batch, at: npt.NDArray[np.int64], first: int, stop: int, end: int | None
+) -> Iterator[Batches | Batch]:
+    """The batches of an item from index `first` to `stop`, without those at the position `end` and behind it."""
+    until = stop if end is None else min(stop, int(np.searchsorted(at, end)))
+    if first >= until:
+        return
+    if isinstance(item, Batch) or until - first == len(at):
+        yield item
+    else:
+        chosen = np.arange(len(at))
+        yield item.where((chosen >= first) & (chosen < until))
 
 
 def written(file: LocatedFile, start: int = 0, *, before: int | None = None) -> int:
