@@ -90,31 +90,36 @@ def heading(message: type[Message], version: int | None) -> str:
 
 
 def all_fields(message: type[Message]) -> Iterator[FieldRow]:
-    """The fields of all versions in the schema's order, each struct's behind it."""
-    return _fields(message, "")
+    """The fields of all versions in the schema's order, each struct's below its first use.
+
+    A struct that is used again is not listed again: structs that use one another twice double with each level.
+    """
+    return _fields(message, "", set())
 
 
 def fields_of_version(message: type[Message], version: int) -> Iterator[FieldRow]:
-    """The fields that one version carries, in wire order, tagged ones last."""
-    return _layout(message, message.codec.layout(version), version, "")
+    """The fields that one version carries, in wire order, tagged ones last, each struct's below its first use."""
+    return _layout(message, message.codec.layout(version), "", set())
 
 
-def _fields(struct: type[Struct], prefix: str) -> Iterator[FieldRow]:
+def _fields(struct: type[Struct], prefix: str, shown: set[type[Struct]]) -> Iterator[FieldRow]:
     for field in struct.spec.fields:
         yield _row(field, prefix)
-        if field.struct is not None:
-            yield from _fields(field.struct, _inside(field, prefix))
+        if field.struct is not None and field.struct not in shown:
+            shown.add(field.struct)
+            yield from _fields(field.struct, _inside(field, prefix), shown)
 
 
-def _layout(message: type[Message], layout: Layout, version: int, prefix: str) -> Iterator[FieldRow]:
+def _layout(message: type[Message], layout: Layout, prefix: str, shown: set[int]) -> Iterator[FieldRow]:
     fields = message.codec.classes[layout.struct].spec.fields
     ops: list[Op | Tag] = [*layout.ops, *layout.tags]
     for op in ops:
         field = fields[op.slot]
         nested = message.codec.table.layouts[op.arg] if op.code & KIND_MASK == STRUCT else None
         yield _row(field, prefix, op, nested)
-        if nested is not None:
-            yield from _layout(message, nested, version, _inside(field, prefix))
+        if nested is not None and op.arg not in shown:
+            shown.add(op.arg)
+            yield from _layout(message, nested, _inside(field, prefix), shown)
 
 
 def _inside(field: Field, prefix: str) -> str:

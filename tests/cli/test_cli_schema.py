@@ -271,3 +271,18 @@ def test_check_of_schemas_alone(run: Run, tmp_path: Path) -> None:
     result = run("schema", "check", "--schemas", tmp_path)
     assert result.code == 1
     assert "Bar.json" in result.err
+
+
+def test_structs_that_use_one_another_twice_are_shown_once(run: Run, tmp_path: Path) -> None:
+    depth = 25
+    kinds = [*(f"S{number}" for number in range(1, depth)), "int32"]
+    structs = [
+        {"name": f"S{at}", "versions": "0+", "fields": [{"name": n, "type": kind, "versions": "0+"} for n in "AB"]}
+        for at, kind in enumerate(kinds)
+    ]
+    fields = [{"name": "X", "type": "S0", "versions": "0+"}]
+    deep = {"name": "Deep", "type": "data", "validVersions": "0", "flexibleVersions": "none", "fields": fields}
+    folder = str(write(tmp_path / "deep", deep | {"commonStructs": structs}))
+    for version in ([], ["--version", "0"]):
+        shown = run("schema", "show", "Deep", "--schemas", folder, "--format", "jsonl", *version)
+        assert len(shown.out.splitlines()) == 1 + 2 * depth
