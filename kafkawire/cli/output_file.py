@@ -226,7 +226,7 @@ def _replacing(output: str) -> Iterator[Sink]:
                 os.replace(temporary, target)
         except BaseException:
             raw.close()  # first: what is in the buffer need not be written any more
-            with suppress(OSError):  # it has been renamed already; nobody listens to the note
+            with suppress(OSError):  # it has been renamed already; standard error is closed
                 os.unlink(temporary)
                 unchanged = ": the former file is unchanged" if former is not None else ""
                 typer.echo(f"note: nothing was written to {printable(output)}{unchanged}", err=True)

@@ -170,7 +170,7 @@ class _MetadataLog:
                         message = None if decoded is None else decoded.message
                     yield _MetadataRecord(record.offset, record.timestamp, snapshot, message)
         except (OSError, KafkaWireError):
-            self.complete = False  # what is damaged is told where the partition is read
+            self.complete = False  # reading the partition reports the damage
         return end
 
     def _header(self, batch: Batch) -> None:

@@ -340,7 +340,7 @@ def _compare(scene: Scene, said: broker_answers.Truth) -> list[Open]:
     known = {(o.topic, o.partition, o.producer_id) for o in opened}
     for state in said.producers:
         if state.open and state.place not in known:
-            raise RecordingError(f"an open transaction that nobody made: {state}")
+            raise RecordingError(f"an open transaction of no recipe: {state}")
     return sorted(opened, key=lambda o: (o.topic, o.partition, o.start_offset))
 
 
