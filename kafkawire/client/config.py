@@ -19,9 +19,9 @@ from kafkawire.client.tls import Tls
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-#: Logins that are not done here -> what to do.
+#: Logins that are not supported -> what to do.
 _OTHER_LOGINS = {
-    "GSSAPI": "Kerberos (GSSAPI) is not done here: use a listener with SCRAM, OAUTHBEARER or client certificates",
+    "GSSAPI": "Kerberos (GSSAPI) is not supported: use a listener with SCRAM, OAUTHBEARER or client certificates",
     "AWS_MSK_IAM": "AWS_MSK_IAM is a cloud's own login: use MSK's SCRAM or mutual TLS, or OAUTHBEARER with a token",
 }
 _OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endpoint.url and a client id, or a token"
@@ -63,7 +63,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """From "host:port,host:port" and client properties.
 
         Raises:
-            ConfigError: something is wrong or not done here.
+            ConfigError: a property is wrong or not supported.
         """
         given = {key: value.strip() for key, value in (properties or {}).items()}
         unapplied = check(given)
@@ -139,7 +139,7 @@ def _login(given: Mapping[str, str]) -> tuple[Credentials | None, TokenSource | 
     if jaas.module != wanted:
         raise ConfigError(f"sasl.jaas.config: {mechanism} needs {wanted}, and it names {jaas.module}")
     if mechanism in SCRAM and jaas.options.get("tokenauth", "").lower() == "true":
-        raise ConfigError("sasl.jaas.config: delegation tokens (tokenauth) are not done here: use the user's password")
+        raise ConfigError("sasl.jaas.config: delegation tokens (tokenauth) are not supported: use the user's password")
     missing = [key for key in ("username", "password") if key not in jaas.options]
     if missing:
         raise ConfigError(f"sasl.jaas.config: {missing[0]} is missing")

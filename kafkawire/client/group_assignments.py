@@ -91,7 +91,7 @@ async def _described(
             continue  # a broker without the request has no group of the kind
         found = next((one for one in answer.groups if one.group_id == group), None)
         if found is None:
-            return ClientError(f"group {group}: the broker's answer to {kind.api} does not speak of it")
+            return ClientError(f"group {group}: the broker's answer to {kind.api} does not contain it")
         if found.error_code in (GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION) or found.group_state == _DEAD:
             continue
         if found.error_code:

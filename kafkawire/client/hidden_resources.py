@@ -63,5 +63,5 @@ async def hidden_topics(
         return hidden, None
     denied = any(isinstance(error, BrokerError) and error.code == CLUSTER_DENIED for error in found.errors.values())
     if denied:
-        return hidden, "Describe on the cluster would tell which"
+        return hidden, "Describe on the cluster would show them"
     return hidden, str(next(iter(found.errors.values())))

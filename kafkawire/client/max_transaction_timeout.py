@@ -43,7 +43,7 @@ async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Dea
                 number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
                 if one.name == MAX_TIMEOUT and number and int(text) <= LARGEST_MS:
                     return int(text)
-        raise ClientError(f"broker {broker_id} does not tell its {MAX_TIMEOUT}")
+        raise ClientError(f"broker {broker_id} did not return its {MAX_TIMEOUT}")
 
     return await every(cluster, brokers, ask, deadline)
 

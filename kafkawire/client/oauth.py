@@ -72,7 +72,7 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         raise AuthenticationError(source.url, f"the token endpoint cannot be asked ({said})") from None
     except (ValueError, RecursionError):
-        raise AuthenticationError(source.url, "the token endpoint answers what is no JSON") from None
+        raise AuthenticationError(source.url, "the token endpoint's answer is not JSON") from None
     token = said.get("access_token") if isinstance(said, dict) else None
     if not isinstance(token, str) or not token:
         raise AuthenticationError(source.url, "the token endpoint's answer has no access_token")

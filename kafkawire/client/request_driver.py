@@ -102,7 +102,7 @@ async def drive(
 
 
 def _silent(key: object) -> ClientError:
-    return ClientError(f"{key}: the broker's answer does not speak of it")
+    return ClientError(f"{key}: the broker's answer does not contain it")
 
 
 async def _raised(asked: Awaitable[Found[K, V]], keys: Sequence[K]) -> Found[K, V]:

@@ -273,7 +273,7 @@ def test_usage(run: Run, tmp_path: Any) -> None:
     config.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
     result = run("txn", "list", "--bootstrap-server", "127.0.0.1:1", "--command-config", config)
     assert result.code == 1
-    assert "Kerberos (GSSAPI) is not done here" in result.err
+    assert "Kerberos (GSSAPI) is not supported" in result.err
 
 
 def test_what_find_hanging_prints(capsysbinary: Any) -> None:

@@ -178,4 +178,4 @@ def test_a_broker_that_will_never_do(run: Run, tmp_path: Any) -> None:
     config.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
     result = run("txn", "watch", "--bootstrap-server", "127.0.0.1:1", "--command-config", config)
     assert (result.code, result.text) == (1, "")
-    assert "Kerberos (GSSAPI) is not done here" in result.err
+    assert "Kerberos (GSSAPI) is not supported" in result.err

@@ -164,11 +164,11 @@ ROWS = {
         ApiTimeoutError,
         "transactional id a: NOT_COORDINATOR (after 1 s)",
     ),
-    "an answer that does not speak of it": Row(
+    "an answer that does not contain it": Row(
         (DescribeTransactionsRequest, lambda _: DescribeTransactionsResponse()),
         describe,
         ClientError,
-        "a: the broker's answer does not speak of it",
+        "a: the broker's answer does not contain it",
     ),
     "a stuck Prepare": Row(
         (InitProducerIdRequest, failed(InitProducerIdResponse, 51)),

@@ -171,7 +171,7 @@ def test_topics_that_are_hidden_are_no_all_clear(hung: Secure, rights: Any) -> N
     audit = as_alice(hung, search(None))
     assert not audit.findings
     assert audit.read.gaps == (
-        "topics that the principal may not Describe were not seen (Describe on the cluster would tell which)",
+        "topics that the principal may not Describe were not seen (Describe on the cluster would show them)",
     )
     rights(_CLUSTER)
     (gap,) = as_alice(hung, search(None)).read.gaps

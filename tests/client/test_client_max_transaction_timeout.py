@@ -64,7 +64,7 @@ def test_malformed_limit_is_an_error(value: str | None) -> None:
     async def scenario() -> None:
         error = (await limit_of(told(value))).errors[1]
         assert isinstance(error, ClientError)
-        assert str(error) == f"broker 1 does not tell its {NAME}"
+        assert str(error) == f"broker 1 did not return its {NAME}"
 
     run(scenario)
 

@@ -78,10 +78,10 @@ def test_tokens_from_an_endpoint() -> None:
     ("status", "answer", "reason"),
     [
         ("401 Unauthorized", b"", "answers 401 Unauthorized"),
-        ("200 OK", b"<html>", "answers what is no JSON"),
+        ("200 OK", b"<html>", "answer is not JSON"),
         ("200 OK", b'{"error": "x"}', "has no access_token"),
         ("200 OK", b"[1]", "has no access_token"),
-        ("200 OK", b"[" * 100_000, "answers what is no JSON"),
+        ("200 OK", b"[" * 100_000, "answer is not JSON"),
         ("2OO OK", b"", r"cannot be asked \(BadStatusLine"),
     ],
 )
