@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions import Settings
 
 
-class Engine(StrEnum):
+class AuditEngine(StrEnum):
     """What reads the logs: this process, or a Spark job. The findings are the same."""
 
     local = "local"
@@ -87,8 +87,8 @@ def audit(
         list[str], typer.Argument(metavar="PATH...", help="Brokers' log directories, or folders that hold several.")
     ],
     engine: Annotated[
-        Engine, typer.Option(help="Read on this machine, or as a Spark job; the answer is the same.")
-    ] = Engine.local,
+        AuditEngine, typer.Option(help="Read on this machine, or as a Spark job; the answer is the same.")
+    ] = AuditEngine.local,
     master: Annotated[
         str | None,
         typer.Option(
@@ -161,7 +161,7 @@ def audit(
     from kafkawire import logdir
     from kafkawire.transactions import Settings
 
-    if master is not None and engine is not Engine.spark:
+    if master is not None and engine is not AuditEngine.spark:
         raise typer.BadParameter("--master goes with --engine spark: it says where the job runs")
     check_log_output(report, paths, "--report")
     directory = logdir.open(*paths)
@@ -175,7 +175,7 @@ def audit(
         transaction_state_partitions=txn_partitions,
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
-        if engine is Engine.spark:
+        if engine is AuditEngine.spark:
             result = _spark(directory, settings, tuple(paths), master)
         else:
             result = _local(directory, settings, tuple(paths))

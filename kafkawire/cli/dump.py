@@ -10,7 +10,7 @@ import typer
 from kafkawire.cli import dump_options as given
 from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.exit_codes import Outcome
+from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.formatting import json_bytes, printable_characters
 from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
@@ -124,7 +124,7 @@ def dump(
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
     wanted = list(logdir.wanted_files(directory.files, options.selection))
-    outcome = Outcome()
+    outcome = ReadOutcome()
     unset = (*(() if payloads else _PAYLOAD), *(() if options.metadata or not deep else _METADATA))
     rows_of_file: RowsOf = logdir.rows_of
     if output.takes_lines(format, to):
@@ -253,7 +253,7 @@ def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:
         yield rows.Damage(**file.place, reason="unreadable", detail=error.strerror or str(error))
 
 
-def _counted(directory: LogDirectory, found: Iterator[Made], outcome: Outcome) -> Iterator[Made]:
+def _counted(directory: LogDirectory, found: Iterator[Made], outcome: ReadOutcome) -> Iterator[Made]:
     """All rows, with what could not be listed first, and with the outcome told of them."""
     from kafkawire import rows
 

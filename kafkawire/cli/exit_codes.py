@@ -11,7 +11,7 @@ from kafkawire.cli.formatting import brief
 FOUND, INCOMPLETE, FOUND_INCOMPLETE = 3, 4, 5
 
 
-class Outcome:
+class ReadOutcome:
     """Counts what was read and what was not. A command calls `read` and `problem` as it goes, and `end` at last."""
 
     def __init__(self) -> None:

@@ -32,8 +32,8 @@ from kafkawire.cli.txn_options import (
     ConfigOption,
     ConfirmOption,
     MaxTimeoutOption,
-    Row,
     TimeoutOption,
+    TransactionToolRow,
     make_search,
     with_admin,
 )
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 ALREADY_ABORTED = "already_aborted"
 
 
-class Abort(Row, frozen=True, kw_only=True, rename="pascal"):
+class Abort(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """What was done to one transaction.
 
     Attributes:

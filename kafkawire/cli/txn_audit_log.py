@@ -33,7 +33,7 @@ AuditLogOption = Annotated[
 ]
 
 
-class Entry(Row, frozen=True, kw_only=True):
+class AuditLogEntry(Row, frozen=True, kw_only=True):
     """A line.
 
     Attributes:
@@ -105,7 +105,7 @@ class AuditLog:
     def _append(self, phase: str, target: Any, request: Any, result: dict[str, Any] | None) -> None:
         import kafkawire
 
-        entry = Entry(
+        entry = AuditLogEntry(
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             id=self._id,
             phase=phase,

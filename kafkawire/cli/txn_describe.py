@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import output, txn_producers
-from kafkawire.cli.exit_codes import Outcome
+from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
-from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
+from kafkawire.cli.txn_options import (
+    BootstrapOption,
+    ConfigOption,
+    TimeoutOption,
+    TransactionToolRow,
+    now_ms,
+    with_admin,
+)
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Results, TransactionDescription
 
 
-class Description(Row, frozen=True, kw_only=True, rename="pascal"):
+class Description(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A transactional id, as its coordinator describes it; start and duration are None where none is in progress."""
 
     coordinator_id: int
@@ -73,7 +80,7 @@ def describe(
     if topic:
         txn_producers.print_producers(
             bootstrap,
-            txn_producers.Wanted(topics=topic, partitions=partition, only_open=True),
+            txn_producers.ReplicaSelection(topics=topic, partitions=partition, only_open=True),
             command_config,
             timeout,
             format,
@@ -87,7 +94,7 @@ def describe(
         return await admin.describe_transactions(transactional_id or ())
 
     found = with_admin(bootstrap, command_config, timeout, ask)
-    outcome = Outcome()
+    outcome = ReadOutcome()
     for error in found.errors.values():
         outcome.problem(str(error))
     if found.values:

@@ -30,9 +30,9 @@ from kafkawire.cli.txn_options import (
     ConfigOption,
     ConfirmOption,
     MaxTimeoutOption,
-    Row,
     TimeoutOption,
     TopicOption,
+    TransactionToolRow,
     make_search,
     warn_of_limit,
     with_admin,
@@ -46,7 +46,7 @@ _HARMLESS = ("live", "young")
 
 
 class Hanging(
-    Row,
+    TransactionToolRow,
     frozen=True,
     kw_only=True,
     rename={

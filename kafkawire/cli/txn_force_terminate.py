@@ -29,8 +29,8 @@ from kafkawire.cli.txn_options import (
     ConfigOption,
     ConfirmOption,
     MaxTimeoutOption,
-    Row,
     TimeoutOption,
+    TransactionToolRow,
     make_search,
     with_admin,
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kafkawire.client.terminating import Terminated
 
 
-class Termination(Row, frozen=True, kw_only=True, rename="pascal"):
+class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """What was done to a transactional id.
 
     Attributes:

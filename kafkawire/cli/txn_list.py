@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import output
-from kafkawire.cli.exit_codes import Outcome
+from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
-from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, with_admin
+from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, TimeoutOption, TransactionToolRow, with_admin
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Results, TransactionListing
 
 
-class Transaction(Row, frozen=True, kw_only=True, rename="pascal"):
+class Transaction(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A transactional id, as its coordinator lists it."""
 
     transactional_id: str
@@ -92,7 +92,7 @@ def list_transactions(
         )
 
     found = with_admin(bootstrap, command_config, timeout, ask)
-    outcome = Outcome()
+    outcome = ReadOutcome()
     for broker, error in found.errors.items():
         outcome.problem(f"broker {broker}: {error}")
     if found.values:

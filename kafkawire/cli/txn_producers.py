@@ -10,18 +10,25 @@ import typer
 
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS
-from kafkawire.cli.exit_codes import Outcome
+from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.findings import chosen_format, say
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import View
-from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, Row, TimeoutOption, now_ms, with_admin
+from kafkawire.cli.txn_options import (
+    BootstrapOption,
+    ConfigOption,
+    TimeoutOption,
+    TransactionToolRow,
+    now_ms,
+    with_admin,
+)
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, ProducerState, TopicPartition
 
 
-class Producer(
-    Row,
+class ProducerRow(
+    TransactionToolRow,
     frozen=True,
     kw_only=True,
     rename={
@@ -53,7 +60,7 @@ class Producer(
 
 
 VIEW = View(
-    columns=Producer.__struct_encode_fields__,
+    columns=ProducerRow.__struct_encode_fields__,
     primary=(
         "Topic", "Partition", "BrokerId", "ProducerId", "ProducerEpoch", "CurrentTransactionStartOffset",
         "Duration(min)",
@@ -62,7 +69,7 @@ VIEW = View(
 )  # fmt: skip
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which partitions, whose replicas (by default the leaders), and which producers: all, or `only_open`."""
 
     topics: list[str]
@@ -72,7 +79,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     only_open: bool = False
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ReplicaAnswer(msgspec.Struct, frozen=True):
     """What a broker said of its replica of a partition."""
 
     place: TopicPartition
@@ -109,13 +116,13 @@ def describe_producers(
     """
     if all_replicas and broker_id is not None:
         raise typer.BadParameter("--broker-id names one replica, --all-replicas all: give one of them")
-    wanted = Wanted(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)
+    wanted = ReplicaSelection(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)
     print_producers(bootstrap, wanted, command_config, timeout, format, to, wide=wide, no_cut=no_cut)
 
 
 def print_producers(
     bootstrap: str,
-    wanted: Wanted,
+    wanted: ReplicaSelection,
     command_config: str | None,
     timeout: float | None,
     format: output.Format | None,
@@ -126,9 +133,9 @@ def print_producers(
 ) -> None:
     """Prints what is wanted, and ends as the command does."""
     check_output(to, [command_config])
-    outcome = Outcome()
+    outcome = ReadOutcome()
 
-    async def ask(admin: Admin) -> list[Asked]:
+    async def ask(admin: Admin) -> list[ReplicaAnswer]:
         return await _ask(admin, wanted, outcome)
 
     found = with_admin(bootstrap, command_config, timeout, ask)
@@ -136,24 +143,26 @@ def print_producers(
         outcome.read()
         now = now_ms()
         lines = (
-            _row(asked, state, now)
-            for asked in sorted(found, key=lambda one: (one.place, one.broker_id))
-            for state in sorted(asked.states, key=lambda state: state.producer_id)
+            _row(answer, state, now)
+            for answer in sorted(found, key=lambda one: (one.place, one.broker_id))
+            for state in sorted(answer.states, key=lambda state: state.producer_id)
             if state.transaction_start_offset is not None or not wanted.only_open
         )
         unmarked = any(
             state.coordinator_epoch is None and (state.transaction_start_offset is not None or not wanted.only_open)
-            for asked in found
-            for state in asked.states
+            for answer in found
+            for state in answer.states
         )
-        output.print_rows(lines, [Producer], format=format, output=to, views={Producer: VIEW}, wide=wide, no_cut=no_cut)
+        output.print_rows(
+            lines, [ProducerRow], format=format, output=to, views={ProducerRow: VIEW}, wide=wide, no_cut=no_cut
+        )
         if unmarked and to is None and chosen_format(format) is output.Format.table:
             say("")
             say("LatestCoordinatorEpoch -1: the partition has seen no marker of the producer id; txn abort sends 0.")
     outcome.end()
 
 
-async def _ask(admin: Admin, wanted: Wanted, outcome: Outcome) -> list[Asked]:
+async def _ask(admin: Admin, wanted: ReplicaSelection, outcome: ReadOutcome) -> list[ReplicaAnswer]:
     from kafkawire.client import TopicPartition
 
     topics, numbers = wanted.topics, wanted.partitions
@@ -170,14 +179,14 @@ async def _ask(admin: Admin, wanted: Wanted, outcome: Outcome) -> list[Asked]:
             for replica in dict.fromkeys(metadata.partitions[place].replicas):
                 by_broker.setdefault(replica, []).append(place)
         replicas = [(replica, by_broker[replica]) for replica in sorted(by_broker)]
-    found: list[Asked] = []
+    found: list[ReplicaAnswer] = []
     answers = await asyncio.gather(*(_one_broker(admin, broker, mine) for broker, mine in replicas))
     for (broker, _), (values, problems) in zip(replicas, answers, strict=True):
         for problem in problems:
             outcome.problem(problem)
         for place, states in values.items():
             leader = metadata.partitions[place].leader
-            found.append(Asked(place, (-1 if leader is None else leader) if broker is None else broker, states))
+            found.append(ReplicaAnswer(place, (-1 if leader is None else leader) if broker is None else broker, states))
     return found
 
 
@@ -193,12 +202,12 @@ async def _one_broker(
     return found.values, [str(error) for error in found.errors.values()]
 
 
-def _row(asked: Asked, state: ProducerState, now: int) -> Producer:
+def _row(answer: ReplicaAnswer, state: ProducerState, now: int) -> ProducerRow:
     start, last = state.transaction_start_offset, state.last_timestamp
-    return Producer(
-        topic=asked.place.topic,
-        partition=asked.place.partition,
-        broker_id=asked.broker_id,
+    return ProducerRow(
+        topic=answer.place.topic,
+        partition=answer.place.partition,
+        broker_id=answer.broker_id,
         producer_id=state.producer_id,
         producer_epoch=state.producer_epoch,
         latest_coordinator_epoch=-1 if state.coordinator_epoch is None else state.coordinator_epoch,

@@ -18,7 +18,7 @@ from kafkawire.logdir.batch_runs import fields_of, runs_of
 from kafkawire.logdir.file_rows import log_rows, rows_of
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.read_options import Options
-from kafkawire.logdir.row_arrays import MAKERS, Markers, Piece
+from kafkawire.logdir.row_arrays import MAKERS, ControlRows, Piece
 from kafkawire.records.columns import Batches, Records
 from kafkawire.wire.backend import native
 
@@ -82,7 +82,7 @@ def _piece(found: Batches, first: int, last: int, file: LocatedFile, options: Op
             last = int(malformed[0])
         records = Records(found, data if copied is None else copied, (), *columns)
         last = stop
-    markers = Markers()
+    markers = ControlRows()
     for index in (first + np.flatnonzero(found.is_control[first:last])).tolist():
         if not _read_marker(found, index, file, options, markers):
             # What is not plain ends the piece in front of it, and is the first of the next.
@@ -90,7 +90,7 @@ def _piece(found: Batches, first: int, last: int, file: LocatedFile, options: Op
     return Piece(found, first, last, records, markers)
 
 
-def _read_marker(found: Batches, index: int, file: LocatedFile, options: Options, markers: Markers) -> bool:
+def _read_marker(found: Batches, index: int, file: LocatedFile, options: Options, markers: ControlRows) -> bool:
     """Reads a control batch; whether it can be read."""
     made = list(log_rows([found.batch(index)], file, options))
     if any(isinstance(row, rows.Damage) for row in made):

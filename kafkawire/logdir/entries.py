@@ -8,32 +8,32 @@ from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class FileEntry(msgspec.Struct, frozen=True, gc=False):
     """Something that begins at `position` of the file."""
 
     position: int
 
 
-class OffsetEntry(Entry, frozen=True, gc=False):
+class OffsetEntry(FileEntry, frozen=True, gc=False):
     relative_offset: int
     log_position: int
 
 
-class TimeEntry(Entry, frozen=True, gc=False):
+class TimeEntry(FileEntry, frozen=True, gc=False):
     timestamp: int
     relative_offset: int
 
 
-class AbortedEntry(Entry, frozen=True, gc=False):
+class AbortedEntry(FileEntry, frozen=True, gc=False):
     version: int
     aborted: AbortedTxn
 
 
-class SnapshotEntry(Entry, frozen=True, gc=False):
+class SnapshotEntry(FileEntry, frozen=True, gc=False):
     producer: ProducerEntry
 
 
-class OffsetLine(Entry, frozen=True, gc=False):
+class OffsetLine(FileEntry, frozen=True, gc=False):
     """A line of a broker's checkpoint file: an offset of a partition."""
 
     topic: str
@@ -41,11 +41,11 @@ class OffsetLine(Entry, frozen=True, gc=False):
     offset: int
 
 
-class EpochLine(Entry, frozen=True, gc=False):
+class EpochLine(FileEntry, frozen=True, gc=False):
     epoch: int
     start_offset: int
 
 
-class Property(Entry, frozen=True, gc=False):
+class Property(FileEntry, frozen=True, gc=False):
     name: str
     value: str

@@ -8,8 +8,8 @@ from typing import Any
 from kafkawire import rows
 from kafkawire.logdir.entries import (
     AbortedEntry,
-    Entry,
     EpochLine,
+    FileEntry,
     OffsetEntry,
     OffsetLine,
     Property,
@@ -19,7 +19,7 @@ from kafkawire.logdir.entries import (
 from kafkawire.logdir.located_file import LocatedFile
 
 
-def _place(entry: Entry, file: LocatedFile) -> dict[str, Any]:
+def _place(entry: FileEntry, file: LocatedFile) -> dict[str, Any]:
     return {**file.place, "position": entry.position}
 
 

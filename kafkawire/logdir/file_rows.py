@@ -8,9 +8,9 @@ from typing import Any
 from kafkawire import rows
 from kafkawire.errors import RecordError
 from kafkawire.logdir import indexes, text_files
-from kafkawire.logdir.entries import Entry
+from kafkawire.logdir.entries import FileEntry
 from kafkawire.logdir.entry_rows import ROWS
-from kafkawire.logdir.index_checks import CHECKS, IndexCheck, sanity
+from kafkawire.logdir.index_checks import CHECKS, LogIndexCheck, sanity
 from kafkawire.logdir.located_file import BATCHES, LocatedFile
 from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import start_position
@@ -143,7 +143,7 @@ def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
                     yield row
 
 
-def _verified(source: Source, file: LocatedFile, check: IndexCheck) -> Iterator[Entry | Damage]:
+def _verified(source: Source, file: LocatedFile, check: LogIndexCheck) -> Iterator[FileEntry | Damage]:
     """The entries, and after each what is wrong with it."""
     for entry in _INDEXES[file.kind](source):
         yield entry
@@ -155,7 +155,7 @@ def _verified(source: Source, file: LocatedFile, check: IndexCheck) -> Iterator[
         yield damage
 
 
-def _checked(file: LocatedFile, name: str, found: Iterator[Entry | Damage]) -> Iterator[rows.Row]:
+def _checked(file: LocatedFile, name: str, found: Iterator[FileEntry | Damage]) -> Iterator[rows.Row]:
     """The damage that a check finds, and what it came to."""
     entries = wrong = 0
     for item in found:

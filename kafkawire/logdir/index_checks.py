@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafkawire.errors import ended_at
-from kafkawire.logdir.entries import AbortedEntry, Entry, OffsetEntry, TimeEntry
+from kafkawire.logdir.entries import AbortedEntry, FileEntry, OffsetEntry, TimeEntry
 from kafkawire.logdir.file_source import FileSource, Opened
 from kafkawire.logdir.indexes import offset_index, time_index
 from kafkawire.logdir.located_file import LocatedFile
@@ -27,7 +27,7 @@ _MOST_READS = 4
 MISMATCH = "index_mismatch"
 
 
-class IndexCheck(ABC):
+class LogIndexCheck(ABC):
     """Checks the entries of an index, in order. A context: the log is open while it lasts; where there is no log beside
     the index, nothing is found."""
 
@@ -61,11 +61,11 @@ class IndexCheck(ABC):
         detail = f"the log {ended_at(self.log.source.ended, self.log.source.size)}: not every entry was checked"
         return Damage(0, "truncated", detail, shortened=True)
 
-    def mismatch(self, entry: Entry, detail: str) -> Damage:
+    def mismatch(self, entry: FileEntry, detail: str) -> Damage:
         return Damage(entry.position, MISMATCH, detail)
 
 
-class OffsetCheck(IndexCheck):
+class OffsetCheck(LogIndexCheck):
     """Of `.index`."""
 
     def __init__(self, file: LocatedFile) -> None:
@@ -101,7 +101,7 @@ class OffsetCheck(IndexCheck):
         return self.mismatch(self.first_behind, detail)
 
 
-class TimeCheck(IndexCheck):
+class TimeCheck(LogIndexCheck):
     """Of `.timeindex`: an entry names the newest timestamp so far, and the batch that has it."""
 
     def entry(self, entry: TimeEntry) -> Damage | None:
@@ -119,7 +119,7 @@ class TimeCheck(IndexCheck):
         return None
 
 
-class AbortedCheck(IndexCheck):
+class AbortedCheck(LogIndexCheck):
     """Of `.txnindex`: an entry ends with a marker of its producer."""
 
     def entry(self, entry: AbortedEntry) -> Damage | None:
@@ -138,7 +138,7 @@ class AbortedCheck(IndexCheck):
 
 
 #: kind of file -> its check
-CHECKS: dict[str, type[IndexCheck]] = {"index": OffsetCheck, "timeindex": TimeCheck, "txnindex": AbortedCheck}
+CHECKS: dict[str, type[LogIndexCheck]] = {"index": OffsetCheck, "timeindex": TimeCheck, "txnindex": AbortedCheck}
 
 
 def sanity(file: LocatedFile) -> Iterator[OffsetEntry | TimeEntry | Damage]:

@@ -28,7 +28,7 @@ HEADER = pa.struct(list(arrow.schema([rows.Header])))
 Encode = Callable[[Any], bytes]
 
 
-class Markers:
+class ControlRows:
     """What the control batches of a piece say, and their records.
 
     Attributes:
@@ -61,7 +61,7 @@ class Piece:
         batch_of: the batch of each row, counted from `first`. is_batch, is_record: whose rows they are.
     """
 
-    def __init__(self, batches: Batches, first: int, stop: int, records: Records | None, markers: Markers) -> None:
+    def __init__(self, batches: Batches, first: int, stop: int, records: Records | None, markers: ControlRows) -> None:
         self.batches, self.first, self.stop = batches, first, stop
         self.records = records
         self.markers = markers

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from kafkawire import cli
-from kafkawire.cli.exit_codes import FOUND_INCOMPLETE, INCOMPLETE, Outcome
+from kafkawire.cli.exit_codes import FOUND_INCOMPLETE, INCOMPLETE, ReadOutcome
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,17 +31,17 @@ def test_help_has_every_exit_code_of_a_verdict(module: str) -> None:
 
 
 def test_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    clear = Outcome()
+    clear = ReadOutcome()
     clear.end()
     clear.read()
     clear.end()
 
-    nothing = Outcome()
+    nothing = ReadOutcome()
     nothing.problem("a: b")
     with pytest.raises(cli.KafkaWireError, match=r"^a: b$"):
         nothing.end()
 
-    some = Outcome()
+    some = ReadOutcome()
     for text in ("a\x1b", "b", "c"):
         some.problem(text)
     some.read()

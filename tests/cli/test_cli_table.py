@@ -228,7 +228,7 @@ DESCRIPTIONS = [
     )
 ]
 PRODUCERS = [
-    txn_producers.Producer(
+    txn_producers.ProducerRow(
         topic=topic,
         partition=0,
         broker_id=1,
