@@ -16,7 +16,7 @@ from kafkawire.capture import Selection
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.selection import Selector
 from kafkawire.cli import arguments, capture_options, capture_summary, encode, formatting, ranges, usage_errors
-from kafkawire.client import config, java_properties, property_names
+from kafkawire.client.transport import config, java_properties, property_names
 from kafkawire.codegen import defaults, load, names, versions
 from kafkawire.codegen.importing import sources
 from kafkawire.errors import KafkaWireError

@@ -41,9 +41,9 @@ from kafkawire.cli.wait_reports import Counting
 from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
-    from kafkawire.client.aborting import Aborted
-    from kafkawire.client.ended_transaction import EndedTransaction
-    from kafkawire.client.prepared_request import PreparedRequest
+    from kafkawire.client.actions.aborting import Aborted
+    from kafkawire.client.actions.prepared_request import PreparedRequest
+    from kafkawire.client.diagnosis.ended_transaction import EndedTransaction
     from kafkawire.transactions.abort_rules import TransactionSpec
 
 ALREADY_ABORTED = "already_aborted"
@@ -266,8 +266,8 @@ def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: Job, format: F
 
 def _attempt(wanted: rows.Finding | TransactionSpec, job: Job) -> Abort:
     """Aborts a transaction, or finds that it is aborted already; what is refused is recorded."""
-    from kafkawire.client.aborting import look_at
-    from kafkawire.client.ended_transaction import ABORT
+    from kafkawire.client.actions.aborting import look_at
+    from kafkawire.client.diagnosis.ended_transaction import ABORT
     from kafkawire.transactions.abort_rules import NOT_OPEN, Refused, TransactionSpec, choose
 
     found = None if isinstance(wanted, TransactionSpec) else wanted
@@ -306,7 +306,7 @@ def _record_refusal(job: Job, found: rows.Finding | None, reason: str, text: str
 def _ended(named: TransactionSpec, job: Job) -> EndedTransaction | None:
     """How a transaction ended that is not open; None where that cannot be found out."""
     from kafkawire.client import ClientError
-    from kafkawire.client.ended_transaction import how_it_ended
+    from kafkawire.client.diagnosis.ended_transaction import how_it_ended
 
     try:
         ended: EndedTransaction | None = job.action(lambda admin: how_it_ended(admin, named, job.search.timeout_s))
@@ -316,7 +316,7 @@ def _ended(named: TransactionSpec, job: Job) -> EndedTransaction | None:
 
 
 def _abort(finding: rows.Finding, job: Job) -> Abort:
-    from kafkawire.client.aborting import abort, plan_abort
+    from kafkawire.client.actions.aborting import abort, plan_abort
     from kafkawire.transactions.abort_rules import permit
 
     if job.human:

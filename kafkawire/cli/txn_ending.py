@@ -17,7 +17,7 @@ from kafkawire.errors import KafkaWireError
 if TYPE_CHECKING:
     from kafkawire.cli.txn_audit_log import AuditLog
     from kafkawire.client import Search
-    from kafkawire.client.prepared_request import PreparedRequest
+    from kafkawire.client.actions.prepared_request import PreparedRequest
 
 DRY_RUN = "dry_run"
 

@@ -121,7 +121,7 @@ def find_hanging(
       kafkawire txn find-hanging --bootstrap-server 127.0.0.1:9092
       kafkawire txn find-hanging --bootstrap-server 127.0.0.1:9092 --group shipments
     """
-    from kafkawire.client.blocked_group import find_blocking
+    from kafkawire.client.diagnosis.blocked_group import find_blocking
 
     if partition and not topic:
         raise typer.BadParameter("--partition needs --topic", param_hint="--partition")

@@ -37,8 +37,8 @@ from kafkawire.cli.txn_options import (
 
 if TYPE_CHECKING:
     from kafkawire.client import TransactionDescription
-    from kafkawire.client.prepared_request import PreparedRequest
-    from kafkawire.client.terminating import Terminated
+    from kafkawire.client.actions.prepared_request import PreparedRequest
+    from kafkawire.client.actions.terminating import Terminated
 
 
 class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
@@ -98,7 +98,7 @@ def force_terminate(
       kafkawire txn force-terminate --bootstrap-server 127.0.0.1:9092 \\
         --transactional-id orders-service --dry-run
     """
-    from kafkawire.client.terminating import NOTHING_OPEN, describe_one, left_open
+    from kafkawire.client.actions.terminating import NOTHING_OPEN, describe_one, left_open
     from kafkawire.transactions.abort_rules import Refused
 
     check_words(force, format)
@@ -154,7 +154,7 @@ def force_terminate(
 
 def _end(found: TransactionDescription, job: Job) -> tuple[str, PreparedRequest, Terminated | None]:
     """Ends a transaction, or says how it would be: the outcome, the request, and what came of it."""
-    from kafkawire.client.terminating import plan_end, terminate
+    from kafkawire.client.actions.terminating import plan_end, terminate
 
     call = job.action(lambda admin: plan_end(admin, found))
     if job.human:
@@ -207,7 +207,7 @@ def _say_found(found: TransactionDescription) -> None:
 
 
 def _say_done(outcome: str, found: TransactionDescription, done: Terminated | None) -> None:
-    from kafkawire.client.terminating import NOTHING_OPEN
+    from kafkawire.client.actions.terminating import NOTHING_OPEN
 
     if outcome == DRY_RUN:
         say("Dry run: nothing was sent.")

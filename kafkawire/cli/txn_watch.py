@@ -142,8 +142,8 @@ def _metrics(
     """Serves metrics for as long as `stack` lasts; gives what writes them into a file."""
     if address is None and textfile is None:
         return lambda: None
-    from kafkawire.client.watch import clock_ms
-    from kafkawire.client.watch_metrics import Exporter
+    from kafkawire.client.watch.metrics import Exporter
+    from kafkawire.client.watch.polling import clock_ms
 
     exporter = Exporter(lambda: watching.state, clock_ms, interval_ms=interval_ms)
     registry = exporter.registry()

@@ -18,7 +18,7 @@ import typer
 from kafkawire.cli.formatting import counted, printable
 
 if TYPE_CHECKING:
-    from kafkawire.client.current_waits import Wait, Waits
+    from kafkawire.client.cluster.current_waits import Wait, Waits
 
 #: A wait that lasts as long is reported.
 AFTER_S = 1.5

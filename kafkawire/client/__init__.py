@@ -11,9 +11,8 @@ typed calls. Nothing waits past its deadline, and every error is one sentence.
 """
 
 from kafkawire.client.admin import Admin
-from kafkawire.client.cluster import Cluster
-from kafkawire.client.config import Config, read_properties
-from kafkawire.client.connection import Connection
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.errors import (
     ApiTimeoutError,
     AuthenticationError,
@@ -42,8 +41,9 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
-from kafkawire.client.search import Search
-from kafkawire.client.watch import Watch
+from kafkawire.client.transport.config import Config, read_properties
+from kafkawire.client.transport.connection import Connection
+from kafkawire.client.watch.polling import Watch
 
 __all__ = [
     "Admin",

@@ -13,10 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafkawire import rows
-from kafkawire.client import partition_offsets
 from kafkawire.client.acl_rights import missing_right
-from kafkawire.client.cluster import Cluster
-from kafkawire.client.config import Config
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.request_driver import drive, every
+from kafkawire.client.cluster.routing import coordinators, leaders, replicas_on
+from kafkawire.client.diagnosis.hanging_search import find_hanging
+from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.errors import (
     ID_NOT_FOUND,
     BrokerError,
@@ -24,9 +26,6 @@ from kafkawire.client.errors import (
     ConfigError,
     NoSuchBrokerError,
 )
-from kafkawire.client.hanging_search import find_hanging
-from kafkawire.client.init_producer_id import fence_request
-from kafkawire.client.request_driver import drive, every
 from kafkawire.client.results import (
     Marked,
     Offsets,
@@ -37,9 +36,10 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
-from kafkawire.client.routing import coordinators, leaders, replicas_on
-from kafkawire.client.search import Search
-from kafkawire.client.write_txn_markers import write_abort
+from kafkawire.client.rpc import partition_offsets
+from kafkawire.client.rpc.init_producer_id import fence_request
+from kafkawire.client.rpc.write_txn_markers import write_abort
+from kafkawire.client.transport.config import Config
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kafkawire.client import Admin, TopicPartition
-from kafkawire.client.fetch_batches import batches
+from kafkawire.client.rpc.fetch_batches import batches
 from tests.cli.runner import Run
 from tests.cli.stock import kafka, kafka_refuses, rows
 from tests.client import live

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafkawire.cli import wait_reports
-from kafkawire.client.current_waits import Waits
+from kafkawire.client.cluster.current_waits import Waits
 from kafkawire.messages import ApiVersionsRequest, DescribeProducersRequest, ListTransactionsRequest, MetadataRequest
 from tests.cli.runner import Run
 from tests.client.answers import listing, producers

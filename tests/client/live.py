@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kafkawire.client import Admin, BrokerError, Cluster
+from kafkawire.client.cluster.request_driver import drive
+from kafkawire.client.cluster.routing import group_coordinators
 from kafkawire.client.errors import RETRIABLE
-from kafkawire.client.request_driver import drive
-from kafkawire.client.routing import group_coordinators
 from kafkawire.messages import (
     AddOffsetsToTxnRequest,
     AlterUserScramCredentialsRequest,

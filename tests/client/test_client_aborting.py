@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.client import ClientError
-from kafkawire.client.aborting import Aborted, abort, look_at, plan_abort
+from kafkawire.client.actions.aborting import Aborted, abort, look_at, plan_abort
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire import lookup
-from kafkawire.client.api_versions import _SINCE, choose
 from kafkawire.client.errors import UnsupportedApiError
+from kafkawire.client.transport.api_versions import _SINCE, choose
 from kafkawire.messages import EndTxnMarker, ListTransactionsRequest, MetadataRequest
 
 LIST = ListTransactionsRequest.spec

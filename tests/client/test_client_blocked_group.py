@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kafkawire.client import Admin, BrokerError, ClientError, TopicPartition
-from kafkawire.client.blocked_group import find_blocking
+from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.messages import (
     ShareGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequest,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafkawire.client import Config, ConfigError, read_properties
-from kafkawire.client.config import parse_addresses
-from kafkawire.client.sasl import Credentials, TokenSource
+from kafkawire.client.transport.config import parse_addresses
+from kafkawire.client.transport.sasl import Credentials, TokenSource
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a\\"b;c";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=me password='s p';"

@@ -17,8 +17,8 @@ from kafkawire.client import (
     ProtocolError,
     UnsupportedApiError,
 )
-from kafkawire.client.connection import BrokerResponse, Ready
-from kafkawire.client.sasl import ITERATIONS, Credentials
+from kafkawire.client.transport.connection import BrokerResponse, Ready
+from kafkawire.client.transport.sasl import ITERATIONS, Credentials
 from kafkawire.drafts import kip_664_draft
 from kafkawire.errors import EncodeError
 from kafkawire.messages import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.client.coordinator_loading import id_of_partition
+from kafkawire.client.diagnosis.coordinator_loading import id_of_partition
 from kafkawire.transactions.coordinator_rules import partition_of_id
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from kafkawire.client import ClientError, RequestTimeoutError, TopicPartition, cluster
-from kafkawire.client.current_waits import Waits
+from kafkawire.client import ClientError, RequestTimeoutError, TopicPartition
+from kafkawire.client.cluster import cluster
+from kafkawire.client.cluster.current_waits import Waits
 from kafkawire.messages import (
     ApiVersionsRequest,
     DescribeProducersRequest,

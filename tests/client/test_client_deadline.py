@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafkawire.client import Config, deadline
-from kafkawire.client.deadline import Deadline, backoffs
+from kafkawire.client import Config
+from kafkawire.client.cluster import deadline
+from kafkawire.client.cluster.deadline import Deadline, backoffs
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafkawire.client import ended_transaction
-from kafkawire.client.ended_transaction import EndedTransaction, how_it_ended
+from kafkawire.client.diagnosis import ended_transaction
+from kafkawire.client.diagnosis.ended_transaction import EndedTransaction, how_it_ended
 from kafkawire.messages import FetchRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
 from kafkawire.transactions.abort_rules import TransactionSpec

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 
 from kafkawire.client import Admin, TopicPartition
-from kafkawire.client.aborting import abort, look_at
-from kafkawire.client.ended_transaction import how_it_ended
-from kafkawire.client.search import Search
-from kafkawire.client.terminating import left_open, terminate
+from kafkawire.client.actions.aborting import abort, look_at
+from kafkawire.client.actions.terminating import left_open, terminate
+from kafkawire.client.diagnosis.ended_transaction import how_it_ended
+from kafkawire.client.diagnosis.search import Search
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.rows import Finding

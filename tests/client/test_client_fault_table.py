@@ -20,7 +20,7 @@ from kafkawire.client import (
     RequestTimeoutError,
     TlsError,
 )
-from kafkawire.client.transaction_state_log import read_ids
+from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.drafts import kip_664_adopted, kip_664_draft
 from kafkawire.errors import EncodeError
 from kafkawire.messages import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkawire.client import BrokerError, ClientError, TopicPartition, UnsupportedApiError
-from kafkawire.client.group_assignments import GroupAssignment, group_assignment
+from kafkawire.client.rpc.group_assignments import GroupAssignment, group_assignment
 from kafkawire.messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,

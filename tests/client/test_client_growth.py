@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from kafkawire.client import Admin, Search, TopicPartition
-from kafkawire.client.cluster import Cluster
-from kafkawire.client.deadline import Deadline
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.routing import infos
 from kafkawire.client.results import Metadata, PartitionInfo
-from kafkawire.client.routing import infos
 from kafkawire.messages import DescribeProducersRequest, DescribeProducersResponse, ListTransactionsRequest
 from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
 from tests.client.answers import admin, listing, run

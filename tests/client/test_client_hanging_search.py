@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kafkawire.client import Admin, ClientError, NoSuchBrokerError, Search
-from kafkawire.client.blocked_group import find_blocking
+from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.client.errors import RETRIABLE
 from kafkawire.messages import ConsumerGroupHeartbeatRequest
 from kafkawire.rows import Audit, Finding

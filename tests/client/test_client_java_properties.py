@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.client import ConfigError
-from kafkawire.client.java_properties import parse_jaas, parse_properties
+from kafkawire.client.transport.java_properties import parse_jaas, parse_properties
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a\\"b;c";'
 

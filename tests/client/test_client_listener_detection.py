@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.client import listener_detection
-from kafkawire.client.listener_detection import first_bytes
+from kafkawire.client.transport import listener_detection
+from kafkawire.client.transport.listener_detection import first_bytes
 from kafkawire.frames import encode_response
 from kafkawire.messages import ApiVersionsResponse
 

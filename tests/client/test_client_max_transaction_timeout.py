@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.client import BrokerError, ClientError
-from kafkawire.client.hanging_search import observe
-from kafkawire.client.max_transaction_timeout import max_timeouts, settings
+from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.client.results import Results
+from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
 from kafkawire.messages import DescribeConfigsRequest, DescribeConfigsResponse, DescribeProducersRequest
 from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kafkawire.rows import Setting

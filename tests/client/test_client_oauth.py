@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafkawire.client import AuthenticationError, Config, ConfigError
-from kafkawire.client.oauth import get_token
-from kafkawire.client.sasl import TokenSource
+from kafkawire.client.transport.oauth import get_token
+from kafkawire.client.transport.sasl import TokenSource
 
 BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required {};"
 

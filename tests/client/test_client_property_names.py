@@ -7,7 +7,7 @@ import os
 import pytest
 
 from kafkawire.client import Config, ConfigError
-from kafkawire.client.property_names import KNOWN, nearest
+from kafkawire.client.transport.property_names import KNOWN, nearest
 from tools.oracle import Oracle, OracleUnavailableError
 
 CLASSES = ("admin.AdminClientConfig", "consumer.ConsumerConfig", "producer.ProducerConfig")

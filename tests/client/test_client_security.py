@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kafkawire.client import Admin, AuthenticationError, TlsError
-from kafkawire.client.oauth import get_token
-from kafkawire.client.sasl import TokenSource
+from kafkawire.client.transport.oauth import get_token
+from kafkawire.client.transport.sasl import TokenSource
 from kafkawire.messages import (
     ListTransactionsRequest,
     ListTransactionsResponse,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafkawire.client import ClientError
-from kafkawire.client.terminating import Terminated, describe_one, left_open, plan_end, terminate
+from kafkawire.client.actions.terminating import Terminated, describe_one, left_open, plan_end, terminate
 from kafkawire.messages import (
     DescribeTransactionsRequest,
     InitProducerIdRequest,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kafkawire.client import Admin, BrokerError, ClientError, ConnectError, Search, TopicPartition, Watch
-from kafkawire.client.aborting import abort
+from kafkawire.client.actions.aborting import abort
 from kafkawire.rows import Audit, Change, Poll
 from tests.broker_fixture import StartCluster
 from tests.client import live, setups

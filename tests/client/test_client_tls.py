@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkawire.client import Config, ConfigError
-from kafkawire.client.tls import Tls
+from kafkawire.client.transport.tls import Tls
 from tests.client.certificates import Identity, make_identity
 
 

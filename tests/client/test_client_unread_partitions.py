@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kafkawire.client import ApiTimeoutError, BrokerError, ConnectError, Metadata, NoSuchBrokerError, TopicPartition
+from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of
 from kafkawire.client.results import Broker, PartitionInfo
-from kafkawire.client.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of
 from kafkawire.rows import Unread
 
 

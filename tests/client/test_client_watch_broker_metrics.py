@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafkawire.client import Admin, Search, Watch
-from kafkawire.client.watch_metrics import lags, late_by_broker
+from kafkawire.client.watch.metrics import lags, late_by_broker
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tools.broker import Cluster

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.client import TopicPartition
-from kafkawire.client.watch_state import WatchState, advance
+from kafkawire.client.watch.state import WatchState, advance
 from kafkawire.rows import Finding
 from tests.client.watching import MINUTE_MS, ORDERS, T0, attempt, finding, observation
 from tests.golden import check
@@ -18,7 +18,7 @@ pytest.importorskip("prometheus_client")
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kafkawire.client.watch_metrics import MOST_PARTITIONS, Exporter, late
+from kafkawire.client.watch.metrics import MOST_PARTITIONS, Exporter, late
 
 LIMIT_MS = 15 * MINUTE_MS
 NOW = T0 + MINUTE_MS + 1000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.client import TopicPartition
-from kafkawire.client.watch_state import PollAttempt, WatchState, advance, noteworthy
+from kafkawire.client.watch.state import PollAttempt, WatchState, advance, noteworthy
 from kafkawire.rows import Change, Finding, Poll
 from tests.client.watching import MINUTE_MS, ORDERS, T0, attempt, finding, observation
 

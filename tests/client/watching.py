@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafkawire.client import ClientError, TopicPartition
-from kafkawire.client.search import Observation
-from kafkawire.client.unread_partitions import UnreadGap
-from kafkawire.client.watch_state import PollAttempt
+from kafkawire.client.diagnosis.search import Observation
+from kafkawire.client.diagnosis.unread_partitions import UnreadGap
+from kafkawire.client.watch.state import PollAttempt
 from kafkawire.rows import Audit, Coverage, Finding
 
 T0 = 1_700_000_000_000

@@ -9,13 +9,13 @@ from typing import Any
 
 from kafkawire import frames
 from kafkawire.client import Admin, Connection, Search, TopicPartition
-from kafkawire.client.blocked_group import group_offsets
-from kafkawire.client.cluster import Cluster
-from kafkawire.client.config import Config
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.diagnosis.blocked_group import group_offsets
+from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.errors import ClientError, ConnectError
-from kafkawire.client.hidden_resources import has_authorizer, hidden_topics
-from kafkawire.client.sasl import Credentials
-from kafkawire.client.transaction_state_log import read_ids
+from kafkawire.client.rpc.hidden_resources import has_authorizer, hidden_topics
+from kafkawire.client.transport.config import Config
+from kafkawire.client.transport.sasl import Credentials
 from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
 from kafkawire.wire.message import Message

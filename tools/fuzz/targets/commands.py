@@ -16,8 +16,8 @@ from kafkawire.cli.arguments import InputError, hex_bytes
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.txn_watch import parse_address
-from kafkawire.client.config import parse_addresses
 from kafkawire.client.errors import ConfigError
+from kafkawire.client.transport.config import parse_addresses
 from tools.fuzz import input_files, inputs, seed_vectors
 from tools.fuzz.target import Target
 from tools.fuzz.targets import captures, records

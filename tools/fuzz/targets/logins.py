@@ -11,12 +11,12 @@ from io import BytesIO
 from typing import Any
 from unittest import mock
 
-from kafkawire.client.config import Config, TokenSource
 from kafkawire.client.errors import AuthenticationError, ConfigError
-from kafkawire.client.java_properties import parse_properties
-from kafkawire.client.oauth import get_token
-from kafkawire.client.sasl import MECHANISMS, Credentials, SaslError
-from kafkawire.client.tls import Tls
+from kafkawire.client.transport.config import Config, TokenSource
+from kafkawire.client.transport.java_properties import parse_properties
+from kafkawire.client.transport.oauth import get_token
+from kafkawire.client.transport.sasl import MECHANISMS, Credentials, SaslError
+from kafkawire.client.transport.tls import Tls
 from tools.fuzz import input_files, inputs
 from tools.fuzz.target import Target
 

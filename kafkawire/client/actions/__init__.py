@@ -1,0 +1,1 @@
+"""Changes to a cluster: verified, sent once, verified again."""

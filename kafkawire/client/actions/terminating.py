@@ -1,0 +1,195 @@
+"""A transactional id's transaction is ended through its coordinator, which then locks its producer out (KIP-664's
+force-terminate: InitProducerId, as a new instance of the producer sends it).
+
+What the coordinator does not know of, it does not end: transactions of the id that hang in partitions stay open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.client.actions.prepared_request import PreparedRequest, interrupted, prepared
+from kafkawire.client.cluster.deadline import backoffs
+from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.diagnosis.unread_partitions import gaps_of
+from kafkawire.client.errors import BrokerError, ClientError, is_unknown_id
+from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
+from kafkawire.client.rpc.init_producer_id import fence_request
+from kafkawire.transactions.abort_rules import DECIDED, Refused, permit_end
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+
+TERMINATED, NOTHING_OPEN, NOT_ENDED, NOT_VERIFIED = "terminated", "nothing_open", "not_ended", "not_verified"
+
+
+class Terminated(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    Attributes:
+        outcome: terminated (the coordinator has ended it, and its partitions have it no longer); nothing_open (it had
+            none: nothing was sent); not_ended (the coordinator answered so); not_verified: look at it.
+        before: the id as its coordinator described it. `call`: the request, None where nothing was sent.
+        producer: what the id has been given: its producers of before are locked out. `state`: the id's afterwards.
+        problem: what is not as it should be.
+    """
+
+    outcome: str
+    before: TransactionDescription
+    call: PreparedRequest | None = None
+    producer: ProducerIdAndEpoch | None = None
+    state: str | None = None
+    problem: str | None = None
+
+
+#: Called with the description and the request before it is sent, and again with the outcome.
+Record = Callable[[TransactionDescription, PreparedRequest, Terminated | None], None]
+
+
+async def describe_one(
+    admin: Admin, transactional_id: str, search: Search, *, force: bool = False
+) -> tuple[TransactionDescription, bool]:
+    """The coordinator's description of an id, and whether there is a transaction to be ended.
+
+    A state that is decided passes in a moment, where nothing is stuck: it is looked at twice.
+
+    Raises:
+        Refused: it must not be ended, or cannot be; an id that no coordinator knows would be created.
+    """
+    found = await _describe(admin, transactional_id, search.timeout_s)
+    if found.state in DECIDED:
+        await asyncio.sleep(search.confirm_after_s)
+        found = await _describe(admin, transactional_id, search.timeout_s)
+    try:
+        return found, permit_end(transactional_id, found.state, found.timeout_ms, force=force)
+    except Refused as refused:
+        if found.state in DECIDED:
+            raise Refused(refused.reason, f"{refused}{await _why_stuck(admin, found, search)}") from None
+        raise
+
+
+async def plan_end(admin: Admin, found: TransactionDescription, timeout_s: float | None = None) -> PreparedRequest:
+    """The request that would end the id's transaction, and its coordinator. Nothing is sent."""
+    deadline = admin.cluster.deadline(timeout_s)
+    return await prepared(admin.cluster, found.coordinator, fence_request(found.transactional_id, deadline), deadline)
+
+
+async def terminate(
+    admin: Admin, transactional_id: str, search: Search, *, record: Record, force: bool = False
+) -> Terminated:
+    """Ends an id's transaction and verifies the outcome.
+
+    Args:
+        record: is called before the request is sent, and where it raises nothing is sent; and again afterwards, also
+            where that was interrupted.
+        force: a transaction of two-phase commit too.
+
+    Raises:
+        Refused: see `describe_one`. ClientError: it could not be read. Nothing was sent.
+    """
+    found, open_ = await describe_one(admin, transactional_id, search, force=force)
+    if not open_:
+        return Terminated(outcome=NOTHING_OPEN, before=found, state=found.state)
+    call = await plan_end(admin, found, search.timeout_s)
+    record(found, call, None)
+    try:
+        done = await _send(admin, found, call, search.timeout_s)
+    except BaseException as error:  # Ctrl-C and SIGTERM, too
+        record(found, call, Terminated(outcome=NOT_VERIFIED, before=found, call=call, problem=interrupted(error)))
+        raise
+    record(found, call, done)
+    return done
+
+
+async def left_open(admin: Admin, producer_id: int, search: Search) -> rows.Audit:
+    """Transactions of a producer id that are open in any partition that can be seen, with their verdicts."""
+    metadata = await admin.cluster.metadata(deadline=admin.cluster.deadline(search.timeout_s))
+    states = await admin.describe_producers(metadata.partitions, timeout_s=search.timeout_s)
+    places = tuple(
+        place
+        for place, found in states.values.items()
+        if any(one.producer_id == producer_id and one.transaction_start_offset is not None for one in found)
+    )
+    gaps = (*map(str, metadata.errors.values()), *(gap.text for gap in gaps_of(states.errors)))
+    if not places:
+        return rows.Audit(read=rows.Coverage(partitions=len(states.values), complete=not gaps, gaps=gaps))
+    audit = await admin.find_hanging_transactions(replace(search, topics=None, partitions=None, places=places))
+    findings = tuple(finding for finding in audit.findings if finding.producer_id == producer_id)
+    read = replace(audit.read, gaps=(*gaps, *audit.read.gaps), complete=audit.read.complete and not gaps)
+    return replace(audit, read=read, findings=findings)
+
+
+async def _describe(admin: Admin, transactional_id: str, timeout_s: float | None) -> TransactionDescription:
+    found = await admin.describe_transactions([transactional_id], timeout_s=timeout_s)
+    error = found.errors.get(transactional_id)
+    if error is not None and is_unknown_id(error):
+        raise Refused("no_such_id", f"{error}: nothing was sent, for that would create it")
+    return found[transactional_id]
+
+
+async def _why_stuck(admin: Admin, found: TransactionDescription, search: Search) -> str:
+    """Which partitions wait for the marker, and why, as the end of a sentence."""
+    try:
+        audit = await left_open(admin, found.producer_id, search)
+    except ClientError:
+        return ""
+    stuck = [one for one in audit.findings if one.reason == "stuck_prepare"]
+    return "".join(f"; {one.topic}-{one.partition}: {one.evidence[2]}" for one in stuck)
+
+
+async def _send(
+    admin: Admin, found: TransactionDescription, call: PreparedRequest, timeout_s: float | None
+) -> Terminated:
+    name = found.transactional_id
+    fenced = await admin.fence_producers([name], timeout_s=timeout_s)
+    if name in fenced.errors:
+        error = fenced.errors[name]
+        denied = isinstance(error, BrokerError) and not error.retriable
+        problem = str(error) if denied else f"{error}; whether its transaction was ended is not known"
+        return Terminated(outcome=NOT_ENDED if denied else NOT_VERIFIED, before=found, call=call, problem=problem)
+    state, problem = await _check(admin, found, timeout_s)
+    return Terminated(
+        outcome=NOT_VERIFIED if problem else TERMINATED,
+        before=found,
+        call=call,
+        producer=fenced.values[name],
+        state=state,
+        problem=problem or None,
+    )
+
+
+async def _check(admin: Admin, found: TransactionDescription, timeout_s: float | None) -> tuple[str | None, str]:
+    """Looks until the transaction's partitions have it no longer: the id's state, and what is still missing."""
+    deadline = admin.cluster.deadline(timeout_s).within(admin.cluster.config.request_timeout_s)
+    waits = backoffs(admin.cluster.config)
+    while True:
+        try:
+            state = (await _describe(admin, found.transactional_id, timeout_s)).state
+            holding = await _holding(admin, found, timeout_s)
+        except (ClientError, Refused) as error:
+            return None, f"the outcome could not be read ({error})"
+        if not holding:
+            return state, ""
+        if not await deadline.sleep(next(waits)):
+            return state, f"still open in {', '.join(map(str, holding))} {deadline.seconds:.3g} s later"
+
+
+async def _holding(admin: Admin, found: TransactionDescription, timeout_s: float | None) -> list[TopicPartition]:
+    """The partitions that still have the transaction open; later ones of the id have higher epochs."""
+    states = (await admin.describe_producers(found.partitions, timeout_s=timeout_s)).all()
+    return [
+        place
+        for place, producers in states.items()
+        if any(
+            one.producer_id == found.producer_id
+            and one.producer_epoch <= found.producer_epoch
+            and one.transaction_start_offset is not None
+            for one in producers
+        )
+    ]

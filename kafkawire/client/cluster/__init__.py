@@ -1,0 +1,1 @@
+"""The brokers of a cluster: which of them to ask, until when, and how often."""

@@ -1,0 +1,303 @@
+"""`Cluster`: the brokers of a cluster, found from a bootstrap list, each with one connection that is made when needed.
+The first serves its broker too, where that advertises the address by which it was reached.
+
+    async with Cluster(config) as cluster:
+        metadata = await cluster.metadata(["orders"])
+        response = await cluster.ask(1, ListTransactionsRequest(), deadline)
+
+Requests to different brokers run side by side. Nothing waits past its deadline. A broker that did not answer in time is
+looked for in the background: until it answers, a request to it costs a second at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.current_waits import Waits
+from kafkawire.client.cluster.deadline import Deadline, backoffs
+from kafkawire.client.errors import (
+    AuthenticationError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+    NoSuchBrokerError,
+    RequestTimeoutError,
+)
+from kafkawire.client.results import Broker, Metadata, PartitionInfo, TopicPartition
+from kafkawire.client.transport.api_versions import choose
+from kafkawire.client.transport.broker_link import Link, address_of, connect
+from kafkawire.client.transport.sasl import OAUTHBEARER, Credentials
+from kafkawire.messages import MetadataRequest
+from kafkawire.messages.metadata_request import MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from kafkawire.client.transport.config import Config
+    from kafkawire.wire.message import Message
+
+#: Metadata v1 is the first that can ask for all topics, v4 the first that creates none; brokers from 0.11 know it.
+_METADATA = 4
+_FIRST_GRACE_S = 1.0
+_BOOTSTRAP = -1
+#: For so long a request waits for a broker that did not answer in time before; the look for it goes on without.
+_LOOK_S = 1.0
+#: Keys that were given up: partitions and brokers. A cluster that has more forgets the oldest.
+_MOST_GIVEN_UP = 100_000
+
+
+class Cluster:
+    """See the module. Use it in an `async with`, or `close` it.
+
+    Attributes:
+        brokers: those of the newest metadata. `waits`: what is waited for.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.brokers: dict[int, Broker] = {}
+        self._context = config.tls.context() if config.tls else None
+        self._links: dict[int, Link] = {}
+        self._opening: dict[int, asyncio.Lock] = {}
+        self.waits = Waits()
+        self._silent: dict[int, tuple[float, RequestTimeoutError]] = {}
+        self._looks: dict[int, tuple[float, asyncio.Task[Link]]] = {}
+        self._given_up: dict[Hashable, None] = {}
+
+    async def __aenter__(self) -> Cluster:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        looks, self._looks = [look for _, look in self._looks.values()], {}
+        links, self._links = set(self._links.values()), {}
+        links.update(await _ended(looks))
+        await asyncio.gather(*(link.close() for link in links))
+
+    def deadline(self, seconds: float | None = None) -> Deadline:
+        """The time that a call has, by default as configured (default.api.timeout.ms)."""
+        return Deadline(self.config.api_timeout_s if seconds is None else seconds)
+
+    # Requests ---------------------------------------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        broker_id: int,
+        body: Message,
+        deadline: Deadline,
+        *,
+        at_most: int | None = None,
+        at_least: int = 0,
+    ) -> Any:
+        """The response of one broker. Tried once: the caller knows whether a request may be repeated.
+
+        Raises:
+            ClientError: no broker with that id, no connection, no answer, no common version.
+        """
+        began = time.monotonic()
+        try:
+            link = await self._link(broker_id, deadline)
+            left = deadline.left()
+            timeout = min(left, self.config.request_timeout_s)
+            name = f"{self._name(broker_id, link)}: no answer to {body.spec.name.removesuffix('Request')}"
+            with self.waits.on(name, name, timeout):
+                answer = await link.ask(body, timeout, pause_s=left, at_most=at_most, at_least=at_least)
+        except RequestTimeoutError as error:
+            # One that had no time for its answer is not silent.
+            least_s = min(_LOOK_S, self.config.request_timeout_s, self.config.connect_timeout_s)
+            if broker_id in self._silent or (broker_id != _BOOTSTRAP and time.monotonic() - began >= least_s):
+                self._silent[broker_id] = time.monotonic(), error
+            raise
+        self._silent.pop(broker_id, None)
+        return answer
+
+    async def ask_any(self, body: Message, deadline: Deadline, *, at_most: int | None = None, at_least: int = 0) -> Any:
+        """The response of some broker: the one that answers first of those that can be reached.
+
+        Raises:
+            ClientError: none answered in time; the error of the last that was tried.
+        """
+        waits = backoffs(self.config)
+        lost: Deadline | None = None
+        while True:
+            try:
+                return await self.ask(_BOOTSTRAP, body, deadline, at_most=at_most, at_least=at_least)
+            except ConnectError as error:
+                # Where no broker has ever answered, the addresses are wrong: raised at once. Later brokers come back.
+                lost = lost or deadline.within(self.config.connect_timeout_s)
+                if not error.retriable or not self.brokers or not await lost.sleep(next(waits)):
+                    raise
+
+    async def highest(self, request: type[Message], deadline: Deadline, broker_id: int = _BOOTSTRAP) -> int:
+        """The highest version of a request that `ask` would send to a broker now; by default `ask_any`."""
+        link = await self._link(broker_id, deadline)
+        return choose(request, link.connection.versions, address=link.connection.address)
+
+    # Metadata ---------------------------------------------------------------------------------------------------------
+
+    async def metadata(
+        self, topics: Iterable[str] | None = None, *, deadline: Deadline | None = None, broker_id: int | None = None
+    ) -> Metadata:
+        """Brokers and partitions: of all topics, or of some (none where `topics` is empty).
+
+        Args:
+            broker_id: the broker to ask, by default any.
+        """
+        deadline = deadline or self.deadline()
+        wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
+        body = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        if broker_id is None:
+            answer = await self.ask_any(body, deadline, at_least=_METADATA)
+        else:
+            answer = await self.ask(broker_id, body, deadline, at_least=_METADATA)
+        brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
+        if brokers:
+            self.brokers = brokers
+        errors: dict[str, ClientError] = {}
+        partitions: dict[TopicPartition, PartitionInfo] = {}
+        for topic in answer.topics:
+            if topic.name is None:  # only where topics are asked for by their ids
+                raise ClientError("the broker's metadata has a topic without a name")
+            if topic.error_code and not topic.partitions:
+                right = missing_right("Metadata", topic.error_code, topic.name)
+                errors[topic.name] = BrokerError(topic.error_code, f"topic {topic.name}", right=right)
+            for found in topic.partitions:
+                place = TopicPartition(topic.name, found.partition_index)
+                partitions[place] = PartitionInfo(
+                    place,
+                    found.leader_id if found.leader_id >= 0 else None,
+                    found.leader_epoch,
+                    found.replica_nodes,
+                    found.offline_replicas,
+                )
+        return Metadata(answer.cluster_id, brokers, dict(sorted(partitions.items())), errors)
+
+    async def known_brokers(self, deadline: Deadline) -> dict[int, Broker]:
+        """The brokers that the cluster has now."""
+        return (await self.metadata((), deadline=deadline)).brokers
+
+    # Connections ------------------------------------------------------------------------------------------------------
+
+    def given_up(self, key: Hashable) -> bool:
+        """Whether a partition without a leader, or a broker that cannot be reached, was waited for in vain before."""
+        return key in self._given_up
+
+    def remember(self, key: Hashable, *, lost: bool) -> None:
+        """Notes whether a key was waited for in vain; so it is asked for once the next time, and not waited for."""
+        self._given_up.pop(key, None)
+        if lost:
+            self._given_up[key] = None
+            if len(self._given_up) > _MOST_GIVEN_UP:
+                del self._given_up[next(iter(self._given_up))]
+
+    def _name(self, broker_id: int, link: Link | None = None) -> str:
+        """A broker in a sentence: `broker 2 (kafka-2:9092)`."""
+        broker = self.brokers.get(broker_id)
+        if broker is not None:
+            return f"broker {broker_id} ({address_of(broker.host, broker.port)})"
+        return f"broker {broker_id}" if link is None else link.connection.address
+
+    async def _link(self, broker_id: int, deadline: Deadline) -> Link:
+        asked = time.monotonic()
+        lock = self._opening.setdefault(broker_id, asyncio.Lock())
+        async with lock:
+            link = self._links.get(broker_id)
+            if link is not None and link.usable:
+                return link
+            if link is not None:
+                await link.close()
+            self._links.pop(broker_id, None)
+            silent = self._silent.get(broker_id)
+            if silent is not None and silent[0] >= asked:
+                raise silent[1]  # it did not answer who asked before
+            if broker_id == _BOOTSTRAP:
+                opened = await self._bootstrap(deadline)
+            elif silent is not None:
+                opened = await self._look(broker_id, silent[1])
+            else:
+                opened = await self._broker(broker_id, deadline)
+            self._links[broker_id] = opened
+            return opened
+
+    async def _look(self, broker_id: int, error: RequestTimeoutError) -> Link:
+        """A connection to a broker that did not answer in time. It is made in the background, and has the time that any
+        has, so that a slow broker is found, too; here it is waited for only a moment."""
+        began, look = self._looks.get(broker_id, (0.0, None))
+        if look is None or (look.done() and (look.cancelled() or look.exception() is not None)):
+            began, look = (
+                time.monotonic(),
+                asyncio.create_task(self._broker(broker_id, Deadline(self.config.connect_timeout_s))),
+            )
+            self._looks[broker_id] = began, look
+        await asyncio.wait({look}, timeout=max(0.0, began + _LOOK_S - time.monotonic()))
+        if not look.done():
+            raise RequestTimeoutError(error.address, f"{error.reason}, and it does not answer yet")
+        del self._looks[broker_id]
+        return look.result()
+
+    async def _broker(self, broker_id: int, deadline: Deadline) -> Link:
+        if broker_id not in self.brokers:
+            await self.known_brokers(deadline)
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            known = ", ".join(map(str, sorted(self.brokers))) or "none"
+            raise NoSuchBrokerError(f"the cluster has no broker {broker_id} now; its brokers are {known}")
+        first = self._links.get(_BOOTSTRAP)
+        if first is not None and first.usable and first.connection.address == address_of(broker.host, broker.port):
+            return first  # to this very broker: no need for another connection
+        return await self._open(broker.host, broker.port, deadline, self._name(broker_id))
+
+    async def _bootstrap(self, deadline: Deadline) -> Link:
+        """A connection to the first address that answers. Each next one is tried when the one before has failed, or
+        has not answered for a moment: a dead address does not cost its whole timeout."""
+        known = [(broker.host, broker.port) for broker in self.brokers.values()]
+        addresses = list(dict.fromkeys((*self.config.bootstrap, *known)))
+        errors: list[ConnectError] = []
+        waiting: set[asyncio.Task[Link]] = set()
+        try:
+            while addresses or waiting:
+                if addresses:
+                    waiting.add(asyncio.create_task(self._open(*addresses.pop(0), deadline)))
+                grace = _FIRST_GRACE_S if addresses else None
+                done, waiting = await asyncio.wait(waiting, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    error = task.exception()
+                    if error is None:
+                        waiting |= done - {task}
+                        return task.result()
+                    if not isinstance(error, ConnectError) or isinstance(error, AuthenticationError):
+                        raise error
+                    errors.append(error)
+        finally:
+            for found in await _ended(waiting):
+                await found.close()
+        if len(errors) == 1:
+            raise errors[0]
+        worst = next((error for error in errors if not error.retriable), errors[-1])
+        others = "; ".join(str(error) for error in errors if error is not worst)
+        raise type(worst)(worst.address, f"{worst.reason} (and no other bootstrap server answers: {others})")
+
+    async def _open(self, host: str, port: int, deadline: Deadline, name: str = "") -> Link:
+        credentials = self.config.credentials
+        if self.config.tokens is not None:
+            from kafkawire.client.transport.oauth import get_token
+
+            token = await asyncio.to_thread(get_token, self.config.tokens, self.config.connect_timeout_s)
+            credentials = Credentials(mechanism=OAUTHBEARER, token=token)
+        text = f"{name or address_of(host, port)}: no connection yet, or no answer on it"
+        limit_s = min(deadline.left(), self.config.connect_timeout_s)
+        with self.waits.on(text, text, limit_s):
+            return await connect(host, port, self.config, credentials, deadline.left(), self._context)
+
+
+async def _ended(tasks: Iterable[asyncio.Task[Link]]) -> list[Link]:
+    """Cancels attempts; the connections that were made all the same."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    return [found for found in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(found, Link)]

@@ -1,0 +1,50 @@
+"""How long a call may take, and how long it waits before it tries again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafkawire.client.transport.config import Config
+
+_LEAST_S = 0.001
+_JITTER = 0.2
+
+
+class Deadline:
+    """A moment after which a call gives up; `seconds` is how far away it was."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds until then; never quite 0, so that a last attempt fails with its own reason."""
+        return max(_LEAST_S, self._end - time.monotonic())
+
+    def within(self, seconds: float) -> Deadline:
+        """The earlier of this moment and one in so many seconds."""
+        return Deadline(min(seconds, self.left()))
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self._end
+
+    async def sleep(self, seconds: float) -> bool:
+        """Waits, and returns True; False at once where the time would be over by then."""
+        if time.monotonic() + seconds >= self._end:
+            return False
+        await asyncio.sleep(seconds)
+        return True
+
+
+def backoffs(config: Config) -> Iterator[float]:
+    """Seconds before each retry: doubled up to a limit, with some jitter so that many clients spread (KIP-580)."""
+    wait = config.backoff_s
+    while True:
+        yield wait * random.uniform(1 - _JITTER, 1 + _JITTER)
+        wait = min(wait * 2, config.max_backoff_s)

@@ -1,0 +1,208 @@
+"""Many keys, each to be asked of the broker that is responsible for it: leaders and coordinators move, brokers go.
+
+Kafka's AdminApiDriver, in short: find out who is responsible, ask every broker for all its keys at once (and all
+brokers side by side), and begin anew with the keys whose errors pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from kafkawire.client.cluster.deadline import Deadline, backoffs
+from kafkawire.client.errors import (
+    LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ApiTimeoutError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+)
+from kafkawire.client.results import Results
+
+if TYPE_CHECKING:
+    from kafkawire.client.cluster.cluster import Cluster
+    from kafkawire.client.cluster.current_waits import Wait
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+#: Keys in one request, as Kafka's own tool sends them.
+BATCH = 500
+#: What does not exist may only be so new that a broker has not heard of it: so often it is asked again.
+_UNKNOWN_TRIES = 3
+
+Found = Mapping[K, V | ClientError]
+Route = Callable[[Sequence[K]], Awaitable[Found[K, int]]]
+Ask = Callable[[int, Sequence[K]], Awaitable[Found[K, V]]]
+
+
+async def drive(
+    cluster: Cluster, keys: Iterable[K], route: Route[K], ask: Ask[K, V], deadline: Deadline, *, again: bool = True
+) -> Results[K, V]:
+    """A value or an error for every key.
+
+    Args:
+        route: the broker responsible for each key, or why there is none.
+        ask: that broker's answer for each key. A `ClientError` that it raises counts for all keys of the request.
+        again: whether a request that may have reached a broker can be sent once more.
+    """
+    order = list(dict.fromkeys(keys))
+    open_ = list(order)
+    began = _Began(cluster, deadline)
+    values: dict[K, V] = {}
+    errors: dict[K, ClientError] = {}
+    lost: set[K] = set()
+    asked: dict[K, int] = {}
+    patience: dict[K, _Patience] = {}
+    waits = backoffs(cluster.config)
+    while open_:
+        routed = await _raised(route(open_), open_)
+        by_broker: dict[int, list[K]] = {}
+        answers: dict[K, V | ClientError] = {}
+        for key in open_:
+            where = routed.get(key, _silent(key))
+            if isinstance(where, ClientError):
+                answers[key] = where
+            else:
+                by_broker.setdefault(where, []).append(key)
+                asked[key] = where
+        unsent = set(answers)
+        pieces = [(broker, piece) for broker, mine in by_broker.items() for piece in batched(mine, BATCH)]
+        for found in await asyncio.gather(*(_raised(ask(broker, piece), piece) for broker, piece in pieces)):
+            answers.update(found)
+        retry: list[K] = []
+        for key in open_:
+            answer = answers.get(key, _silent(key))
+            lost.discard(key)
+            if not isinstance(answer, ClientError):
+                values[key] = answer
+                continue
+            errors[key] = answer
+            if _is_lost(answer):
+                lost.add(key)
+            tries = patience.setdefault(key, _Patience(began, key, asked.get(key)))
+            if tries.worth(answer) and (again or key in unsent):
+                retry.append(key)
+        open_ = retry
+        if open_ and not await began.sleep(next(waits), open_, errors):
+            for key in open_:
+                errors[key] = ApiTimeoutError(f"{errors[key]} (after {deadline.seconds:.3g} s)")
+            break
+        for key in open_:
+            del errors[key]
+    for key in order:
+        cluster.remember(key, lost=key in lost)
+    answered = {broker for key, broker in asked.items() if key not in lost}
+    for broker in set(asked.values()):
+        cluster.remember(broker, lost=broker not in answered)
+    return Results({k: values[k] for k in order if k in values}, {k: errors[k] for k in order if k in errors})
+
+
+def _silent(key: object) -> ClientError:
+    return ClientError(f"{key}: the broker's answer does not contain it")
+
+
+async def _raised(asked: Awaitable[Found[K, V]], keys: Sequence[K]) -> Found[K, V]:
+    try:
+        return await asked
+    except ClientError as error:
+        return dict.fromkeys(keys, error)
+
+
+async def every(
+    cluster: Cluster, brokers: Iterable[int], ask: Callable[[int], Awaitable[V]], deadline: Deadline
+) -> Results[int, V]:
+    """As `drive`, where the keys are brokers: each is asked for itself, all side by side, until it answers."""
+
+    async def one(broker_id: int) -> V | ClientError:
+        waits = backoffs(cluster.config)
+        began = _Began(cluster, deadline)
+        patience = _Patience(began, broker_id)
+        while True:
+            try:
+                answer = await ask(broker_id)
+            except ClientError as error:
+                cluster.remember(broker_id, lost=_is_lost(error))
+                if not patience.worth(error):
+                    return error
+                if not await began.sleep(next(waits), [broker_id], {broker_id: error}):
+                    return ApiTimeoutError(f"{error} (after {deadline.seconds:.3g} s)")
+            else:
+                cluster.remember(broker_id, lost=False)
+                return answer
+
+    order = list(dict.fromkeys(brokers))
+    found = dict(zip(order, await asyncio.gather(*map(one, order)), strict=True))
+    return Results(
+        {key: value for key, value in found.items() if not isinstance(value, ClientError)},
+        {key: value for key, value in found.items() if isinstance(value, ClientError)},
+    )
+
+
+class _Began:
+    """A call that has begun: what it may take, and what it waits for between two attempts."""
+
+    def __init__(self, cluster: Cluster, deadline: Deadline) -> None:
+        self.cluster = cluster
+        self.deadline = deadline
+        #: Until then brokers that cannot be reached may come back, and partitions get a leader.
+        self.lost = self.within()
+        self._wait: Wait | None = None
+
+    def within(self) -> Deadline:
+        return self.deadline.within(self.cluster.config.connect_timeout_s)
+
+    async def sleep(self, seconds: float, keys: Sequence[K], errors: Mapping[K, ClientError]) -> bool:
+        """As `Deadline.sleep`, before `keys` are asked for again."""
+        first = errors[keys[0]]
+        more = f" (and {len(keys) - 1} more)" if len(keys) > 1 else ""
+        limit = self.lost if _is_lost(first) else self.deadline
+        text = f"broker {keys[0]}: {first}" if isinstance(keys[0], int) else f"{first}{more}"
+        subject = first.address if isinstance(first, ConnectError) else f"{type(keys[0]).__name__} {keys[0]}"
+        with self.cluster.waits.on(subject, text, limit.seconds, since=self._wait) as self._wait:
+            return await self.deadline.sleep(seconds)
+
+
+class _Patience:
+    """For how long it is worth asking again: errors that pass do so until the deadline, but a broker that cannot be
+    reached, or a partition without leader, is given up sooner, and what no broker has heard of after a few tries.
+
+    What was given up once, by an earlier call, is asked for once: whether it is back shows at once."""
+
+    def __init__(self, began: _Began, *keys: Hashable) -> None:
+        """`keys`: what is asked for, and the broker that is asked."""
+        self._began = began
+        self._lost: Deadline | None = began.lost
+        self._losses = 0
+        self._least = 1 if any(map(began.cluster.given_up, keys)) else 2
+        self._unknown = 0
+
+    def worth(self, error: ClientError) -> bool:
+        if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+            self._unknown += 1
+            return self._unknown < _UNKNOWN_TRIES
+        if _is_lost(error):
+            self._losses += 1
+            self._lost = self._lost or self._began.within()
+            waited = self._least == 1 or self._lost.over
+            # Where no broker has ever answered, the addresses are wrong.
+            return error.retriable and bool(self._began.cluster.brokers) and (self._losses < self._least or not waited)
+        self._lost = None
+        return error.retriable
+
+
+def _is_lost(error: ClientError) -> bool:
+    """Whether a broker cannot be reached, or a partition has no leader."""
+    return isinstance(error, ConnectError) or (isinstance(error, BrokerError) and error.code == LEADER_NOT_AVAILABLE)
+
+
+def batched(items: Iterable[K], size: int) -> list[list[K]]:
+    """The items in lists of at most `size`."""
+    rest = iter(items)
+    pieces = []
+    while piece := list(islice(rest, size)):
+        pieces.append(piece)
+    return pieces

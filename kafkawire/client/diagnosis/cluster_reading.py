@@ -1,0 +1,213 @@
+"""One reading of a cluster's transactions: the answers of leaders, coordinators and metadata at about one moment.
+
+Partitions first, coordinators after them: a transaction that ends in between is then open in the partition and ended at
+its coordinator, and the next reading shows it gone. The other way round, one that begins in between would look hanging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kafkawire.client.diagnosis.coordinator_loading import unloaded
+from kafkawire.client.diagnosis.leader_agreement import disputed, views
+from kafkawire.client.errors import ClientError, is_unknown_id
+from kafkawire.client.results import (
+    Metadata,
+    Offsets,
+    ProducerState,
+    Results,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
+from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.live_case import IdState, described
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+
+#: An open transaction: its partition, and its producer id.
+OpenKey = tuple[TopicPartition, int]
+
+
+class Coordinators(msgspec.Struct, frozen=True):
+    """The partitions of `__transaction_state`: number -> leader (None: none) and leader epoch. A change of any of them
+    is a coordinator that moves. `missing` are brokers that have replicas and are not in the cluster now."""
+
+    leaders: dict[int, tuple[int | None, int]]
+    missing: frozenset[int]
+    problem: str | None = None
+
+
+class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
+    """See the module.
+
+    Attributes:
+        at: epoch milliseconds of this machine's clock, when the partitions had been read.
+        opens: every open transaction. `starts`: the first offset of the earliest one of each partition.
+        errors: partitions that could not be described.
+        offsets: of the partitions with open transactions.
+        listed: what the brokers list; empty where nothing is open. `words`: by producer id.
+        coordinators: before and after all this.
+        unloaded: partitions of `__transaction_state` that no coordinator had loaded before it was asked for its list,
+            and why; None where that was not looked into.
+        disputed: partitions with open transactions whose leader is not the same to all brokers, as sentences; empty
+            where that was not looked into.
+    """
+
+    at: int
+    described: int
+    opens: dict[OpenKey, ProducerState]
+    errors: dict[TopicPartition, ClientError]
+    offsets: dict[TopicPartition, Offsets]
+    listed: Results[int, tuple[TransactionListing, ...]]
+    words: dict[int, IdState]
+    coordinators: tuple[Coordinators, Coordinators]
+    unloaded: dict[int, ClientError] | None = None
+    disputed: dict[TopicPartition, str] = {}
+
+    @property
+    def starts(self) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for (place, _), state in self.opens.items():
+            start = state.transaction_start_offset
+            assert start is not None
+            found[place] = min(found.get(place, start), start)
+        return found
+
+    @property
+    def nameless(self) -> set[int]:
+        """Producer ids of open transactions that no coordinator named."""
+        return {producer_id for _, producer_id in self.opens} - set(self.words)
+
+
+async def read(
+    admin: Admin,
+    partitions: Collection[TopicPartition],
+    *,
+    broker_id: int | None,
+    timeout_s: float | None,
+    progress: Callable[[int], None] | None = None,
+    thorough: bool = False,
+    loaded: bool = False,
+) -> ClusterReading:
+    """Reads once. What fails is in the reading; only what makes all of it impossible is raised.
+
+    Args:
+        thorough: look whether all brokers name the same leaders.
+        loaded: look whether the coordinators have loaded what they lead. Not where an authorizer is: it would deny it.
+    """
+    before = await coordinators(admin, timeout_s)
+    topics = {place.topic for place in partitions} if thorough else set()
+    seen = await views(admin, topics, timeout_s) if topics else []
+    states = await admin.describe_producers(partitions, broker_id=broker_id, timeout_s=timeout_s, progress=progress)
+    at = int(time.time() * 1000)
+    opens = {
+        (place, state.producer_id): state
+        for place, found in states.values.items()
+        for state in found
+        if state.transaction_start_offset is not None
+    }
+    listed: Results[int, tuple[TransactionListing, ...]] = Results({}, {})
+    offsets: Results[TopicPartition, Offsets] = Results({}, {})
+    words: dict[int, IdState] = {}
+    missing: dict[int, ClientError] | None = None
+    after = before
+    if opens:
+        places = dict.fromkeys(place for place, _ in opens)
+        producer_ids = sorted({producer_id for _, producer_id in opens})
+        if loaded:
+            led = [number for number, (leader, _) in before.leaders.items() if leader is not None]
+            missing = await unloaded(admin, led, len(before.leaders), timeout_s)
+        offsets, listed = await asyncio.gather(
+            admin.offsets(places, timeout_s=timeout_s),
+            admin.list_transactions(producer_ids=producer_ids, timeout_s=timeout_s),
+        )
+        words = await _words(admin, opens, listed, before, timeout_s)
+        after = await coordinators(admin, timeout_s)
+        seen += await views(admin, topics, timeout_s) if topics else []
+    return ClusterReading(
+        at=at,
+        described=len(states.values),
+        opens=opens,
+        errors=states.errors,
+        offsets=offsets.values,
+        listed=listed,
+        words=words,
+        coordinators=(before, after),
+        unloaded=missing,
+        disputed=disputed(seen, {place for place, _ in opens}),
+    )
+
+
+async def coordinators(admin: Admin, timeout_s: float | None) -> Coordinators:
+    """The leaders of `__transaction_state` now."""
+    metadata = await admin.cluster.metadata([TRANSACTION_STATE], deadline=admin.cluster.deadline(timeout_s))
+    problem = metadata.errors.get(TRANSACTION_STATE)
+    return Coordinators(
+        {place.partition: (info.leader, info.leader_epoch) for place, info in metadata.partitions.items()},
+        missing_brokers(metadata),
+        None if problem is None else str(problem),
+    )
+
+
+def missing_brokers(metadata: Metadata) -> frozenset[int]:
+    """Brokers that have replicas and are not there."""
+    have = {broker for info in metadata.partitions.values() for broker in info.replicas}
+    return frozenset(have - set(metadata.brokers))
+
+
+async def _words(
+    admin: Admin,
+    opens: Iterable[OpenKey],
+    listed: Results[int, tuple[TransactionListing, ...]],
+    known: Coordinators,
+    timeout_s: float | None,
+) -> dict[int, IdState]:
+    """The ids that coordinators list, as they describe them, by producer id."""
+    ids = {one.producer_id: one.transactional_id for found in listed.values.values() for one in found}
+    wanted = {producer_id: ids[producer_id] for _, producer_id in opens if producer_id in ids}
+    if not wanted:
+        return {}
+    answers = await admin.describe_transactions(dict.fromkeys(wanted.values()), timeout_s=timeout_s)
+    return {producer_id: _word(name, answers, known) for producer_id, name in wanted.items()}
+
+
+def _word(name: str, answers: Results[str, TransactionDescription], known: Coordinators) -> IdState:
+    epoch = epoch_of(name, known)
+    error = answers.errors.get(name)
+    if error is not None:
+        problem = "it was listed, and is not known a moment later" if is_unknown_id(error) else str(error)
+        return IdState(transactional_id=name, source="", value=None, epoch=epoch, problem=problem)
+    found = answers.values[name]
+    value = described(
+        found.state,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        timeout_ms=found.timeout_ms,
+        start_time_ms=found.start_time_ms,
+        partitions=found.partitions,
+    )
+    source = f"coordinator: broker {found.coordinator}"
+    return IdState(
+        transactional_id=name,
+        source=source,
+        value=value,
+        described=True,
+        partition=partition_of_id(name, len(known.leaders)) if known.leaders else None,
+        coordinator=found.coordinator,
+        epoch=epoch,
+    )
+
+
+def epoch_of(transactional_id: str, known: Coordinators) -> int:
+    """The epoch of an id's coordinator: its markers carry it. -1 where it is not known."""
+    if not known.leaders:
+        return -1
+    return known.leaders.get(partition_of_id(transactional_id, len(known.leaders)), (None, -1))[1]

@@ -1,0 +1,140 @@
+"""How a transaction ended that is not open any more: by the marker that is in its partition's log.
+
+For the second of two operators, and for the one whose transaction ended while it was looked at.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kafkawire import records
+from kafkawire.client.cluster.routing import leaders
+from kafkawire.client.errors import ClientError
+from kafkawire.client.results import Offsets, TopicPartition
+from kafkawire.client.rpc.fetch_batches import batches
+from kafkawire.client.rpc.partition_offsets import offset_at
+from kafkawire.transactions.abort_rules import TransactionSpec
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+    from kafkawire.client.cluster.deadline import Deadline
+
+ABORT, COMMIT = "ABORT", "COMMIT"
+
+#: Offsets that are read behind the transaction's start before its marker is looked for by time instead.
+_NEAR = 100_000
+
+
+class EndedTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A transaction that has ended.
+
+    Attributes:
+        marker: "ABORT" or "COMMIT". `marker_offset`: of the marker; `coordinator_epoch`: that it carries.
+        start_offset: as the transaction was named, None where it was named by its producer.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int | None
+    marker: str
+    marker_offset: int
+    last_stable_offset: int
+    high_watermark: int
+
+
+async def how_it_ended(admin: Admin, named: TransactionSpec, timeout_s: float | None = None) -> EndedTransaction | None:
+    """The marker that ended a transaction; None where none was found near its start nor where its producer last wrote.
+
+    Raises:
+        ClientError: the partition could not be read.
+    """
+    place = TopicPartition(named.topic, named.partition)
+    deadline = admin.cluster.deadline(timeout_s)
+    offsets = (await admin.offsets([place], timeout_s=timeout_s))[place]
+    producer_id, epoch, found = named.producer_id, named.producer_epoch, None
+    if named.start_offset is not None:
+        if not offsets.log_start <= named.start_offset < offsets.high_watermark:
+            return None
+        first = await _first(admin, place, named.start_offset, deadline)
+        if first is None:
+            return None
+        producer_id, epoch = first.producer_id, None
+        found = await _marker(admin, place, producer_id, epoch, named.start_offset, offsets, deadline)
+    if found is None and producer_id is not None:
+        begin = await _last_written(admin, place, producer_id, timeout_s, deadline)
+        if begin is None:
+            return None
+        begin = max(begin, named.start_offset or offsets.log_start)
+        found = await _marker(admin, place, producer_id, epoch, begin, offsets, deadline)
+    if found is None:
+        return None
+    assert found.control is not None
+    return EndedTransaction(
+        topic=place.topic,
+        partition=place.partition,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        coordinator_epoch=-1 if found.control.coordinator_epoch is None else found.control.coordinator_epoch,
+        start_offset=named.start_offset,
+        marker=found.control.name,
+        marker_offset=found.base_offset,
+        last_stable_offset=offsets.last_stable_offset,
+        high_watermark=offsets.high_watermark,
+    )
+
+
+async def _leader(admin: Admin, place: TopicPartition, deadline: Deadline) -> int:
+    leader = (await leaders(admin.cluster, deadline)([place]))[place]
+    if isinstance(leader, ClientError):
+        raise leader
+    return leader
+
+
+async def _first(admin: Admin, place: TopicPartition, offset: int, deadline: Deadline) -> records.Batch | None:
+    """The batch of transactional data that begins at an offset; None where none does."""
+    leader = await _leader(admin, place, deadline)
+    async with aclosing(batches(admin.cluster, leader, place, offset, offset + 1, deadline)) as found:
+        async for batch in found:
+            if batch.last_offset >= offset:
+                data = batch.base_offset == offset and batch.transactional and batch.control is None
+                return batch if data else None
+    return None
+
+
+async def _marker(
+    admin: Admin,
+    place: TopicPartition,
+    producer_id: int,
+    epoch: int | None,
+    begin: int,
+    offsets: Offsets,
+    deadline: Deadline,
+) -> records.Batch | None:
+    """The first marker of a producer (of an epoch, where one is given) near an offset."""
+    leader = await _leader(admin, place, deadline)
+    end = min(offsets.high_watermark, begin + _NEAR)
+    async with aclosing(batches(admin.cluster, leader, place, begin, end, deadline)) as found:
+        async for batch in found:
+            control = batch.control
+            if control is None or control.name not in (ABORT, COMMIT) or batch.base_offset < begin:
+                continue
+            if batch.producer_id == producer_id and epoch in (None, batch.producer_epoch):
+                return batch
+    return None
+
+
+async def _last_written(
+    admin: Admin, place: TopicPartition, producer_id: int, timeout_s: float | None, deadline: Deadline
+) -> int | None:
+    """Not behind what a producer wrote last, its marker included; None where the leader does not remember it."""
+    states = (await admin.describe_producers([place], timeout_s=timeout_s))[place]
+    times = [one.last_timestamp for one in states if one.producer_id == producer_id]
+    if not times or times[0] is None:
+        return None
+    return await offset_at(admin.cluster, place, times[0], deadline)

@@ -1,0 +1,403 @@
+"""Which open transactions of a cluster hang: read, judge, wait, read again (KIP-664's find-hanging, with proofs).
+
+A first reading finds suspects. What is then called *hanging* has been so in two readings, some time apart, with no
+coordinator moving in between, and with a proof that nothing was hidden. What cannot be proven is *unknown*.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, missing_brokers, read
+from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
+from kafkawire.client.diagnosis.reading_changes import (
+    coordinator_moves,
+    is_being_ended,
+    is_unsettled,
+    preparing_ms,
+    same_verdict,
+)
+from kafkawire.client.diagnosis.search import Observation, Search
+from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, topics_of
+from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
+from kafkawire.client.results import Metadata, Results, TopicPartition
+from kafkawire.client.rpc.hidden_resources import hidden_topics
+from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
+from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.live_case import Absence, IdState, LiveCase
+from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+
+_READINGS = 4
+_FEW = 5
+#: Before suspects are read again: whether a broker is missing or a coordinator moves.
+_AGAIN = {
+    False: "suspects are read again",
+    True: "a broker is missing or a coordinator moves: suspects are read again when brokers' sessions are over",
+}
+_CONFIRMED = "An earlier search has confirmed it, and read the same."
+
+
+async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, int], None] | None = None) -> rows.Audit:
+    """Every open transaction with its verdict, and what the verdicts rest on.
+
+    Args:
+        progress: called with the number of partitions that were described since its last call, and of how many.
+
+    Raises:
+        ClientError: nothing could be read at all. What is missing in part is in the answer's `read.gaps`.
+    """
+    return (await _Finder(admin, search, progress, {}, read_log=True).run()).audit
+
+
+async def observe(
+    admin: Admin,
+    search: Search,
+    earlier: Mapping[OpenKey, rows.Finding],
+    *,
+    read_log: bool = True,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Observation:
+    """As `find_hanging`, for callers that repeat it.
+
+    Args:
+        earlier: the last findings. What was called hanging (or stuck) then, and is so at first sight now, is not read
+            a second time, nor is absence proven once more: an id never comes to a producer id that is in use.
+        read_log: whether `__transaction_state` may be read as a proof, which can be large.
+        pause: waits so many seconds, before suspects are read again.
+    """
+    return await _Finder(admin, search, None, earlier, read_log=read_log, pause=pause).run()
+
+
+class _Finder:
+    def __init__(
+        self,
+        admin: Admin,
+        search: Search,
+        progress: Callable[[int, int], None] | None,
+        earlier: Mapping[OpenKey, rows.Finding],
+        *,
+        read_log: bool,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._admin = admin
+        self._pause = pause
+        self._settings: tuple[rows.Setting, ...] = ()
+        self._search = search
+        self._progress = progress
+        self._earlier = earlier
+        self._prover = NoOwnerProver(admin, search.timeout_s, read_log=read_log)
+        self._gaps: list[UnreadGap] = []
+        self._cluster_id: str | None = None
+        self._leaders: dict[TopicPartition, int] = {}
+
+    async def run(self) -> Observation:
+        metadata = await self._metadata()
+        partitions = self._chosen(metadata)
+        reading, allowed = await self._first_reading(partitions, metadata)
+        if partitions and not reading.described:
+            raise next(iter(reading.errors.values()))
+        findings = await self._judge(reading, reading.opens, {}, thorough=False)
+        known = {key: again for key, finding in findings.items() if (again := self._confirmed(key, finding))}
+        findings |= known
+        suspects = {key for key, finding in findings.items() if self._suspect(finding) and key not in known}
+        last, errors = reading, reading.errors
+        if suspects:
+            confirmed, last, returned = await self._confirm(suspects, reading, findings, metadata)
+            findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
+            errors = {place: error for place, error in errors.items() if place not in returned}
+        found = tuple(finding for _, finding in sorted(findings.items()))
+        described = frozenset(partitions) - errors.keys()
+        gaps = self._all_gaps(errors, last)
+        silent = reading.listed.errors | last.listed.errors
+        return Observation(
+            audit=rows.Audit(
+                as_of=reading.at,
+                read=self._coverage(metadata, len(described), len(partitions), gaps),
+                findings=found,
+                unread=tuple(rows_of(errors, self._leaders)),
+            ),
+            described=described,
+            errors=errors,
+            leaders=self._leaders,
+            silent=silent,
+            gaps=gaps,
+            read_log=self._prover.tried,
+            expected=frozenset(metadata.brokers) | missing_brokers(metadata),
+            answered=frozenset(metadata.brokers) - _unanswered(errors, silent, allowed, self._leaders),
+            max_timeout_ms=self._settings[0].value,
+        )
+
+    async def _first_reading(
+        self, partitions: Collection[TopicPartition], metadata: Metadata
+    ) -> tuple[ClusterReading, Results[int, int]]:
+        """A reading, and side by side with it the longest transaction that each broker allows."""
+        deadline = self._admin.cluster.deadline(self._search.timeout_s)
+        asking = asyncio.create_task(max_timeouts(self._admin.cluster, metadata.brokers, deadline))
+        try:
+            reading = await self._read(partitions, first=True)
+            allowed = await asking
+        finally:
+            asking.cancel()
+        self._settings = settings(self._search.max_timeout_ms, allowed)
+        return reading, allowed
+
+    # What to read -----------------------------------------------------------------------------------------------------
+
+    async def _metadata(self) -> Metadata:
+        search = self._search
+        cluster = self._admin.cluster
+        topics = search.topics
+        if search.places is not None:
+            topics = tuple(sorted({place.topic for place in search.places}))
+        metadata = await cluster.metadata(topics, deadline=cluster.deadline(search.timeout_s))
+        self._cluster_id = metadata.cluster_id
+        if search.broker_id is not None and search.broker_id not in metadata.brokers:
+            known = ", ".join(map(str, sorted(metadata.brokers)))
+            raise NoSuchBrokerError(f"the cluster has no broker {search.broker_id} now; its brokers are {known}")
+        if topics and len(metadata.errors) == len(set(topics)):
+            raise next(iter(metadata.errors.values()))
+        self._gaps += [UnreadGap(f"topic {topic}", str(error)) for topic, error in metadata.errors.items()]
+        if topics is None:
+            await self._look_for_hidden_topics(metadata)
+        return metadata
+
+    async def _look_for_hidden_topics(self, metadata: Metadata) -> None:
+        if not await self._prover.has_authorizer():
+            return
+        visible = {place.topic for place in metadata.partitions}
+        deadline = self._admin.cluster.deadline(self._search.timeout_s)
+        hidden, more = await hidden_topics(self._admin.cluster, metadata.brokers, visible, deadline)
+        if hidden:
+            names = ", ".join(hidden[:_FEW]) + (", ..." if len(hidden) > _FEW else "")
+            text = f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}"
+            self._gaps.append(UnreadGap("hidden topics", text))
+        if more is not None:
+            text = f"topics that the principal may not Describe were not seen ({more})"
+            self._gaps.append(UnreadGap("topics that may be hidden", text))
+
+    def _chosen(self, metadata: Metadata) -> list[TopicPartition]:
+        search = self._search
+        chosen = []
+        numbers = frozenset(search.partitions or ())
+        wanted = None if search.places is None else set(search.places)
+        for place, info in metadata.partitions.items():
+            if wanted is not None and place not in wanted:
+                continue
+            if search.partitions is not None and place.partition not in numbers:
+                continue
+            if search.broker_id is not None and search.broker_id not in info.replicas:
+                continue
+            chosen.append(place)
+            asked = info.leader if search.broker_id is None else search.broker_id
+            self._leaders[place] = -1 if asked is None else asked
+        there = {place.partition for place in metadata.partitions}
+        for number in search.partitions or ():
+            if number not in there:
+                raise ClientError(f"topic {', '.join(search.topics or ())} has no partition {number}")
+        return chosen
+
+    async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> ClusterReading:
+        """`first`: to find suspects, answers are not verified."""
+        progress = self._progress
+        total = len(partitions)
+        told = (lambda done: progress(done, total)) if first and progress is not None else None
+        return await read(
+            self._admin,
+            partitions,
+            broker_id=self._search.broker_id,
+            timeout_s=self._search.timeout_s,
+            progress=told,
+            thorough=not first,
+            loaded=not first and not await self._prover.has_authorizer(),
+        )
+
+    # Verdicts ---------------------------------------------------------------------------------------------------------
+
+    async def _judge(
+        self,
+        reading: ClusterReading,
+        keys: Collection[OpenKey],
+        moved: dict[OpenKey, tuple[str, ...]],
+        *,
+        thorough: bool,
+        before: ClusterReading | None = None,
+    ) -> dict[OpenKey, rows.Finding]:
+        """`thorough`: with proofs of absence; without them the verdicts are good for finding suspects only.
+        `before`: an earlier reading, from which no coordinator has moved."""
+        absence = Absence()
+        words = dict(reading.words)
+        nameless = {producer_id for _, producer_id in keys} & reading.nameless
+        if thorough and nameless:
+            absence, found = await self._prover.prove(reading, nameless)
+            words.update(found)
+        starts = reading.starts
+        cases = {key: self._case(key, reading, starts, words, absence, moved.get(key, ())) for key in keys}
+        if before is not None:
+            cases = {key: replace(case, lasting_ms=preparing_ms(key, before, reading)) for key, case in cases.items()}
+        return {key: judge(case) for key, case in cases.items()}
+
+    def _case(
+        self,
+        key: OpenKey,
+        reading: ClusterReading,
+        starts: dict[TopicPartition, int],
+        words: dict[int, IdState],
+        absence: Absence,
+        moved: tuple[str, ...],
+    ) -> LiveCase:
+        place, producer_id = key
+        state = reading.opens[key]
+        start = state.transaction_start_offset
+        assert start is not None
+        offsets = reading.offsets.get(place)
+        return LiveCase(
+            open=Open(
+                place=Place(self._search.address, place.topic, place.partition),
+                producer_id=producer_id,
+                producer_epoch=state.producer_epoch,
+                start_offset=start,
+                last_offset=start,
+                last_timestamp=-1 if state.last_timestamp is None else state.last_timestamp,
+                coordinator_epoch=state.coordinator_epoch,
+            ),
+            first_start=starts[place],
+            as_of=reading.at,
+            max_timeout_ms=self._settings[0].value,
+            cluster_id=self._cluster_id,
+            leader=self._leaders[place],
+            start=offsets.log_start if offsets else None,
+            stable=offsets.last_stable_offset if offsets else None,
+            high=offsets.high_watermark if offsets else None,
+            id_state=words.get(producer_id),
+            absence=absence,
+            moved=moved,
+            address=self._search.reach,
+        )
+
+    def _confirmed(self, key: OpenKey, finding: rows.Finding) -> rows.Finding | None:
+        """A finding that an earlier search has confirmed, and that is the same now."""
+        old = self._earlier.get(key)
+        if old is not None and old.reason == "stuck_prepare" and is_being_ended(finding):
+            same = (finding.start_offset, finding.coordinator_state) == (old.start_offset, old.coordinator_state)
+            if same:  # that it lasts is not seen at first sight
+                said = tuple(line for line in old.evidence if line != _CONFIRMED)
+                finding = replace(finding, reason=old.reason, evidence=said, action=old.action)
+        if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
+            return None
+        return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
+
+    async def _confirm(
+        self, suspects: set[OpenKey], before: ClusterReading, said: dict[OpenKey, rows.Finding], metadata: Metadata
+    ) -> tuple[dict[OpenKey, rows.Finding], ClusterReading, set[TopicPartition]]:
+        """Reads suspects again until two readings agree. Those that have ended meanwhile are left out.
+
+        Partitions that could not be read before are read with them, where their broker has come back.
+
+        Returns:
+            The findings, the last reading, and the partitions that could be read after all.
+        """
+        final: dict[OpenKey, rows.Finding] = {}
+        unread, returned = before.errors, set[TopicPartition]()
+        unsettled = bool(missing_brokers(metadata))
+        for turn in range(_READINGS):
+            unsettled = unsettled or is_unsettled(before)
+            seconds = self._search.session_s if unsettled else self._search.confirm_after_s
+            with self._admin.cluster.waits.on("suspects", _AGAIN[unsettled], seconds):
+                await self._pause(seconds)
+            back = await self._back(unread) if turn == 0 else []
+            reading = await self._read(sorted({*(place for place, _ in suspects), *back}))
+            if back:
+                returned = set(back) - reading.errors.keys()
+                suspects |= {key for key in reading.opens if key[0] in returned}
+            changed = coordinator_moves(before, reading)
+            last = turn == _READINGS - 1
+            open_ = {key for key in suspects if key in reading.opens}
+            lost = {key for key in suspects - open_ if key[0] in reading.errors}
+            again: dict[OpenKey, tuple[str, ...]] = {key: (changed,) for key in open_ if changed}
+            for key in open_:
+                old = before.opens.get(key)
+                if old is None or old.transaction_start_offset != reading.opens[key].transaction_start_offset:
+                    again[key] = ("A new transaction of the producer began between two readings.",)
+                if key[0] in reading.disputed:
+                    again[key] = (*again.get(key, ()), reading.disputed[key[0]])
+            now = await self._judge(
+                reading, open_, again if last else {}, thorough=True, before=None if changed else before
+            )
+            suspects = set()
+            for key, finding in now.items():
+                differs = self._abandoned(finding) and not same_verdict(finding, said.get(key))
+                if last or not (differs or (key in again and (self._abandoned(finding) or is_being_ended(finding)))):
+                    final[key] = finding
+                else:
+                    suspects.add(key)
+            for key in lost:  # as it was, but in doubt
+                doubt = f"It could not be read again: {reading.errors[key[0]]}."
+                final[key] = (await self._judge(before, [key], {key: (doubt,)}, thorough=False))[key]
+            if not suspects:
+                break
+            before, said = reading, now
+            unsettled = bool(changed or reading.disputed)
+        return final, reading, returned
+
+    async def _back(self, unread: Mapping[TopicPartition, ClientError]) -> list[TopicPartition]:
+        """The partitions of `unread` whose broker is there again."""
+        if not unread:
+            return []
+        cluster = self._admin.cluster
+        metadata = await cluster.metadata(topics_of(unread), deadline=cluster.deadline(self._search.timeout_s))
+        back = readable_again(unread, metadata, self._search.broker_id)
+        if self._search.broker_id is None:
+            self._leaders |= {
+                place: -1 if (one := metadata.partitions[place].leader) is None else one for place in back
+            }
+        return back
+
+    def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: ClusterReading) -> tuple[UnreadGap, ...]:
+        """What is missing in the end: partitions, and brokers that were silent in the last reading."""
+        silent = last.listed.errors.items() if last.opens else ()
+        gaps = [
+            UnreadGap(f"broker {n}", f"broker {n} did not list its transactional ids: {error}") for n, error in silent
+        ]
+        return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *gaps)))
+
+    def _suspect(self, finding: rows.Finding) -> bool:
+        blocking = finding.reason == "ghost" and finding.blocked
+        return self._abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
+
+    def _abandoned(self, finding: rows.Finding) -> bool:
+        """Whether the verdict is that no coordinator will end it."""
+        return finding.verdict == HANGING or (self._search.confirm_young and finding.reason == "young")
+
+    def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[UnreadGap, ...]) -> rows.Coverage:
+        return rows.Coverage(
+            paths=(self._search.address,),
+            brokers=tuple(sorted(metadata.brokers)),
+            clusters=(self._cluster_id,) if self._cluster_id else (),
+            partitions=described,
+            partitions_chosen=chosen,
+            transaction_state=tuple(self._prover.read),
+            clock="this machine's clock",
+            complete=not gaps,
+            gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
+            settings=self._settings,
+        )
+
+
+def _unanswered(
+    unread: Mapping[TopicPartition, ClientError],
+    silent: Mapping[int, ClientError],
+    allowed: Results[int, int],
+    leaders: Mapping[TopicPartition, int],
+) -> set[int]:
+    """Brokers that could not be reached, or did not answer something in time."""
+    asked = [*allowed.errors.items(), *silent.items()]
+    asked += [(leaders.get(place, -1), error) for place, error in unread.items()]
+    return {broker for broker, error in asked if isinstance(error, ConnectError | ApiTimeoutError)}

@@ -1,0 +1,48 @@
+"""Two readings of a cluster, and two findings about one transaction, compared: pure functions."""
+
+from __future__ import annotations
+
+from kafkawire import rows
+from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
+from kafkawire.transactions.coordinator_rules import PREPARED, state_name
+
+_FEW = 5
+
+
+def is_being_ended(finding: rows.Finding) -> bool:
+    """Whether its coordinator is ending it, which takes a moment or for ever."""
+    return finding.reason in ("live", "stuck_prepare") and finding.coordinator_state in PREPARED
+
+
+def preparing_ms(key: OpenKey, before: ClusterReading, after: ClusterReading) -> int | None:
+    """For how long a coordinator has been preparing an open transaction, in milliseconds; None where it has not."""
+    state, word = after.opens[key], after.words.get(key[1])
+    then = before.opens.get(key), before.words.get(key[1])
+    if word is None or word.value is None or state_name(word.value.transaction_status) not in PREPARED:
+        return None
+    return after.at - before.at if then == (state, word) else None
+
+
+def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:
+    """Whether an earlier reading gave the same verdict on the same transaction."""
+    return before is not None and (finding.verdict, finding.reason, finding.start_offset) == (
+        before.verdict,
+        before.reason,
+        before.start_offset,
+    )
+
+
+def is_unsettled(reading: ClusterReading) -> bool:
+    """Whether a broker is missing, or a coordinator moved while it was read."""
+    before, after = reading.coordinators
+    return bool(before.missing or after.missing or reading.listed.errors) or before.leaders != after.leaders
+
+
+def coordinator_moves(before: ClusterReading, after: ClusterReading) -> str:
+    """What of the coordinators has moved from one reading to the next, as a sentence; empty where nothing has."""
+    first, *_, last = maps = [*before.coordinators, *after.coordinators]
+    if all(one.leaders == first.leaders for one in maps):
+        return ""
+    moved = [n for n in last.leaders if any(one.leaders.get(n) != last.leaders[n] for one in maps)]
+    which = ", ".join(map(str, sorted(moved)[:_FEW])) + (", ..." if len(moved) > _FEW else "")
+    return f"Coordinators moved while it was read (partitions {which} of __transaction_state)."

@@ -1,0 +1,1 @@
+"""Single requests, each as a function of a cluster."""

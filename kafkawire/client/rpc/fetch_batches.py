@@ -1,0 +1,67 @@
+"""A partition's batches, fetched as a consumer fetches them (Read on the topic), committed or not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from kafkawire import records
+from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.errors import BrokerError, ClientError
+from kafkawire.client.results import TopicPartition
+from kafkawire.messages import FetchRequest
+from kafkawire.messages.fetch_request import FetchPartition, FetchTopic
+
+if TYPE_CHECKING:
+    from kafkawire.client.cluster.cluster import Cluster
+
+_LAST_BY_NAME = 12  # later versions name topics by their ids
+_PIECE = 8 << 20
+_PAUSE_S = 0.1
+_TRUNCATED = "truncated"  # a response may end in the middle of a batch
+
+
+async def batches(
+    cluster: Cluster, broker: int, key: TopicPartition, start: int, end: int, deadline: Deadline
+) -> AsyncGenerator[records.Batch, None]:
+    """The batches from the one that holds offset `start` up to offset `end`, and what is fetched with them.
+
+    Raises:
+        ClientError: the broker's error, or what could not be read, and where.
+    """
+    offset = start
+    while offset < end:
+        data = await _fetch(cluster, broker, key, offset, deadline)
+        if not data and await deadline.sleep(_PAUSE_S):
+            continue  # a fetch quota: such answers are empty
+        before = offset
+        for batch in records.read(data):
+            if not isinstance(batch, records.Batch):
+                if batch.reason != _TRUNCATED:
+                    raise ClientError(f"{key}: after offset {offset}: {batch.detail}")
+                continue
+            offset = max(offset, batch.last_offset + 1)
+            yield batch
+        if offset == before:
+            raise ClientError(f"{key}: nothing could be read at offset {offset}, below {end}")
+
+
+async def _fetch(cluster: Cluster, broker: int, key: TopicPartition, offset: int, deadline: Deadline) -> bytes:
+    partition = FetchPartition(partition=key.partition, fetch_offset=offset, partition_max_bytes=_PIECE)
+    body = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=_PIECE,
+        topics=(FetchTopic(topic=key.topic, partitions=(partition,)),),
+    )
+    answer = await cluster.ask(broker, body, deadline, at_most=_LAST_BY_NAME, at_least=4)
+    if answer.error_code:
+        raise BrokerError(answer.error_code, f"partition {key}")
+    for topic in answer.responses:
+        for one in topic.partitions:
+            if one.error_code:
+                right = missing_right("Fetch", one.error_code, key.topic)
+                raise BrokerError(one.error_code, f"partition {key}", right=right)
+            return bytes(one.records or b"")
+    return b""

@@ -1,0 +1,67 @@
+"""What may be hidden from a principal, and how it can be known: lists leave out what one may not see, silently.
+
+Tried on 4.4.0: no other call proves that nothing is hidden. Authorized operations do not, nor does an answer that
+an invented id or topic does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.request_driver import every
+from kafkawire.client.errors import CLUSTER_DENIED, SECURITY_DISABLED, BrokerError
+from kafkawire.client.results import Results
+from kafkawire.messages import DescribeAclsRequest, DescribeLogDirsRequest
+
+if TYPE_CHECKING:
+    from kafkawire.client.cluster.cluster import Cluster
+
+_ANY = 1  # of resource types, operations and permissions
+_MATCH_ANY = 1  # of pattern types
+_WITH_ERROR = 3  # from this version on DescribeLogDirs gives a reason where it lists nothing
+
+
+async def has_authorizer(cluster: Cluster, deadline: Deadline) -> bool:
+    """Whether the cluster checks rights at all. False proves that nothing is hidden (DescribeAcls: 54)."""
+    body = DescribeAclsRequest(
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_MATCH_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    answer = await cluster.ask_any(body, deadline, at_least=1)
+    return bool(answer.error_code != SECURITY_DISABLED)
+
+
+async def topics_on_disk(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, set[str]]:
+    """The topics in each broker's log directories, whatever rights on topics hide (needs Describe on the cluster)."""
+
+    async def ask(broker_id: int) -> set[str]:
+        answer = await cluster.ask(broker_id, DescribeLogDirsRequest(topics=None), deadline, at_least=_WITH_ERROR)
+        if answer.error_code:
+            right = missing_right("DescribeLogDirs", answer.error_code)
+            raise BrokerError(answer.error_code, f"log directories of broker {broker_id}", right=right)
+        return {topic.name for folder in answer.results for topic in folder.topics}
+
+    return await every(cluster, brokers, ask, deadline)
+
+
+async def hidden_topics(
+    cluster: Cluster, brokers: Collection[int], visible: Collection[str], deadline: Deadline
+) -> tuple[list[str], str | None]:
+    """Topics that exist and are not visible; and why there may be more, None where there are none."""
+    found = await topics_on_disk(cluster, brokers, deadline)
+    names: set[str] = set().union(*found.values.values())
+    hidden = sorted(names - set(visible))
+    if not found.errors:
+        return hidden, None
+    denied = any(isinstance(error, BrokerError) and error.code == CLUSTER_DENIED for error in found.errors.values())
+    if denied:
+        return hidden, "Describe on the cluster would show them"
+    return hidden, str(next(iter(found.errors.values())))

@@ -1,0 +1,88 @@
+"""Offsets of partitions: log start, last stable offset, high watermark (ListOffsets at the leader)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.request_driver import drive
+from kafkawire.client.cluster.routing import leaders
+from kafkawire.client.errors import BrokerError, ClientError
+from kafkawire.client.results import Offsets, Results, TopicPartition
+from kafkawire.messages import ListOffsetsRequest
+from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
+
+if TYPE_CHECKING:
+    from kafkawire.client.cluster.cluster import Cluster
+
+_EARLIEST, _LATEST = -2, -1
+_UNCOMMITTED, _COMMITTED = 0, 1
+_ISOLATION = 2  # the version that brought the isolation level
+_CONSUMER = -1  # replica id
+
+_QUESTIONS = ((_EARLIEST, _UNCOMMITTED), (_LATEST, _COMMITTED), (_LATEST, _UNCOMMITTED))
+
+
+async def list_offsets(
+    cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline
+) -> Results[TopicPartition, Offsets]:
+    """The three offsets of each partition."""
+
+    async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, Offsets | ClientError]:
+        # In this order: the high watermark is never older than the last stable offset it is compared with.
+        starts, stable, high = await asyncio.gather(
+            *(_ask(cluster, broker, keys, timestamp, isolation, deadline) for timestamp, isolation in _QUESTIONS)
+        )
+        found: dict[TopicPartition, Offsets | ClientError] = {}
+        for key in keys:
+            three = starts.get(key), stable.get(key), high.get(key)
+            error = next((one for one in three if isinstance(one, ClientError)), None)
+            if error is not None:
+                found[key] = error
+                continue
+            start, end, watermark = (one if isinstance(one, int) else -1 for one in three)
+            found[key] = Offsets(log_start=start, last_stable_offset=end, high_watermark=max(watermark, end))
+        return found
+
+    return await drive(cluster, partitions, leaders(cluster, deadline), ask, deadline)
+
+
+async def offset_at(cluster: Cluster, partition: TopicPartition, timestamp: int, deadline: Deadline) -> int | None:
+    """The first offset of a partition whose record is not older than `timestamp` (epoch milliseconds); None where none
+    is.
+
+    Raises:
+        ClientError: it could not be asked for.
+    """
+
+    async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
+        return await _ask(cluster, broker, keys, timestamp, _UNCOMMITTED, deadline)
+
+    found = (await drive(cluster, [partition], leaders(cluster, deadline), ask, deadline))[partition]
+    return found if found >= 0 else None
+
+
+async def _ask(
+    cluster: Cluster, broker: int, keys: Sequence[TopicPartition], timestamp: int, isolation: int, deadline: Deadline
+) -> dict[TopicPartition, int | ClientError]:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for topic, partition in keys:
+        one = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        topics.setdefault(topic, []).append(one)
+    body = ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        isolation_level=isolation,
+        topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
+    )
+    answer = await cluster.ask(broker, body, deadline, at_least=_ISOLATION)
+    found: dict[TopicPartition, int | ClientError] = {}
+    for topic_ in answer.topics:
+        for each in topic_.partitions:
+            place = TopicPartition(topic_.name, each.partition_index)
+            right = missing_right("ListOffsets", each.error_code, topic_.name)
+            failed = BrokerError(each.error_code, f"partition {place}", right=right)
+            found[place] = failed if each.error_code else each.offset
+    return found

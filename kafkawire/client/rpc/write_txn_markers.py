@@ -1,0 +1,80 @@
+"""One ABORT marker for one transaction in one partition (WriteTxnMarkers), sent once to the partition's leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.request_driver import drive
+from kafkawire.client.cluster.routing import leaders
+from kafkawire.client.errors import BrokerError, ClientError, ConnectError, OutcomeUnknownError
+from kafkawire.client.results import Marked, TopicPartition
+from kafkawire.messages import WriteTxnMarkersRequest
+from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from kafkawire.transactions.abort_rules import Marker
+
+if TYPE_CHECKING:
+    from kafkawire.client.cluster.cluster import Cluster
+
+
+_MOST_EPOCH = 2**15 - 1
+
+
+def abort_request(marker: Marker) -> WriteTxnMarkersRequest:
+    """The request. Transaction version 0: an administrator's marker carries the epoch that the producer has, and
+    version 2 would have it be higher (KIP-1228).
+
+    Raises:
+        ClientError: no marker can carry the epoch: DescribeProducers has more bits for it.
+    """
+    if not 0 <= marker.producer_epoch <= _MOST_EPOCH:
+        place = TopicPartition(marker.topic, marker.partition)
+        raise ClientError(f"{place}: no marker can be written for producer epoch {marker.producer_epoch}")
+    topic = WritableTxnMarkerTopic(name=marker.topic, partition_indexes=(marker.partition,))
+    return WriteTxnMarkersRequest(
+        markers=(
+            WritableTxnMarker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=False,
+                topics=(topic,),
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=0,
+            ),
+        )
+    )
+
+
+async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> Marked:
+    """Writes the marker.
+
+    Raises:
+        OutcomeUnknownError: no answer came: it may have been written. ClientError: it was not written.
+    """
+    request = abort_request(marker)
+    partition = TopicPartition(marker.topic, marker.partition)
+
+    async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, Marked | ClientError]:
+        try:
+            answer = await cluster.ask(broker, request, deadline)
+        except ConnectError as error:
+            unknown = "whether the marker was written is not known: look at the partition again"
+            raise OutcomeUnknownError(f"{partition}: {error}; {unknown}") from None
+        code = next((one.error_code for m in answer.markers for t in m.topics for one in t.partitions), -1)
+        if code:
+            right = missing_right("WriteTxnMarkers", code)
+            return {partition: BrokerError(code, f"{partition}: no marker was written", right=right)}
+        return {
+            partition: Marked(
+                topic_partition=partition,
+                broker_id=broker,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+        }
+
+    done = await drive(cluster, [partition], leaders(cluster, deadline), ask, deadline, again=False)
+    return done[partition]

@@ -1,0 +1,1 @@
+"""One connection to one broker: properties, TLS, logins, bytes in and events out."""

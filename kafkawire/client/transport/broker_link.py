@@ -1,0 +1,239 @@
+"""`Link`: a `Connection` on a TCP or TLS stream: the one place that touches sockets.
+
+Answers may come while others are awaited: one task reads, and hands each answer to its caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from typing import TYPE_CHECKING
+
+from kafkawire.client.errors import ConnectError, PeerError, RequestTimeoutError, TlsError
+from kafkawire.client.transport.connection import BrokerResponse, Connection, Ready
+from kafkawire.client.transport.listener_detection import CERTIFICATE_WANTED, LOST, NOT_KAFKA
+
+if TYPE_CHECKING:
+    from kafkawire.client.transport.config import Config
+    from kafkawire.client.transport.sasl import Credentials
+    from kafkawire.wire.message import Message
+
+_CHUNK = 1 << 18
+#: Of a session that the broker ends, so much is used (KIP-368: Kafka's clients take 85 % to 95 %).
+_SESSION_SHARE = 0.85
+
+
+class Link:
+    """A connection to one broker, ready for requests. Made by `connect`."""
+
+    def __init__(
+        self, connection: Connection, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], max_in_flight: int
+    ) -> None:
+        self.connection = connection
+        self.problem: ConnectError | None = None
+        self._reader, self._writer = streams
+        self._waiting: dict[int, asyncio.Future[Message]] = {}
+        self._slots = asyncio.Semaphore(max_in_flight)
+        self._loop = asyncio.get_running_loop()
+        self._not_before = 0.0  # a broker that throttles does not read before
+        self._until = float("inf")
+        self._listener: asyncio.Task[None] | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether requests can be sent: it is open, and its session lasts."""
+        return self.problem is None and self._loop.time() < self._until
+
+    async def ask(
+        self, body: Message, timeout_s: float, *, pause_s: float, at_most: int | None = None, at_least: int = 0
+    ) -> Message:
+        """The response to a request.
+
+        Args:
+            timeout_s: for the answer. `pause_s`: for a broker that throttles; a longer pause is an error.
+
+        Raises:
+            ConnectError: the connection is lost, or no answer comes in time (then it is closed, too).
+            UnsupportedApiError: the broker takes no such version.
+        """
+        async with self._slots:
+            pause = max(0.0, self._not_before - self._loop.time())
+            if pause > pause_s:
+                text = f"it throttles: nothing may be sent for {pause:.3g} s, and {pause_s:.3g} s are left"
+                raise RequestTimeoutError(self.connection.address, text)
+            await asyncio.sleep(pause)
+            if self.problem is not None:
+                raise self.problem
+            correlation_id, data = self.connection.request(body, at_most=at_most, at_least=at_least)
+            answer: asyncio.Future[Message] = self._loop.create_future()
+            self._waiting[correlation_id] = answer
+            try:
+                async with asyncio.timeout(timeout_s):
+                    self._writer.write(data)
+                    await self._writer.drain()
+                    response = await answer
+            except TimeoutError:
+                name = body.spec.name.removesuffix("Request")
+                error = RequestTimeoutError(self.connection.address, f"no answer to {name} in {timeout_s:.3g} s")
+                self._fail(error)
+                raise error from None
+            except OSError as error:
+                self._fail(ConnectError(self.connection.address, f"{LOST} ({_reason(error)})"))
+                assert self.problem is not None
+                raise self.problem from None
+            finally:
+                self._waiting.pop(correlation_id, None)
+                if answer.done() and not answer.cancelled():
+                    answer.exception()  # retrieved: asyncio would report an exception that was never retrieved
+        throttled = getattr(response, "throttle_time_ms", 0)
+        if throttled > 0:
+            self._not_before = self._loop.time() + throttled / 1000
+        return response
+
+    async def close(self) -> None:
+        """Ends the connection; what is awaited fails."""
+        self._fail(ConnectError(self.connection.address, "closed"))
+        if self._listener is not None:
+            self._listener.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._listener
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(1):
+                await self._writer.wait_closed()
+
+    async def prepare(self) -> None:
+        """Agrees on versions and authenticates; after it requests can be sent."""
+        self._writer.write(self.connection.start())
+        while not self.connection.ready:
+            for event in self.connection.receive(await self._reader.read(_CHUNK)):
+                if isinstance(event, Ready) and event.session_ms > 0:
+                    self._until = self._loop.time() + event.session_ms / 1000 * _SESSION_SHARE
+            self._writer.write(self.connection.outgoing())
+        self._listener = self._loop.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        try:
+            while True:
+                for event in self.connection.receive(await self._reader.read(_CHUNK)):
+                    assert isinstance(event, BrokerResponse)
+                    waiting = self._waiting.get(event.correlation_id)
+                    if waiting is not None and not waiting.done():
+                        waiting.set_result(event.body)
+        except ConnectError as error:
+            self._fail(error)
+        except OSError as error:
+            self._fail(ConnectError(self.connection.address, f"{LOST} ({_reason(error)})"))
+
+    def _fail(self, error: ConnectError) -> None:
+        if self.problem is None:
+            self.problem = error
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(self.problem)
+        self._writer.close()
+
+
+async def connect(
+    host: str,
+    port: int,
+    config: Config,
+    credentials: Credentials | None,
+    timeout_s: float,
+    context: ssl.SSLContext | None,
+) -> Link:
+    """A connection that is ready for requests.
+
+    Args:
+        timeout_s: for TCP, TLS, versions and authentication together.
+
+    Raises:
+        ConnectError: there is none; its class and text give the reason.
+    """
+    address = address_of(host, port)
+    connection = Connection(address, client_id=config.client_id, credentials=credentials)
+    link: Link | None = None
+    try:
+        async with asyncio.timeout(min(timeout_s, config.connect_timeout_s)) as limit:
+            reader, writer = await _open(address, host, port, context)
+            link = Link(connection, (reader, writer), config.max_in_flight)
+            await link.prepare()
+            return link
+    except TimeoutError:
+        stage = (
+            "no connection" if link is None else "connected, but no answer: no Kafka listener, or a broker that hangs;"
+        )
+        waited = min(timeout_s, config.connect_timeout_s)
+        assert limit.expired()
+        error: ConnectError = RequestTimeoutError(address, f"{stage} in {waited:.3g} s")
+    except ConnectError as failed:
+        silent = context is not None and failed.reason == NOT_KAFKA
+        error = TlsError(address, CERTIFICATE_WANTED) if silent else failed
+    except ssl.SSLError as failed:  # TLS 1.3 refuses a client's certificate after the handshake
+        error = TlsError(address, _tls_reason(failed))
+    except OSError as failed:
+        error = PeerError(address, f"{LOST} ({_reason(failed)})")
+    except BaseException:
+        if link is not None:
+            await link.close()
+        raise
+    if link is not None:
+        await link.close()
+    raise error
+
+
+def address_of(host: str, port: int) -> str:
+    """`host:port`, `[::1]:port`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def _open(
+    address: str, host: str, port: int, context: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        return await asyncio.open_connection(host, port, ssl=context, server_hostname=host if context else None)
+    except ssl.SSLCertVerificationError as error:
+        raise TlsError(address, _certificate(error, host)) from None
+    except ssl.SSLError as error:
+        raise TlsError(address, _tls_reason(error)) from None
+    except ConnectionResetError:
+        if context is None:
+            raise ConnectError(address, "connection reset") from None
+        raise TlsError(
+            address, "closed during the TLS handshake: a plaintext listener (security.protocol PLAINTEXT)?"
+        ) from None
+    except OSError as error:
+        raise ConnectError(address, _reason(error)) from None
+    except (OverflowError, ValueError) as error:  # a port or a host name that cannot be one
+        raise ConnectError(address, f"this is no address ({error})") from None
+
+
+def _certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
+    why = error.verify_message or "certificate verify failed"
+    if error.verify_code == 62 or "ostname" in why or "IP address" in why:
+        return f"its certificate is not for {host} ({why}): connect by a name that the certificate has"
+    return f"its certificate is not trusted ({why}): give the authority's in ssl.truststore.location"
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE") or isinstance(error, ssl.SSLEOFError):
+        return "no TLS is spoken here: a plaintext listener (security.protocol PLAINTEXT or SASL_PLAINTEXT)?"
+    said = (error.reason or str(error)).replace("_", " ").lower()
+    if "protocol version" in said or "unsupported protocol" in said:
+        return f"no version of TLS in common ({said}): the broker's ssl.enabled.protocols needs TLSv1.2 or TLSv1.3"
+    if "alert" in said and "certificate" in said:
+        return f"the broker refuses our certificate ({said}): see ssl.keystore.location"
+    return f"TLS failed: {said}"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused: nothing listens there"
+    import socket
+
+    if isinstance(error, socket.gaierror):
+        return f"this host name cannot be found ({error.strerror})"
+    if isinstance(error, ssl.SSLError):
+        return _tls_reason(error)
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:] if text else type(error).__name__

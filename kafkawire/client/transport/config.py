@@ -1,0 +1,184 @@
+"""`Config`: how a cluster is reached, from Java-style client properties (`--command-config`).
+
+What this client does not support is an error that names the alternative: a property that protects (TLS, a login) is
+never ignored silently. Properties of other clients (producers, consumers) have no meaning here and are left alone;
+names that no Java client knows are in `Config.unapplied`, or an error (`property_names`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kafkawire.client.errors import ConfigError
+from kafkawire.client.transport.java_properties import Jaas, parse_jaas, parse_properties
+from kafkawire.client.transport.property_names import check
+from kafkawire.client.transport.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials, TokenSource
+from kafkawire.client.transport.tls import Tls
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+#: Logins that are not supported -> what to do.
+_OTHER_LOGINS = {
+    "GSSAPI": "Kerberos (GSSAPI) is not supported: use a listener with SCRAM, OAUTHBEARER or client certificates",
+    "AWS_MSK_IAM": "AWS_MSK_IAM is a cloud's own login: use MSK's SCRAM or mutual TLS, or OAUTHBEARER with a token",
+}
+_OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endpoint.url and a client id, or a token"
+#: Of a port or a time; Python does not read numbers of thousands.
+_MOST_DIGITS = 20
+#: Of a file of properties, which may hold certificates and keys.
+_MOST_BYTES = 1 << 20
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """How to reach a cluster.
+
+    Attributes:
+        bootstrap: (host, port) of some brokers; the others are learnt from them.
+        credentials: of PLAIN and SCRAM. `tokens`: of OAUTHBEARER. None of both: no authentication.
+        tls: None for plaintext.
+        connect_timeout_s: for TCP, TLS and authentication of one connection. `request_timeout_s`: for one answer.
+        api_timeout_s: for a whole call, with all its retries.
+        backoff_s, max_backoff_s: before the first retry, doubled at each further one, up to the second.
+        max_in_flight: requests on one connection whose answers are awaited.
+        unapplied: a sentence for each property that was given and has no effect, though it may have been meant to.
+    """
+
+    bootstrap: tuple[tuple[str, int], ...]
+    credentials: Credentials | None = None
+    tokens: TokenSource | None = None
+    tls: Tls | None = None
+    client_id: str = "kafkawire"
+    connect_timeout_s: float = 10.0
+    request_timeout_s: float = 30.0
+    api_timeout_s: float = 60.0
+    backoff_s: float = 0.1
+    max_backoff_s: float = 1.0
+    max_in_flight: int = 5
+    unapplied: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, bootstrap: str, properties: Mapping[str, str] | None = None) -> Config:
+        """From "host:port,host:port" and client properties.
+
+        Raises:
+            ConfigError: a property is wrong or not supported.
+        """
+        given = {key: value.strip() for key, value in (properties or {}).items()}
+        unapplied = check(given)
+        protocol = given.get("security.protocol", "PLAINTEXT").upper()
+        if protocol not in PROTOCOLS:
+            raise ConfigError(f"security.protocol: {protocol!r} is none of {', '.join(PROTOCOLS)}")
+        credentials, tokens = _login(given) if protocol.startswith("SASL") else (None, None)
+        return cls(
+            bootstrap=parse_addresses(bootstrap),
+            credentials=credentials,
+            tokens=tokens,
+            tls=Tls.of(given) if protocol.endswith("SSL") else None,
+            client_id=given.get("client.id") or "kafkawire",
+            connect_timeout_s=_milliseconds(given, "socket.connection.setup.timeout.ms", 10_000),
+            request_timeout_s=_milliseconds(given, "request.timeout.ms", 30_000),
+            api_timeout_s=_milliseconds(given, "default.api.timeout.ms", 60_000),
+            backoff_s=_milliseconds(given, "retry.backoff.ms", 100),
+            max_backoff_s=_milliseconds(given, "retry.backoff.max.ms", 1000),
+            unapplied=unapplied,
+        )
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The properties of a file (`--command-config`), of at most 1 MiB. Raises OSError, ConfigError."""
+    with open(path, "rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"{path} is no file of client properties: it has more than {_MOST_BYTES} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")  # what Java reads
+    return parse_properties(text, path)
+
+
+def parse_addresses(text: str) -> tuple[tuple[str, int], ...]:
+    """`host:port,[::1]:port` as pairs. Raises ConfigError, which names the wrong one."""
+    found: list[tuple[str, int]] = []
+    for part in text.split(","):
+        address = part.strip()
+        if not address:
+            continue
+        bare = address.rpartition("://")[2]  # LISTENER://host:port, as brokers write it
+        host, _, port = bare.rpartition(":")
+        if not host or not port.isdecimal() or len(port) > _MOST_DIGITS or not 0 < int(port) < 65536:
+            raise ConfigError(f"bootstrap server {address!r} is not of the form HOST:PORT")
+        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
+    if not found:
+        raise ConfigError("no bootstrap server is given: HOST:PORT[,HOST:PORT...]")
+    return tuple(found)
+
+
+# Logins --------------------------------------------------------------------------------------------------------------
+
+
+def _login(given: Mapping[str, str]) -> tuple[Credentials | None, TokenSource | None]:
+    mechanism = given.get("sasl.mechanism", "GSSAPI")
+    if mechanism in _OTHER_LOGINS:
+        default = "" if "sasl.mechanism" in given else " (the default where sasl.mechanism is not given)"
+        raise ConfigError(f"sasl.mechanism{default}: {_OTHER_LOGINS[mechanism]}")
+    if mechanism not in MECHANISMS:
+        raise ConfigError(f"sasl.mechanism: {mechanism!r} is none of {', '.join(MECHANISMS)}")
+    for key in ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class"):
+        handler = given.get(key, "")
+        if handler and not handler.startswith("org.apache.kafka.common.security.oauthbearer."):
+            raise ConfigError(f"{key}={handler}: {_OWN_CALLBACKS}")
+    if "sasl.jaas.config" not in given:
+        raise ConfigError(f"sasl.jaas.config is missing: {mechanism} needs it")
+    jaas = parse_jaas(given["sasl.jaas.config"])
+    if mechanism == OAUTHBEARER:
+        return None, _tokens(given, jaas)
+    wanted = "PlainLoginModule" if mechanism == PLAIN else "ScramLoginModule"
+    if jaas.module != wanted:
+        raise ConfigError(f"sasl.jaas.config: {mechanism} needs {wanted}, and it names {jaas.module}")
+    if mechanism in SCRAM and jaas.options.get("tokenauth", "").lower() == "true":
+        raise ConfigError("sasl.jaas.config: delegation tokens (tokenauth) are not supported: use the user's password")
+    missing = [key for key in ("username", "password") if key not in jaas.options]
+    if missing:
+        raise ConfigError(f"sasl.jaas.config: {missing[0]} is missing")
+    return (
+        Credentials(mechanism=mechanism, username=jaas.options["username"], password=jaas.options["password"]),
+        None,
+    )
+
+
+def _tokens(given: Mapping[str, str], jaas: Jaas) -> TokenSource:
+    if jaas.module != "OAuthBearerLoginModule":
+        raise ConfigError(f"sasl.jaas.config: OAUTHBEARER needs OAuthBearerLoginModule, and it names {jaas.module}")
+    options = jaas.options
+    if "token" in options:
+        return TokenSource(token=options["token"])
+    if "unsecuredLoginStringClaim_sub" in options:
+        from kafkawire.client.transport.oauth import unsecured_token
+
+        return TokenSource(token=unsecured_token(options["unsecuredLoginStringClaim_sub"]))
+    url = given.get("sasl.oauthbearer.token.endpoint.url", "")
+    if url.startswith("file:"):
+        from urllib.parse import unquote, urlsplit
+
+        return TokenSource(file=unquote(urlsplit(url).path))
+    if not url:
+        raise ConfigError(
+            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url (https://... or file:///...), or token= in "
+            "sasl.jaas.config"
+        )
+    client_id = options.get("clientId") or given.get("sasl.oauthbearer.client.credentials.client.id", "")
+    secret = options.get("clientSecret") or given.get("sasl.oauthbearer.client.credentials.client.secret", "")
+    if not client_id:
+        raise ConfigError("OAUTHBEARER needs clientId and clientSecret in sasl.jaas.config")
+    scope = options.get("scope") or given.get("sasl.oauthbearer.scope") or None
+    return TokenSource(url=url, client_id=client_id, client_secret=secret, scope=scope)
+
+
+def _milliseconds(given: Mapping[str, str], key: str, default: int) -> float:
+    text = given.get(key, str(default))
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > 2**31 - 1:
+        raise ConfigError(f"{key}: {text!r} is no number of milliseconds")
+    return int(text) / 1000

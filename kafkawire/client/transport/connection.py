@@ -1,0 +1,281 @@
+"""`Connection`: one connection to one broker, sans-IO: bytes in, events out, no socket in sight.
+
+    connection = Connection("broker-1:9092", client_id="me", credentials=None)
+    send(connection.start())
+    for event in connection.receive(data):    # b"" where the broker closed the connection
+        ...                                   # Ready once, then BrokerResponse for every request
+    send(connection.outgoing())
+    correlation_id, data = connection.request(body)
+
+It asks for the broker's versions (ApiVersions, falling back as in KIP-511), authenticates (SaslHandshake v1 and
+SaslAuthenticate, KIP-152, KIP-43), and then pairs responses with requests. After an error nothing more can be done with
+it. Layouts that only KIP texts proposed are refused by `frames.encode_request`: none reaches a broker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import kafkawire
+from kafkawire import frames
+from kafkawire.client.errors import (
+    SASL_MECHANISM,
+    SASL_STATE,
+    UNSUPPORTED_VERSION,
+    AuthenticationError,
+    ConnectError,
+    PeerError,
+    ProtocolError,
+)
+from kafkawire.client.transport import listener_detection
+from kafkawire.client.transport.api_versions import VersionRange, choose
+from kafkawire.client.transport.sasl import Credentials, SaslError
+from kafkawire.errors import DecodeError
+from kafkawire.kafka_errors import NAMES
+from kafkawire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+if TYPE_CHECKING:
+    from kafkawire.client.transport.sasl import SaslExchange
+    from kafkawire.wire.message import Message
+
+#: Every broker since Kafka 2.4 knows it; to older ones we fall back.
+_API_VERSIONS = 3
+_HANDSHAKE = 1  # from this version on, tokens travel in SaslAuthenticate
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Versions are agreed on and we are authenticated: requests may be sent.
+
+    Attributes:
+        versions: api key -> lowest and highest version that the broker takes.
+        session_ms: for how long the broker keeps us authenticated; 0 for as long as the connection lasts (KIP-368).
+    """
+
+    versions: dict[int, VersionRange]
+    session_ms: int = 0
+
+
+class BrokerResponse(msgspec.Struct, frozen=True):
+    """The response to a request."""
+
+    correlation_id: int
+    body: Message
+    version: int
+
+
+ConnectionEvent = Ready | BrokerResponse
+
+
+class _Pending(msgspec.Struct, frozen=True):
+    api_key: int
+    version: int
+    name: str
+
+
+class Connection:
+    """See the module. `address` is only for the texts of errors.
+
+    Attributes:
+        versions: what the broker takes, by api key; empty before `Ready`.
+        ready: whether requests may be sent.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        client_id: str | None = None,
+        credentials: Credentials | None = None,
+        max_response_bytes: int = frames.MAX_FRAME_BYTES,
+    ) -> None:
+        self.address = address
+        self.versions: dict[int, VersionRange] = {}
+        self.ready = False
+        self._client_id = client_id
+        self._credentials = credentials
+        self._exchange: SaslExchange | None = None
+        self._frames = frames.FrameReader(max_response_bytes)
+        self._pending: dict[int, _Pending] = {}
+        self._next_id = 0
+        self._out = bytearray()
+        self._heard = bytearray()  # the first bytes, until a frame has come
+        self._answered = 0  # frames that came after Ready
+
+    # What the caller sends --------------------------------------------------------------------------------------------
+
+    def start(self) -> bytes:
+        """The first bytes for the broker."""
+        self._ask_versions(_API_VERSIONS)
+        return self.outgoing()
+
+    def outgoing(self) -> bytes:
+        """Bytes that `receive` has made necessary."""
+        data = bytes(self._out)
+        self._out.clear()
+        return data
+
+    def request(self, body: Message, *, at_most: int | None = None, at_least: int = 0) -> tuple[int, bytes]:
+        """The correlation id and the bytes of a request, in the highest version that both sides know.
+
+        Args:
+            at_most: the highest version that the caller can live with.
+            at_least: the lowest one.
+
+        Raises:
+            UnsupportedApiError: there is no such version. EncodeError: `body` is no request of Kafka's.
+        """
+        assert self.ready, "no request before Ready"
+        version = choose(type(body), self.versions, at_most=at_most, at_least=at_least, address=self.address)
+        return self._encoded(body, version)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests without an answer."""
+        return len(self._pending)
+
+    # What the broker sends --------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> list[ConnectionEvent]:
+        """The events that the broker's bytes make; `b""` is the end of its stream.
+
+        Raises:
+            ConnectError: the connection cannot be used any more; its class and text give the reason.
+        """
+        if not data:
+            raise self._closed()
+        if self._frames.position == 0:
+            self._heard += data[: 64 - len(self._heard)]
+            reason = listener_detection.first_bytes(bytes(self._heard))
+            if reason is not None:
+                raise PeerError(self.address, reason)
+        events: list[ConnectionEvent] = []
+        try:
+            for frame in self._frames.feed(data):
+                events += self._frame(frame)
+        except DecodeError as error:
+            text = f"what it sends is no Kafka response ({error})"
+            raise (ProtocolError if self.ready else PeerError)(self.address, text) from None
+        return events
+
+    def _frame(self, frame: bytes) -> list[ConnectionEvent]:
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        pending = self._pending.pop(correlation_id, None)
+        if pending is None or len(frame) < 4:
+            kind = ProtocolError if self.ready else PeerError
+            raise kind(self.address, f"it answered request {correlation_id}, which was never sent: no Kafka broker?")
+        response = frames.decode_response(frame, api_key=pending.api_key, version=pending.version)
+        if isinstance(response, frames.UndecodedResponse):
+            text = f"its response to {pending.name} v{pending.version} cannot be read: {response.reason}"
+            raise ProtocolError(self.address, text)
+        body = response.body
+        if self.ready:
+            self._answered += 1
+            return [BrokerResponse(correlation_id, body, response.version)]
+        if isinstance(body, ApiVersionsResponse):
+            return self._versions(body, pending.version)
+        if isinstance(body, SaslHandshakeResponse):
+            return self._handshake(body)
+        assert isinstance(body, SaslAuthenticateResponse)
+        return self._authenticated(body)
+
+    def _closed(self) -> ConnectError:
+        if self.ready:
+            first = self._pending and not self._answered and self._credentials is None
+            return ConnectError(self.address, listener_detection.SASL_HERE if first else listener_detection.LOST)
+        if self._exchange is not None:
+            return AuthenticationError(self.address, "closed during authentication: wrong credentials, most likely")
+        if self._frames.position == 0 and not self._heard:
+            return PeerError(self.address, listener_detection.NOT_KAFKA)
+        return PeerError(self.address, "closed in the middle of its first response: no Kafka broker, most likely")
+
+    # Before Ready -----------------------------------------------------------------------------------------------------
+
+    def _ask_versions(self, version: int) -> None:
+        body = ApiVersionsRequest(client_software_name="kafkawire", client_software_version=kafkawire.__version__)
+        if version < _API_VERSIONS:
+            body = ApiVersionsRequest()
+        self._say(body, version)
+
+    def _versions(self, body: ApiVersionsResponse, version: int) -> list[ConnectionEvent]:
+        self.versions = {api.api_key: (api.min_version, api.max_version) for api in body.api_keys}
+        if body.error_code == UNSUPPORTED_VERSION and version > 0:
+            own = ApiVersionsRequest.spec.api_key
+            assert own is not None
+            self._ask_versions(max(0, min(version - 1, self.versions.get(own, (0, 0))[1])))
+            return []
+        if body.error_code:
+            raise PeerError(self.address, f"ApiVersions is answered with {_name(body.error_code)}")
+        if self._credentials is None:
+            return self._become_ready(0)
+        self._say(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE)
+        return []
+
+    def _handshake(self, body: SaslHandshakeResponse) -> list[ConnectionEvent]:
+        assert self._credentials is not None
+        mechanism = self._credentials.mechanism
+        if body.error_code == SASL_MECHANISM:
+            enabled = ", ".join(body.mechanisms) or "none"
+            raise AuthenticationError(
+                self.address, f"sasl.mechanism {mechanism} is not enabled there; what is: {enabled}"
+            )
+        if body.error_code == SASL_STATE:
+            raise AuthenticationError(
+                self.address, "this listener takes no authentication: set security.protocol to PLAINTEXT or SSL"
+            )
+        if body.error_code:
+            raise AuthenticationError(self.address, f"SaslHandshake is answered with {_name(body.error_code)}")
+        self._exchange = self._credentials.exchange()
+        try:
+            self._token(next(self._exchange))
+        except SaslError as error:
+            raise AuthenticationError(self.address, str(error)) from None
+        return []
+
+    def _authenticated(self, body: SaslAuthenticateResponse) -> list[ConnectionEvent]:
+        if body.error_code:
+            detail = f": {body.error_message}" if body.error_message else ""
+            raise AuthenticationError(self.address, f"{_name(body.error_code)}{detail}")
+        assert self._exchange is not None
+        try:
+            token = self._exchange.send(body.auth_bytes)
+        except StopIteration:
+            return self._become_ready(body.session_lifetime_ms)
+        except SaslError as error:
+            raise AuthenticationError(self.address, str(error)) from None
+        self._token(token)
+        return []
+
+    def _token(self, token: bytes) -> None:
+        version = choose(SaslAuthenticateRequest, self.versions, address=self.address)
+        self._say(SaslAuthenticateRequest(auth_bytes=token), version)
+
+    def _become_ready(self, session_ms: int) -> list[ConnectionEvent]:
+        self.ready = True
+        return [Ready(self.versions, session_ms)]
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _say(self, body: Message, version: int) -> None:
+        self._out += self._encoded(body, version)[1]
+
+    def _encoded(self, body: Message, version: int) -> tuple[int, bytes]:
+        correlation_id = self._next_id
+        data = frames.encode_request(body, version=version, correlation_id=correlation_id, client_id=self._client_id)
+        api_key = body.spec.api_key
+        assert api_key is not None
+        self._next_id = (correlation_id + 1) & 0x7FFFFFFF
+        self._pending[correlation_id] = _Pending(api_key, version, body.spec.name.removesuffix("Request"))
+        return correlation_id, data
+
+
+def _name(code: int) -> str:
+    return NAMES.get(code, f"UNKNOWN_{code}")

@@ -1,0 +1,90 @@
+"""OAUTHBEARER tokens: from a file, or from an endpoint by the client credentials grant (RFC 6749, 4.4; KIP-768)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+
+from kafkawire.client.errors import AuthenticationError, ConfigError
+from kafkawire.client.transport.sasl import TokenSource
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_MAX_ANSWER = 1 << 20
+_HOUR_S = 3600
+
+
+def get_token(source: TokenSource, timeout_s: float) -> str:
+    """A token; blocks.
+
+    Raises:
+        AuthenticationError, ConfigError: there is none; the text never holds the secret.
+    """
+    if source.token is not None:
+        return source.token
+    if source.file is not None:
+        return _from_file(source.file)
+    return _from_endpoint(source, timeout_s)
+
+
+def _from_file(path: str) -> str:
+    """Read anew for each connection: tokens expire, and who renews them writes the file."""
+    try:
+        with open(path, "rb") as file:
+            token = file.read(_MAX_ANSWER).decode().strip()
+    except OSError as error:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path} holds no token, which is text") from None
+    if not token:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path} is empty: a token belongs in it")
+    return token
+
+
+def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
+    assert source.url is not None
+    try:
+        parts = urllib.parse.urlsplit(source.url)
+    except ValueError as error:
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {source.url} is no URL ({error})") from None
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {source.url} is not https: the secret would be seen")
+    form = {"grant_type": "client_credentials"} | ({"scope": source.scope} if source.scope else {})
+    who = base64.b64encode(f"{source.client_id}:{source.client_secret}".encode()).decode()
+    request = urllib.request.Request(
+        source.url,
+        data=urllib.parse.urlencode(form).encode(),
+        headers={"Authorization": f"Basic {who}", "Accept": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            said = json.loads(answer.read(_MAX_ANSWER))
+    except urllib.error.HTTPError as error:
+        raise AuthenticationError(source.url, f"the token endpoint answers {error.code} {error.reason}") from None
+    except (OSError, urllib.error.URLError) as error:
+        reason = getattr(error, "reason", error)
+        raise AuthenticationError(source.url, f"the token endpoint cannot be reached: {reason}") from None
+    except HTTPException as error:  # what answers speaks no HTTP, or the URL cannot be sent in it
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise AuthenticationError(source.url, f"the token endpoint cannot be asked ({said})") from None
+    except (ValueError, RecursionError):
+        raise AuthenticationError(source.url, "the token endpoint's answer is not JSON") from None
+    token = said.get("access_token") if isinstance(said, dict) else None
+    if not isinstance(token, str) or not token:
+        raise AuthenticationError(source.url, "the token endpoint's answer has no access_token")
+    return token
+
+
+def unsecured_token(subject: str) -> str:
+    """An unsigned token, which brokers take in their unsecured mode (KIP-255): for tests alone."""
+    now = int(time.time())
+    header = _part({"alg": "none"})
+    return f"{header}.{_part({'sub': subject, 'iat': now, 'exp': now + _HOUR_S})}."
+
+
+def _part(value: dict[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")

@@ -1,0 +1,1 @@
+"""The search for hanging transactions at an interval: changes from poll to poll, and metrics."""

@@ -1,0 +1,278 @@
+"""What a watch knows, as Prometheus metrics: Kafka's names in Prometheus' spelling, and the health of the polls.
+
+Pure: `families` makes them from a `WatchState`; `Exporter` hands them to prometheus-client. Names that the cluster
+chose are label values and nothing else. The number of series is bounded: partitions beyond a limit are left out, those
+that matter least first, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kafkawire.client.errors import ConfigError
+from kafkawire.client.results import TopicPartition
+from kafkawire.client.watch.state import OUTCOMES, WatchedTransaction, WatchState, noteworthy
+from kafkawire.printable import printable
+from kafkawire.rows import Finding
+from kafkawire.transactions.verdicts import GRACE_MS, HANGING, REASONS
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import CollectorRegistry
+
+#: Partitions with series of their own.
+MOST_PARTITIONS = 1000
+#: Intervals for which a value is exposed after its reading.
+_KEPT = 3
+#: Kafka's longest name of a topic (Topic.MAX_NAME_LENGTH); what is longer never came from Kafka.
+_LONGEST_NAME = 249
+
+_LATE = "kafka_server_replica_manager_partitions_with_late_transactions_count"
+_DURATION = "kafka_cluster_partition_max_active_transaction_duration_seconds"
+_LAG = "kafka_cluster_partition_last_stable_offset_lag"
+
+Labels = tuple[str, ...]
+#: Name, help, names of the labels, and the values by those labels.
+Gauge = tuple[str, str, tuple[str, ...], dict[Labels, float]]
+
+
+def late(finding: Finding, as_of: int, max_timeout_ms: int) -> bool:
+    """Whether the earliest open transaction of a partition makes it count as late.
+
+    As ProducerStateManager.hasLateTransaction: its producer's last batch is older than transaction.max.timeout.ms and
+    5 minutes (LATE_TRANSACTION_BUFFER_MS). A partition without a time of 1 or above never is.
+    """
+    last = finding.last_timestamp or 0
+    return last > 0 and as_of - last > max_timeout_ms + GRACE_MS
+
+
+def late_by_broker(state: WatchState) -> dict[int, int]:
+    """How many of the partitions that each broker leads have late transactions.
+
+    Kafka's kafka.server:type=ReplicaManager,name=PartitionsWithLateTransactionsCount (KIP-664)."""
+    counts = dict.fromkeys(state.brokers, 0)
+    for seen in _earliest(state.seen.values()).values():
+        if late(seen.finding, seen.at, state.max_timeout_ms):
+            counts[seen.leader] = counts.get(seen.leader, 0) + 1
+    return counts
+
+
+def durations(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, float]:
+    """Seconds that the longest open transaction of each partition is open, at least (`WatchedTransaction.duration_ms`).
+
+    MaxActiveTransactionDuration of KIP-664's draft, at the level of partitions; brokers never got it."""
+    found: dict[TopicPartition, float] = {}
+    for one in seen:
+        place = _place(one)
+        found[place] = max(found.get(place, 0.0), one.duration_ms / 1000)
+    return found
+
+
+def lags(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, float]:
+    """High watermark minus last stable offset of partitions with open transactions; that of others is 0.
+
+    Kafka's kafka.cluster:type=Partition,name=LastStableOffsetLag (UnifiedLog.lastStableOffsetLag)."""
+    found = {}
+    for one in seen:
+        high, stable = one.finding.high_watermark, one.finding.last_stable_offset
+        if high is not None and stable is not None:
+            found[_place(one)] = float(max(0, high - stable))
+    return found
+
+
+def gauges(state: WatchState) -> Iterator[Gauge]:
+    """Of the cluster. Each partition that has a series has all of them; each value is as of its reading."""
+    chosen, left_out = _chosen(state, MOST_PARTITIONS)
+    by_broker = late_by_broker(state)
+    yield (
+        _LATE,
+        "Partitions with transactions open longer than transaction.max.timeout.ms and 5 minutes, by leader.",
+        ("broker",),
+        {_broker(broker): float(count) for broker, count in sorted(by_broker.items())[:MOST_PARTITIONS]},
+    )
+    for name, text, values in (
+        (_DURATION, "Seconds that a partition's longest open transaction is open, at least.", durations),
+        (_LAG, "High watermark minus last stable offset of a partition with open transactions.", lags),
+    ):
+        yield name, text, ("topic", "partition"), _by_partition(values(chosen))
+    verdicts: dict[Labels, float] = dict.fromkeys(REASONS, 0.0)
+    for seen in state.seen.values():
+        said = seen.finding.verdict, seen.finding.reason
+        verdicts[said] = verdicts.get(said, 0.0) + 1
+    yield "kafkawire_open_transactions", "Open transactions by verdict.", ("verdict", "reason"), verdicts
+    hanging, left_out_hanging = _hanging(state, MOST_PARTITIONS)
+    text = "Transactions that hang or are stuck, of a partition."
+    yield "kafkawire_hanging", text, ("topic", "partition"), hanging
+    text = "Partitions with transactions that hang or are stuck, without a series in kafkawire_hanging."
+    yield "kafkawire_hanging_left_out_partitions", text, (), {(): left_out_hanging}
+    yield "kafkawire_left_out_partitions", "Partitions with open transactions, without series.", (), {(): left_out}
+    yield "kafkawire_partitions", "Partitions that were read.", (), {(): float(state.described)}
+    yield (
+        "kafkawire_unread_partitions",
+        "Partitions that could not be read, by the broker that was asked (-1: none leads them).",
+        ("broker",),
+        _counted(state.failed.values(), state.brokers, MOST_PARTITIONS),
+    )
+    unread = dict.fromkeys(sorted(state.failed)[:MOST_PARTITIONS], 1.0)
+    yield "kafkawire_partition_unread", "1 where it could not be read.", ("topic", "partition"), _by_partition(unread)
+    yield "kafkawire_gaps", "What could not be read, or may be hidden.", (), {(): float(len(state.gaps))}
+
+
+def stale(state: WatchState, now: int, interval_ms: int) -> bool:
+    """Whether what is exposed is not of the last poll that was due: that one failed, or takes too long.
+
+    Too long is half an interval; twice the time of the poll before, where that is more; an interval at most.
+    """
+    last = state.last
+    if last is None or last.observation is None:
+        return True
+    patience = min(interval_ms, max(interval_ms // 2, 2 * (last.ended - last.began)))
+    return now > max(last.ended, last.began + interval_ms) + patience
+
+
+def health(state: WatchState, now: int, interval_ms: int) -> Iterator[Gauge]:
+    """Of the polls."""
+    last = state.last
+    text = "1 where the last poll that was due failed or has not ended."
+    yield "kafkawire_stale", text, (), {(): float(stale(state, now, interval_ms))}
+    if last is not None:
+        seen = last.observation is not None
+        yield "kafkawire_poll_success", "Whether the last poll could read any partition.", (), {(): float(seen)}
+        took = (last.ended - last.began) / 1000
+        yield "kafkawire_poll_duration_seconds", "How long the last poll took.", (), {(): took}
+        ended = last.ended / 1000
+        yield "kafkawire_last_poll_timestamp_seconds", "When the last poll ended.", (), {(): ended}
+    if state.success is not None:
+        text = "When the last poll ended that could read any partition."
+        yield "kafkawire_last_success_timestamp_seconds", text, (), {(): state.success / 1000}
+        text = "Brokers of the cluster, also those that are not there but have replicas."
+        yield "kafkawire_brokers_expected", text, (), {(): float(len(state.expected))}
+        text = "Brokers that answered all that the last poll asked; 0 where it failed."
+        yield "kafkawire_brokers_answered", text, (), {(): float(len(state.answered))}
+    if state.complete is not None:
+        text = "When the last poll ended that saw everything."
+        yield "kafkawire_last_complete_timestamp_seconds", text, (), {(): state.complete / 1000}
+
+
+def counters(state: WatchState) -> Iterator[Gauge]:
+    """What only grows; names without their `_total`."""
+    polls: dict[Labels, float] = {(outcome,): float(state.outcomes[outcome]) for outcome in OUTCOMES}
+    yield "kafkawire_polls", "Polls by outcome.", ("outcome",), polls
+    yield "kafkawire_missed_polls", "Polls that did not take place: one before took too long.", (), {(): state.missed}
+    failures: dict[Labels, float] = {_broker(broker): float(n) for broker, n in sorted(state.failures.items())}
+    yield "kafkawire_broker_failures", "Polls in which a broker did not answer something.", ("broker",), failures
+
+
+def families(state: WatchState, now: int, *, interval_ms: int) -> Iterator[Metric]:
+    """All of it.
+
+    Args:
+        now: the clock, epoch milliseconds.
+        interval_ms: from one poll to the next. What was read more than three intervals ago is not exposed any more, but
+            for the health of the polls.
+    """
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    fresh = _fresh(state, now - _KEPT * interval_ms)
+    shown = [*health(state, now, interval_ms)]
+    if fresh is not None:
+        shown += gauges(fresh)
+    for kind, given in ((GaugeMetricFamily, shown), (CounterMetricFamily, counters(state))):
+        for name, text, labels, values in given:
+            family = kind(name, text, labels=labels)
+            for label_values, value in values.items():
+                family.add_metric(label_values, value)
+            yield family
+
+
+class Exporter:
+    """A collector of prometheus-client. `state` is called at each scrape, from another thread: it gives a state that
+    is not changed any more."""
+
+    def __init__(self, state: Callable[[], WatchState], clock: Callable[[], int], *, interval_ms: int) -> None:
+        self._state = state
+        self._clock = clock
+        self._interval_ms = interval_ms
+
+    def collect(self) -> Iterator[Metric]:
+        return families(self._state(), self._clock(), interval_ms=self._interval_ms)
+
+    def registry(self) -> CollectorRegistry:
+        """A registry with nothing else in it. Raises ConfigError where prometheus-client is not installed."""
+        try:
+            from prometheus_client import CollectorRegistry
+        except ImportError:
+            raise ConfigError("metrics need prometheus-client: pip install 'kafkawire[net]'") from None
+        registry = CollectorRegistry()
+        registry.register(self)
+        return registry
+
+
+def _fresh(state: WatchState, since: int) -> WatchState | None:
+    """What was read since then, or None."""
+    if state.success is None or state.success < since:
+        return None
+    from msgspec.structs import replace
+
+    return replace(state, seen={key: seen for key, seen in state.seen.items() if seen.at >= since})
+
+
+def _chosen(state: WatchState, most: int) -> tuple[list[WatchedTransaction], float]:
+    """The open transactions of the partitions that have series, and how many partitions have none: those that hang or
+    need a look come first, then those that are open longest."""
+    ranks: dict[TopicPartition, tuple[bool, bool, int]] = {}
+    for seen in state.seen.values():
+        rank = seen.finding.verdict == HANGING, noteworthy(seen.finding), seen.duration_ms
+        place = _place(seen)
+        ranks[place] = max(ranks.get(place, rank), rank)
+    places = sorted((place for place in ranks if len(place.topic) <= _LONGEST_NAME), key=lambda p: (ranks[p], p))
+    chosen = set(places[-most:])
+    return [seen for seen in state.seen.values() if _place(seen) in chosen], float(len(ranks) - len(chosen))
+
+
+def _hanging(state: WatchState, most: int) -> tuple[dict[Labels, float], float]:
+    """How many transactions hang or are stuck in each partition, those that are open longest first; and how many
+    partitions have some and no series."""
+    chosen: dict[TopicPartition, list[WatchedTransaction]] = {}
+    for seen in state.seen.values():
+        if seen.finding.verdict == HANGING or seen.finding.reason == "stuck_prepare":
+            chosen.setdefault(_place(seen), []).append(seen)
+    nameable = [place for place in chosen if len(place.topic) <= _LONGEST_NAME]
+    places = sorted(nameable, key=lambda place: (-max(one.duration_ms for one in chosen[place]), place))[:most]
+    counts = {place: float(len(chosen[place])) for place in sorted(places)}
+    return _by_partition(counts), float(len(chosen) - len(places))
+
+
+def _earliest(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, WatchedTransaction]:
+    found: dict[TopicPartition, WatchedTransaction] = {}
+    for one in seen:
+        place = _place(one)
+        if place not in found or (one.finding.start_offset or 0) < (found[place].finding.start_offset or 0):
+            found[place] = one
+    return found
+
+
+def _place(seen: WatchedTransaction) -> TopicPartition:
+    return TopicPartition(seen.finding.topic, seen.finding.partition)
+
+
+def _by_partition(values: dict[TopicPartition, float]) -> dict[Labels, float]:
+    """By labels. What does not print is escaped, for metrics are read on terminals, too; where two names become one,
+    the larger value counts."""
+    found: dict[Labels, float] = {}
+    for place, value in values.items():
+        labels = printable(place.topic)[:_LONGEST_NAME], str(place.partition)
+        found[labels] = max(found.get(labels, value), value)
+    return found
+
+
+def _counted(brokers: Iterable[int], known: Iterable[int], most: int) -> dict[Labels, float]:
+    counts = dict.fromkeys(known, 0)
+    for broker in brokers:
+        counts[broker] = counts.get(broker, 0) + 1
+    return {_broker(broker): float(count) for broker, count in sorted(counts.items())[:most]}
+
+
+def _broker(broker: int) -> Labels:
+    return (str(broker),)

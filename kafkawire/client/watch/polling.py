@@ -1,0 +1,138 @@
+"""`Watch`: find-hanging at an interval, and the changes from one poll to the next.
+
+    watch = Watch(admin, Search(), interval_s=60)
+    async for rows in watch.run():
+        ...  # rows: changes, and the poll itself, whether it saw something or failed
+
+A poll asks no more than `find_hanging` does, and less where it can: what is confirmed is not confirmed again, and
+`__transaction_state` is read as a proof only every now and then. One poll is under way at a time; what is due meanwhile
+does not take place, and the next one counts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kafkawire.client.diagnosis.hanging_search import observe
+from kafkawire.client.diagnosis.search import Observation, Search
+from kafkawire.client.errors import ClientError, ConnectError
+from kafkawire.client.watch.state import PollAttempt, WatchState, advance
+from kafkawire.errors import KafkaWireError
+from kafkawire.rows import Change, Poll
+
+if TYPE_CHECKING:
+    from kafkawire.client.admin import Admin
+
+#: Between two readings of `__transaction_state`.
+READ_LOG_S = 600.0
+#: A poll waits no longer for the cluster than an interval, but for so many seconds; a call no longer than half of that.
+_LEAST_S = 5.0
+
+
+def clock_ms() -> int:
+    """This machine's clock, epoch milliseconds."""
+    return int(time.time() * 1000)
+
+
+class Watch:
+    """See the module.
+
+    Attributes:
+        state: what is known. It is replaced, never changed: other threads may read it.
+        observation: of the last poll that saw something. `error`: of the last poll, None where it saw something.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        search: Search,
+        *,
+        interval_s: float,
+        poll_timeout_s: float | None = None,
+        read_log_s: float = READ_LOG_S,
+        everything: bool = False,
+        clock: Callable[[], int] = clock_ms,
+    ) -> None:
+        """
+        Args:
+            interval_s: from the beginning of one poll to that of the next.
+            poll_timeout_s: after which a poll is given up, by default `interval_s`, and 5 at least. Pauses before
+                suspects are read again are not counted. A call may take half of it, or less where less is configured.
+            read_log_s: at least so long between two readings of `__transaction_state`.
+            everything: report transactions that are live or young, too.
+        """
+        self.state = WatchState()
+        self.observation: Observation | None = None
+        self.error: KafkaWireError | None = None
+        self._admin = admin
+        self._interval_s = interval_s
+        self._timeout_s = poll_timeout_s or max(interval_s, _LEAST_S)
+        call_s = search.timeout_s or admin.cluster.config.api_timeout_s
+        self._search = replace(search, timeout_s=min(call_s, self._timeout_s / 2))
+        self._read_log_s = read_log_s
+        self._log_read = float("-inf")
+        self._everything = everything
+        self._clock = clock
+        self._number = 0
+
+    async def run(self) -> AsyncIterator[list[Change | Poll]]:
+        """Polls until it is cancelled; yields the rows of each poll.
+
+        Raises:
+            ClientError: the very first poll shows that no other will succeed: a wrong listener, a wrong password.
+        """
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        due = 0  # the number of intervals after `begun` at which the next poll is due
+        missed = 0
+        while True:
+            await asyncio.sleep(max(0.0, begun + due * self._interval_s - loop.time()))
+            told = await self.poll(missed=missed)
+            if self._number == 1 and isinstance(self.error, ConnectError) and not self.error.retriable:
+                raise self.error
+            yield told
+            passed = int((loop.time() - begun) / self._interval_s)
+            missed = max(0, passed - due)
+            due = max(due, passed) + 1
+
+    async def poll(self, *, missed: int = 0) -> list[Change | Poll]:
+        """One poll, and its rows. It raises nothing that a cluster can cause: a failed poll is a row, too."""
+        self._number += 1
+        began = self._clock()
+        observation = None
+        self.error = None
+        try:
+            async with asyncio.timeout(self._timeout_s) as limit:
+                observation = await self._observe(limit)
+        except TimeoutError:
+            self.error = ClientError(f"the poll did not come to its end in {self._timeout_s:.3g} s")
+        except KafkaWireError as error:
+            self.error = error
+        attempt = PollAttempt(
+            number=self._number,
+            began=began,
+            ended=max(began, self._clock()),
+            missed=missed,
+            observation=observation,
+            error=None if self.error is None else str(self.error),
+        )
+        self.observation = observation or self.observation
+        self.state, told = advance(self.state, attempt, everything=self._everything)
+        return told
+
+    async def _observe(self, limit: asyncio.Timeout) -> Observation:
+        async def pause(seconds: float) -> None:
+            limit.reschedule((limit.when() or 0.0) + seconds)
+            await asyncio.sleep(seconds)
+
+        now = time.monotonic()
+        read_log = now - self._log_read >= self._read_log_s
+        found = await observe(self._admin, self._search, self.state.findings, read_log=read_log, pause=pause)
+        if found.read_log:
+            self._log_read = now
+        return found

@@ -1,0 +1,263 @@
+"""The state of a watch, and the changes after each poll: pure functions without input or output.
+
+A poll is a `PollAttempt`: it read something (`Observation`), or failed. `advance` takes the state before it and returns
+the state after it, with the rows that describe it: always one `Poll`, and a `Change` for each difference. What could
+not be read is kept as it was last read, and is not reported as gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kafkawire.client.diagnosis.cluster_reading import OpenKey
+from kafkawire.client.diagnosis.search import Observation
+from kafkawire.client.results import TopicPartition
+from kafkawire.rows import Change, Finding, Poll
+from kafkawire.transactions.verdicts import HELD, MAX_TIMEOUT_MS, UNKNOWN
+
+COMPLETE, INCOMPLETE, FAILED = "complete", "incomplete", "failed"
+OUTCOMES = (COMPLETE, INCOMPLETE, FAILED)
+APPEARED, CHANGED, GONE, LOST, REGAINED = "appeared", "changed", "gone", "lost", "regained"
+
+#: Reasons that are not reported: those of transactions in normal use.
+HARMLESS = ("live", "young")
+#: Brokers whose failures are counted; their ids come from the cluster, without a bound.
+MOST_BROKERS = 1000
+
+
+class PollAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One poll.
+
+    Attributes:
+        number: from 1 on. `began`, `ended`: epoch milliseconds.
+        missed: polls that were due since the last one and did not take place.
+        observation: what was read; None where the poll failed, for the reason in `error`.
+    """
+
+    number: int
+    began: int
+    ended: int
+    missed: int = 0
+    observation: Observation | None = None
+    error: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        seen = self.observation
+        if seen is None:
+            return FAILED
+        unknown = any(finding.verdict == UNKNOWN for finding in seen.audit.findings)
+        return INCOMPLETE if seen.gaps or unknown else COMPLETE
+
+
+class WatchedTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """An open transaction as it was read last, at `at`; open as seen by this watch since `since` (epoch milliseconds).
+    `leader`: the broker that described it, -1 where it is not known."""
+
+    finding: Finding
+    since: int
+    at: int
+    leader: int
+
+    @property
+    def duration_ms(self) -> int:
+        """How long it is open, at least; no broker knows when a transaction began in a partition.
+
+        The longest of: since its coordinator began it, where that holds it (TransactionDurationMs of
+        TransactionsCommand.DescribeTransactionsCommand); since its last batch (Duration of FindHangingTransactions
+        there); since this watch saw it first.
+        """
+        finding = self.finding
+        begun = finding.transaction_start_timestamp if finding.reason in HELD else None
+        return max(finding.age_ms or 0, self.at - self.since, 0 if begun is None else self.at - begun)
+
+
+class WatchState(msgspec.Struct, frozen=True, kw_only=True):
+    """See the module.
+
+    Attributes:
+        seen: every open transaction. `gaps`: what the last poll that saw something could not read, by subject.
+        last: the last poll. `success`: when the last one ended that saw something, epoch milliseconds; `complete`: when
+            the last one ended that saw everything.
+        outcomes: how many polls had each. `missed`: how many did not take place.
+        failures: by broker, the polls in which it did not answer something.
+        brokers, described, failed: of the last poll that saw something: its brokers, how many partitions were read, and
+            the broker that was asked for each of those that could not be.
+        expected: brokers of the cluster, and those that have replicas and are not there, of the last poll that saw
+            something.
+        answered: brokers that answered all that the last poll asked; none where it failed.
+        max_timeout_ms: transaction.max.timeout.ms, as given or as the brokers answer.
+    """
+
+    seen: dict[OpenKey, WatchedTransaction] = {}
+    gaps: dict[str, str] = {}
+    last: PollAttempt | None = None
+    success: int | None = None
+    complete: int | None = None
+    outcomes: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
+    missed: int = 0
+    failures: dict[int, int] = {}
+    brokers: tuple[int, ...] = ()
+    described: int = 0
+    failed: dict[TopicPartition, int] = {}
+    expected: frozenset[int] = frozenset()
+    answered: frozenset[int] = frozenset()
+    max_timeout_ms: int = MAX_TIMEOUT_MS
+
+    @property
+    def findings(self) -> dict[OpenKey, Finding]:
+        return {key: seen.finding for key, seen in self.seen.items()}
+
+
+def noteworthy(finding: Finding) -> bool:
+    """Whether its appearance and its end are reported."""
+    return finding.reason not in HARMLESS
+
+
+def advance(
+    state: WatchState, attempt: PollAttempt, *, everything: bool = False
+) -> tuple[WatchState, list[Change | Poll]]:
+    """The state after a poll, and its rows: the changes, and then the poll itself.
+
+    Args:
+        everything: report live and young transactions, too.
+    """
+    outcomes = {**state.outcomes, attempt.outcome: state.outcomes[attempt.outcome] + 1}
+    missed = state.missed + attempt.missed
+    observation = attempt.observation
+    if observation is None:
+        kept = msgspec.structs.replace(state, last=attempt, outcomes=outcomes, missed=missed, answered=frozenset())
+        return kept, [_poll(attempt)]
+    gaps: dict[str, str] = {}
+    for gap in observation.gaps:
+        gaps[gap.subject] = f"{gaps[gap.subject]}; {gap.text}" if gap.subject in gaps else gap.text
+    now = _seen_now(state, attempt, observation)
+    left = {key: old for key, old in state.seen.items() if key not in now}
+    kept_as_it_was = {key: old for key, old in left.items() if _unread(key[0], observation, gaps)}
+    failed = {place: observation.leaders.get(place, -1) for place in observation.errors}
+    failures = dict(state.failures)
+    for broker in {*failed.values(), *observation.silent} - {-1}:
+        failures[broker] = failures.pop(broker, 0) + 1  # those that failed lately last
+    after = WatchState(
+        seen=now | kept_as_it_was,
+        gaps=gaps,
+        last=attempt,
+        success=attempt.ended,
+        complete=attempt.ended if attempt.outcome == COMPLETE else state.complete,
+        outcomes=outcomes,
+        missed=missed,
+        failures=dict(list(failures.items())[-MOST_BROKERS:]),
+        brokers=observation.audit.read.brokers,
+        described=len(observation.described),
+        failed=failed,
+        expected=observation.expected,
+        answered=observation.answered,
+        max_timeout_ms=observation.max_timeout_ms,
+    )
+    told: list[Change | Poll] = [
+        *_of_findings(state, after, attempt, observation, everything),
+        *_of_coverage(state, after, attempt),
+        _poll(attempt),
+    ]
+    return after, told
+
+
+def _seen_now(state: WatchState, attempt: PollAttempt, observation: Observation) -> dict[OpenKey, WatchedTransaction]:
+    now: dict[OpenKey, WatchedTransaction] = {}
+    for finding in observation.audit.findings:
+        place = TopicPartition(finding.topic, finding.partition)
+        key = place, finding.producer_id
+        old = state.seen.get(key)
+        same = old is not None and old.finding.start_offset == finding.start_offset
+        since = old.since if old is not None and same else attempt.ended
+        leader = observation.leaders.get(place, -1)
+        now[key] = WatchedTransaction(finding=finding, since=since, at=attempt.ended, leader=leader)
+    return now
+
+
+def _unread(place: TopicPartition, observation: Observation, gaps: dict[str, str]) -> bool:
+    return place in observation.errors or (f"topic {place.topic}" in gaps and place not in observation.described)
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+def _of_findings(
+    before: WatchState, after: WatchState, attempt: PollAttempt, observation: Observation, everything: bool
+) -> Iterator[Change]:
+    def told(finding: Finding) -> bool:
+        return everything or noteworthy(finding)
+
+    for key in sorted(before.seen.keys() | after.seen.keys()):
+        old = before.seen[key].finding if key in before.seen else None
+        new = after.seen[key].finding if key in after.seen else None
+        if old is not None and (new is None or new.start_offset != old.start_offset):
+            if told(old):
+                seen = key[0] in observation.described
+                yield _change(attempt, GONE, old, text=None if seen else _NOT_VISIBLE)
+            old = None
+        if new is None or (old is not None and _said(old) == _said(new)):
+            continue
+        if old is not None and told(old):
+            yield _change(attempt, CHANGED, new, before=_said(old))
+        elif told(new):
+            yield _change(attempt, APPEARED, new, before=_said(old) if old is not None else None)
+
+
+_NOT_VISIBLE = "Its partition is not visible any more: deleted, or hidden from the principal."
+
+
+def _of_coverage(before: WatchState, after: WatchState, attempt: PollAttempt) -> Iterator[Change]:
+    for subject in sorted(before.gaps.keys() | after.gaps.keys()):
+        if subject not in after.gaps:
+            yield Change(time=attempt.began, poll=attempt.number, change=REGAINED, subject=subject)
+        elif subject not in before.gaps:
+            yield Change(
+                time=attempt.began, poll=attempt.number, change=LOST, subject=subject, text=after.gaps[subject]
+            )
+
+
+def _said(finding: Finding) -> str:
+    return f"{finding.verdict} {finding.reason}"
+
+
+def _change(
+    attempt: PollAttempt, change: str, finding: Finding, *, before: str | None = None, text: str | None = None
+) -> Change:
+    where = TopicPartition(finding.topic, finding.partition)
+    return Change(
+        time=attempt.began,
+        poll=attempt.number,
+        change=change,
+        subject=f"{where}, producer id {finding.producer_id}, offset {finding.start_offset}",
+        before=before,
+        text=text,
+        finding=finding,
+    )
+
+
+def _poll(attempt: PollAttempt) -> Poll:
+    observation = attempt.observation
+    row = Poll(
+        time=attempt.began,
+        poll=attempt.number,
+        duration_ms=attempt.ended - attempt.began,
+        outcome=attempt.outcome,
+        error=attempt.error,
+        missed=attempt.missed,
+    )
+    if observation is None:
+        return row
+    counts: dict[str, int] = {}
+    for finding in observation.audit.findings:
+        counts[_said(finding)] = counts.get(_said(finding), 0) + 1
+    return msgspec.structs.replace(
+        row,
+        brokers=observation.audit.read.brokers,
+        partitions=len(observation.described),
+        failed_partitions=len(observation.errors),
+        transactions=dict(sorted(counts.items())),
+        gaps=tuple(gap.text for gap in observation.gaps),
+    )
