@@ -224,7 +224,7 @@ def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
 
 
 def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None:
-    from kafkawire.transactions.checks import OF_FINDINGS
+    from kafkawire.transactions.answers import OF_FINDINGS
     from kafkawire.transactions.formatting import when
 
     several = len({finding.cluster_id for finding in audit.findings}) > 1
@@ -265,7 +265,7 @@ def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
 
 def _doubts_an_id(answer: rows.CheckAnswer) -> bool:
     """Whether a producer id may not have been handed out: rare enough to be shown where all others were."""
-    from kafkawire.transactions.checks import PRODUCER_ID_UNIQUE
+    from kafkawire.transactions.answers import PRODUCER_ID_UNIQUE
 
     return answer.check == PRODUCER_ID_UNIQUE and answer.not_checkable > 0
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kafkawire.rows import Audit, Coverage, Finding, Violation
-from kafkawire.transactions.checks import OF_FINDINGS
+from kafkawire.transactions.answers import OF_FINDINGS
 from kafkawire.transactions.completeness import not_read
 from kafkawire.transactions.formatting import count
 

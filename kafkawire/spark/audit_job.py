@@ -19,10 +19,10 @@ from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.spark.errors import SparkError, first_line
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import file_size, on_workers
+from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.cluster_metadata import read_metadata
-from kafkawire.transactions.facts import Placed
 from kafkawire.transactions.local_audit import cluster_ids, facts_of, to_read
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, replica_facts
 from kafkawire.transactions.replica_files import replicas

@@ -24,40 +24,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkawire.transactions.answers import Answer, Breach, Placed
     from kafkawire.transactions.audit_result import conclude
-    from kafkawire.transactions.checks import Answer, Breach
+    from kafkawire.transactions.case import Case
     from kafkawire.transactions.checks.log_checks import LogChecks
     from kafkawire.transactions.checks.replica_checks import check
-    from kafkawire.transactions.cluster_facts import choose_replicas
+    from kafkawire.transactions.cluster_facts import Facts, choose_replicas
     from kafkawire.transactions.committed_batches import outcome_of, read_committed
     from kafkawire.transactions.coordinator_log import IdLog, registration, standing
     from kafkawire.transactions.coordinator_rules import state_name
     from kafkawire.transactions.copied_case import CoordinatorLog, CopiedCase
-    from kafkawire.transactions.facts import Facts, Open, Owner, Partition, Place, Placed, Registration, Segment
+    from kafkawire.transactions.facts import Open, Owner, Partition, Place, Registration, Segment
     from kafkawire.transactions.local_audit import audit
     from kafkawire.transactions.producer_append import Append, append_of
     from kafkawire.transactions.producer_state import Producer
     from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
     from kafkawire.transactions.settings import Settings
-    from kafkawire.transactions.verdicts import Case, judge
+    from kafkawire.transactions.verdicts import judge
 
 #: Name -> module.
 _HOMES = {
-    "Answer": "checks",
+    "Answer": "answers",
     "Append": "producer_append",
-    "Breach": "checks",
-    "Case": "verdicts",
+    "Breach": "answers",
+    "Case": "case",
     "CoordinatorLog": "copied_case",
     "CopiedCase": "copied_case",
     "Ended": "replay",
-    "Facts": "facts",
+    "Facts": "cluster_facts",
     "IdLog": "coordinator_log",
     "LogChecks": "checks.log_checks",
     "Open": "facts",
     "Owner": "facts",
     "Partition": "facts",
     "Place": "facts",
-    "Placed": "facts",
+    "Placed": "answers",
     "Producer": "producer_state",
     "Registration": "facts",
     "Replay": "replay",

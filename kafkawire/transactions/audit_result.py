@@ -5,16 +5,18 @@ Whichever engine gathered the facts, this is where they are judged, so that all 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.transactions.checks.answers import summed, violations
+from kafkawire.transactions.checks.answer_rows import merged, summed, violations
 from kafkawire.transactions.checks.cross_partition import joined_answers
 from kafkawire.transactions.checks.open_transactions import case_answers
-from kafkawire.transactions.cluster_facts import ClusterFacts, by_cluster, joined
+from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
 from kafkawire.transactions.copied_case import CopiedCase
-from kafkawire.transactions.facts import TRANSACTION_STATE, Facts
-from kafkawire.transactions.formatting import numbers
+from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.formatting import numbers, when
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.verdicts import judge
 
@@ -27,7 +29,7 @@ def conclude(facts: Facts, settings: Settings) -> rows.Audit:
     audits = [
         (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id))) for cluster_id, part in by_cluster(facts)
     ]
-    audit = joined(audits)
+    audit = _joined(audits)
     return replace(audit, findings=tuple(sorted(audit.findings, key=_order)))
 
 
@@ -104,3 +106,44 @@ def _order(finding: rows.Finding) -> tuple[int, str, int, int, int]:
     word = finding.reason if finding.verdict == "not_hanging" else finding.verdict
     start = -1 if finding.start_offset is None else finding.start_offset
     return _ORDER.index(word), finding.topic, finding.partition, start, finding.producer_id
+
+
+def _joined(audits: Sequence[tuple[str | None, rows.Audit]]) -> rows.Audit:
+    """One answer for all clusters. `as_of` is the newest of their clocks; each age counts from its own cluster's."""
+    if len(audits) == 1:
+        return audits[0][1]
+    reads = [audit.read for _, audit in audits]
+    clocks = {audit.as_of for _, audit in audits if audit.as_of is not None}
+    return rows.Audit(
+        as_of=max(clocks, default=None),
+        read=rows.Coverage(
+            paths=reads[0].paths,
+            brokers=reads[0].brokers,
+            clusters=tuple(cluster for read in reads for cluster in read.clusters),
+            partitions=sum(read.partitions for read in reads),
+            segments=sum(read.segments for read in reads),
+            batches=sum(read.batches for read in reads),
+            bytes=sum(read.bytes for read in reads),
+            transaction_state=tuple(sorted({number for read in reads for number in read.transaction_state})),
+            transaction_state_missing=tuple(
+                sorted({number for read in reads for number in read.transaction_state_missing})
+            ),
+            clock="; ".join(f"{_name(cluster)}: {when(audit.as_of)}, {audit.read.clock}" for cluster, audit in audits),
+            complete=all(read.complete for read in reads),
+            gaps=tuple(f"{_name(cluster)}: {gap}" for cluster, audit in audits for gap in audit.read.gaps),
+            checks=tuple(dict.fromkeys(check for read in reads for check in read.checks)),
+            settings=tuple(
+                replace(setting, source=f"{_name(cluster)}: {setting.source}")
+                for cluster, audit in audits
+                for setting in audit.read.settings
+            ),
+        ),
+        findings=tuple(finding for _, audit in audits for finding in audit.findings),
+        violations=tuple(violation for _, audit in audits for violation in audit.violations),
+        damage=tuple(damage for _, audit in audits for damage in audit.damage),
+        answers=merged(audit.answers for _, audit in audits),
+    )
+
+
+def _name(cluster: str | None) -> str:
+    return f"cluster {cluster}" if cluster is not None else "directories that name no cluster"

@@ -1,7 +1,7 @@
 """`ClusterFacts`: the facts of one cluster, the replicas that count, and what follows from them at once.
 
 Log directories of several clusters may be in one audit: they are told apart by the id in `meta.properties`, and never
-joined (`by_cluster`, and `joined` for their answers).
+joined (`by_cluster`; `audit_result` puts their answers together).
 """
 
 from __future__ import annotations
@@ -14,24 +14,53 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.transactions.checks.answers import merged
+from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
-from kafkawire.transactions.coordinator_log import pick_owner
+from kafkawire.transactions.coordinator_log import IdFacts, pick_owner
 from kafkawire.transactions.copied_case import CoordinatorLog
+from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
-    Facts,
+    Open,
     Owner,
     Partition,
     Place,
+    ReplicaProducers,
 )
-from kafkawire.transactions.formatting import when
-from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.settings import Resolved, Settings, resolve
 
 T = TypeVar("T")
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """All that an engine has read.
+
+    Attributes:
+        opens: of all replicas.
+        metadata: what the `__cluster_metadata` of a log directory says, by directory.
+        histories: what each copy of a partition of `__transaction_state` with records says.
+        endings, producers: of all replicas.
+        stopped: the log directories whose brokers were stopped cleanly.
+        clusters: the cluster's id, by log directory; without those that do not say it.
+        damage: of other files than segments. `gaps`: sentences on what could not be looked at.
+        answers: of the checks that need one replica, or several of one partition.
+    """
+
+    paths: tuple[str, ...]
+    brokers: tuple[int, ...]
+    partitions: Sequence[Partition]
+    opens: Sequence[Open]
+    metadata: dict[str, ClusterMetadata] = {}
+    histories: dict[Place, IdFacts] = {}
+    endings: Sequence[Endings] = ()
+    producers: Sequence[ReplicaProducers] = ()
+    stopped: frozenset[str] = frozenset()
+    clusters: dict[str, str] = {}
+    damage: tuple[rows.Damage, ...] = ()
+    gaps: tuple[str, ...] = ()
+    answers: Sequence[Placed] = ()
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
@@ -56,7 +85,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         return {p.place.partition: p for p in self.chosen.values() if p.place.topic == TRANSACTION_STATE}
 
     @cached_property
-    def histories(self) -> dict[Place, IdHistory]:
+    def histories(self) -> dict[Place, IdFacts]:
         """What those say that have records."""
         places = [partition.place for partition in self.of_ids.values()]
         return {place: self.facts.histories[place] for place in places if place in self.facts.histories}
@@ -208,44 +237,3 @@ def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> 
     for value in values:
         groups.setdefault(facts.clusters.get(copy_of(value)), []).append(value)
     return groups
-
-
-def joined(audits: Sequence[tuple[str | None, rows.Audit]]) -> rows.Audit:
-    """One answer for all clusters. `as_of` is the newest of their clocks; each age counts from its own cluster's."""
-    if len(audits) == 1:
-        return audits[0][1]
-    reads = [audit.read for _, audit in audits]
-    clocks = {audit.as_of for _, audit in audits if audit.as_of is not None}
-    return rows.Audit(
-        as_of=max(clocks, default=None),
-        read=rows.Coverage(
-            paths=reads[0].paths,
-            brokers=reads[0].brokers,
-            clusters=tuple(cluster for read in reads for cluster in read.clusters),
-            partitions=sum(read.partitions for read in reads),
-            segments=sum(read.segments for read in reads),
-            batches=sum(read.batches for read in reads),
-            bytes=sum(read.bytes for read in reads),
-            transaction_state=tuple(sorted({number for read in reads for number in read.transaction_state})),
-            transaction_state_missing=tuple(
-                sorted({number for read in reads for number in read.transaction_state_missing})
-            ),
-            clock="; ".join(f"{_name(cluster)}: {when(audit.as_of)}, {audit.read.clock}" for cluster, audit in audits),
-            complete=all(read.complete for read in reads),
-            gaps=tuple(f"{_name(cluster)}: {gap}" for cluster, audit in audits for gap in audit.read.gaps),
-            checks=tuple(dict.fromkeys(check for read in reads for check in read.checks)),
-            settings=tuple(
-                replace(setting, source=f"{_name(cluster)}: {setting.source}")
-                for cluster, audit in audits
-                for setting in audit.read.settings
-            ),
-        ),
-        findings=tuple(finding for _, audit in audits for finding in audit.findings),
-        violations=tuple(violation for _, audit in audits for violation in audit.violations),
-        damage=tuple(damage for _, audit in audits for damage in audit.damage),
-        answers=merged(audit.answers for _, audit in audits),
-    )
-
-
-def _name(cluster: str | None) -> str:
-    return f"cluster {cluster}" if cluster is not None else "directories that name no cluster"

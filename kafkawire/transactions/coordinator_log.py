@@ -13,8 +13,17 @@ import msgspec
 from kafkawire.errors import KafkaWireError
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, decode_key, decode_value
-from kafkawire.transactions.coordinator_rules import raises_epoch, state_name
-from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Owner, Place, Registration
+from kafkawire.transactions.answers import Answer
+from kafkawire.transactions.coordinator_rules import PREPARED, raises_epoch, state_name
+from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.facts import (
+    TRANSACTION_STATE,
+    CoordinatorRecord,
+    Owner,
+    Place,
+    ProducerIdUse,
+    Registration,
+)
 
 #: What the coordinator's log says of the transaction that a batch of an epoch belongs to.
 CURRENT = "current"  # it is the id's present transaction
@@ -138,12 +147,52 @@ class IdLog:
         """The newest record of each id."""
         return self._newest.values()
 
+    def producer_ids(self) -> Iterable[int]:
+        """Every producer id that a record names."""
+        return self._owners.keys()
+
     def owner(self, producer_id: int) -> Owner | None:
         """The transactional id that the producer id belongs to; None where no record names it."""
         if producer_id not in self._owners:
             return None
         current, transactional_id = self._owners[producer_id]
         return Owner(producer_id=producer_id, current=current, newest=self._newest[transactional_id])
+
+
+class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of one partition of `__transaction_state`.
+
+    Attributes:
+        newest: the newest record of each id, in the order of their first records. `owners`: by producer id.
+        uses: every producer id that an id has had as its own, in the order of their first records.
+        decisions: the transactions that its ids have decided, by the producer id of the data, in that order.
+        unreadable: the last record that could not be decoded.
+        intact: no record is missing, from the first offset on.
+        answers: of `ID_CHECKS`.
+    """
+
+    newest: tuple[Registration, ...]
+    owners: dict[int, Owner]
+    uses: tuple[ProducerIdUse, ...]
+    decisions: dict[int, list[Decision]]
+    unreadable: UnreadableRecord | None
+    intact: bool
+    answers: tuple[Answer, ...]
+
+    def owner(self, producer_id: int) -> Owner | None:
+        """The transactional id that the producer id belongs to; None where no record names it."""
+        return self.owners.get(producer_id)
+
+    def prepared(self) -> Iterator[Registration]:
+        """The newest records of ids that are in a Prepare state."""
+        for record in self.newest:
+            if record.value is not None and state_name(record.value.transaction_status) in PREPARED:
+                yield record
+
+    @property
+    def ids(self) -> int:
+        """The number of ids that have not expired."""
+        return sum(record.value is not None for record in self.newest)
 
 
 def pick_owner(owners: Iterable[Owner]) -> Owner | None:

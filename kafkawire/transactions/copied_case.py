@@ -7,11 +7,11 @@ from functools import cached_property
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.case import EXPIRED, Case
 from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, Partition
 from kafkawire.transactions.formatting import count, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
-from kafkawire.transactions.verdicts import EXPIRED, Case
 
 
 class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -7,20 +7,13 @@ one log directory that was read; the same partition may stand in several (a repl
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from kafkawire import rows
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.checks import Answer
-
-if TYPE_CHECKING:
-    from kafkawire.transactions.checks.marker_outcomes import Endings
-    from kafkawire.transactions.id_history import IdHistory
 
 TRANSACTION_STATE = "__transaction_state"
 CLUSTER_METADATA = "__cluster_metadata"
@@ -301,44 +294,3 @@ class ReplicaProducers(msgspec.Struct, frozen=True):
     place: Place
     count: int
     beyond: tuple[UnassignedProducerId, ...] = ()
-
-
-class Placed(msgspec.Struct, frozen=True):
-    """The answer of a check on one replica of a partition; of a check that joins several, on the one that is blamed.
-
-    Attributes:
-        path: of the partition's directory.
-    """
-
-    place: Place
-    answer: Answer
-    path: str | None = None
-
-
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that an engine has read.
-
-    Attributes:
-        opens: of all replicas.
-        metadata: what the `__cluster_metadata` of a log directory says, by directory.
-        histories: what each copy of a partition of `__transaction_state` with records says.
-        endings, producers: of all replicas.
-        stopped: the log directories whose brokers were stopped cleanly.
-        clusters: the cluster's id, by log directory; without those that do not say it.
-        damage: of other files than segments. `gaps`: sentences on what could not be looked at.
-        answers: of the checks that need one replica, or several of one partition.
-    """
-
-    paths: tuple[str, ...]
-    brokers: tuple[int, ...]
-    partitions: Sequence[Partition]
-    opens: Sequence[Open]
-    metadata: dict[str, ClusterMetadata] = {}
-    histories: dict[Place, IdHistory] = {}
-    endings: Sequence[Endings] = ()
-    producers: Sequence[ReplicaProducers] = ()
-    stopped: frozenset[str] = frozenset()
-    clusters: dict[str, str] = {}
-    damage: tuple[rows.Damage, ...] = ()
-    gaps: tuple[str, ...] = ()
-    answers: Sequence[Placed] = ()

@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.case import EXPIRED, Case
 from kafkawire.transactions.coordinator_rules import partition_list, state_name, status_of
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.verdicts import EXPIRED, Case
 
 #: What a principal lacks that can list ids, but not prove that it sees them all.
 HIDDEN = (

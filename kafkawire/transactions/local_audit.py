@@ -14,8 +14,9 @@ from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
+from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata
-from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata, Facts
+from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, replica_facts
 from kafkawire.transactions.replica_files import replicas
 from kafkawire.transactions.settings import Resolved, Settings, resolve

@@ -14,16 +14,16 @@ import msgspec
 
 from kafkawire import logdir, rows
 from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES
-from kafkawire.transactions.checks.marker_outcomes import Endings
+from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
-from kafkawire.transactions.coordinator_log import UnreadableRecord, registration
+from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
+from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
     CoordinatorRecord,
     Open,
     Partition,
     Place,
-    Placed,
     ReplicaProducers,
     Segment,
     UnassignedProducerId,
@@ -72,7 +72,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[Placed, ...] = ()
     endings: Endings
     producers: ReplicaProducers
-    ids: IdHistory | None = None
+    ids: IdFacts | None = None
     damage: tuple[rows.Damage, ...] = ()
 
 
@@ -110,7 +110,8 @@ def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = 
         checks.end_segment(segments[-1], last=number + 1 == len(partition.segments))
         if progress is not None:
             progress(segments[-1].bytes)
-    answers = [*checks.answers(), *(ids.answers() if ids else ())]
+    id_facts = None if ids is None else ids.facts()
+    answers = [*checks.answers(), *(id_facts.answers if id_facts else ())]
     producers = checks.replay.producers
     found = partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark)
     beyond = list(_beyond(producers.values(), marker, found.broker_time or 0, handed_out))
@@ -121,7 +122,7 @@ def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = 
         answers=tuple(Placed(place, answer, partition.path) for answer in answers),
         endings=endings,
         producers=ReplicaProducers(place, len(producers), tuple(beyond)),
-        ids=ids,
+        ids=id_facts,
         damage=tuple(damage),
     )
 

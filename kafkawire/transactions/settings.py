@@ -8,10 +8,10 @@ import msgspec
 
 from kafkawire import rows
 from kafkawire.logdir.text_files import INT64, whole_number
+from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS, newest_of
 from kafkawire.transactions.facts import ClusterMetadata
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 
 #: Broker default of transaction.state.log.num.partitions.
 TRANSACTION_STATE_PARTITIONS = 50

@@ -8,12 +8,9 @@ sends the markers of all decided transactions again, with its own epoch: the lea
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
+from kafkawire.transactions.case import Case
 from kafkawire.transactions.facts import TRANSACTION_STATE
-
-if TYPE_CHECKING:
-    from kafkawire.transactions.verdicts import Case
 
 #: Elections that an operator may well cause one after the other.
 _FEW = 10

@@ -12,7 +12,7 @@ import pytest
 
 from kafkawire import rows
 from kafkawire.records import Record, build
-from kafkawire.transactions.checks import CHECKS
+from kafkawire.transactions.answers import CHECKS
 from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.cli.harmless import harmless

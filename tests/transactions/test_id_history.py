@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkawire.transactions.checks import ID_CHECKS
-from kafkawire.transactions.coordinator_log import UnreadableRecord
+from kafkawire.transactions.answers import ID_CHECKS
+from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord
 from kafkawire.transactions.facts import Place, ProducerIdUse, Registration
 from kafkawire.transactions.id_history import IdHistory
 from tests.references.coordinator_machine import TransactionMetadata
@@ -19,12 +19,12 @@ def record(offset: int, name: str, state: str | None, epoch: int = 0, **more: An
     return Registration(place=PLACE, offset=offset, timestamp=1000 + offset, transactional_id=name, value=value)
 
 
-def history(*found: Registration | UnreadableRecord) -> IdHistory:
+def history(*found: Registration | UnreadableRecord) -> IdFacts:
     out = IdHistory()
     for one in found:
         out.reach(one.offset)
         out.add(one)
-    return out
+    return out.facts()
 
 
 PART = frozenset({("orders", 0)})
@@ -41,15 +41,15 @@ def test_a_transaction_from_its_beginning() -> None:
     assert (found.ids, found.intact, found.unreadable) == (1, True, None)
     assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0),)
     assert list(found.prepared()) == []
-    assert [(one.offset, one.outcome, one.until) for one in found.decisions.found[7]] == [(2, "COMMIT", 1003)]
+    assert [(one.offset, one.outcome, one.until) for one in found.decisions[7]] == [(2, "COMMIT", 1003)]
     owner = found.owner(7)
     assert owner is not None
     assert (owner.newest.offset, owner.current) == (3, True)
-    assert {answer.check for answer in found.answers()} == set(ID_CHECKS)
-    assert not any(answer.violated for answer in found.answers())
+    assert {answer.check for answer in found.answers} == set(ID_CHECKS)
+    assert not any(answer.violated for answer in found.answers)
 
 
-def test_what_is_prepared_now() -> None:
+def test_lists_ids_in_a_prepare_state() -> None:
     found = history(*COMMITTED[:3], record(3, "b", "PrepareAbort", producer_id=8), record(4, "b", None))
     assert [one.transactional_id for one in found.prepared()] == ["a"]
 
@@ -70,6 +70,6 @@ def test_records_that_are_gone_from_the_beginning() -> None:
     assert not history(*COMMITTED[1:]).intact
 
 
-def test_a_rule_that_is_broken_is_told() -> None:
+def test_reports_a_broken_rule() -> None:
     found = history(*COMMITTED[:2], record(2, "a", "CompleteCommit", started=1))
-    assert [answer.check for answer in found.answers() if answer.violated] == ["legal_transition"]
+    assert [answer.check for answer in found.answers if answer.violated] == ["legal_transition"]

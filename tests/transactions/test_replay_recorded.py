@@ -13,7 +13,7 @@ from kafkawire import logdir, transactions
 from kafkawire.logdir import Partition
 from kafkawire.records import Batch
 from kafkawire.transactions import Replay, append_of
-from kafkawire.transactions.checks import CHECKS, LOG_CHECKS, VIOLATED
+from kafkawire.transactions.answers import CHECKS, LOG_CHECKS, VIOLATED
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
 from tools.recordings.archive import unpacked
 

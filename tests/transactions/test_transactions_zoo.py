@@ -14,6 +14,7 @@ import pytest
 
 from kafkawire import logdir, rows, transactions
 from kafkawire.transactions import Settings
+from kafkawire.transactions.answers import CHECKS
 from tools.recordings import hanging_transactions
 from tools.recordings.archive import unpacked
 
@@ -81,7 +82,7 @@ def of_coordinator(violation: rows.Violation) -> str | None:
 
 def test_every_rule_is_answered() -> None:
     answers = {answer.check: answer for answer in audit("later").answers}
-    assert set(answers) <= set(transactions.checks.CHECKS)
+    assert set(answers) <= set(CHECKS)
     assert {check for check, answer in answers.items() if answer.answer == "violated"} == {
         "transaction_unknown_to_coordinator", "late_transaction", "snapshot_ghost", "prepare_completed", "one_outcome",
         "producer_id_unique",

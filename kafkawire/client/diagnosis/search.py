@@ -10,7 +10,7 @@ from kafkawire import rows
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
-from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
+from kafkawire.transactions.case import MAX_TIMEOUT_MS
 
 #: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
 SESSION_S = 12.0

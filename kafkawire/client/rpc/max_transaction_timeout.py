@@ -12,8 +12,8 @@ from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import Results
 from kafkawire.messages import DescribeConfigsRequest
 from kafkawire.messages.describe_configs_request import DescribeConfigsResource
+from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.formatting import numbers
-from kafkawire.transactions.verdicts import MAX_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster.cluster import Cluster

@@ -15,7 +15,8 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.watch.state import OUTCOMES, WatchedTransaction, WatchState, noteworthy
 from kafkawire.printable import printable
 from kafkawire.rows import Finding
-from kafkawire.transactions.verdicts import GRACE_MS, HANGING, REASONS
+from kafkawire.transactions.case import GRACE_MS
+from kafkawire.transactions.verdicts import HANGING, REASONS
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -15,7 +15,8 @@ from kafkawire.client.diagnosis.cluster_reading import OpenKey
 from kafkawire.client.diagnosis.search import Observation
 from kafkawire.client.results import TopicPartition
 from kafkawire.rows import Change, Finding, Poll
-from kafkawire.transactions.verdicts import HELD, MAX_TIMEOUT_MS, UNKNOWN
+from kafkawire.transactions.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.verdicts import HELD, UNKNOWN
 
 COMPLETE, INCOMPLETE, FAILED = "complete", "incomplete", "failed"
 OUTCOMES = (COMPLETE, INCOMPLETE, FAILED)

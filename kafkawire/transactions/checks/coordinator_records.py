@@ -9,7 +9,7 @@ between them; `IdChecks` sees to that while it takes one partition's records.
 from __future__ import annotations
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.checks import (
+from kafkawire.transactions.answers import (
     EPOCH_STEP,
     ID_CHECKS,
     LEGAL_TRANSITION,

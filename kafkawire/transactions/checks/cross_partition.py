@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from kafkawire import rows
-from kafkawire.transactions.checks import (
+from kafkawire.transactions.answers import (
     CHECKS,
     ID_CHECKS,
     ID_IN_ITS_PARTITION,
@@ -17,26 +17,27 @@ from kafkawire.transactions.checks import (
     PRODUCER_ID_UNIQUE,
     REPLICAS_AGREE,
     Answer,
+    Placed,
     Tally,
 )
-from kafkawire.transactions.checks.marker_outcomes import Tallies, by_producer, judge
+from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.cluster_facts import ClusterFacts
+from kafkawire.transactions.coordinator_log import IdFacts
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.endings import by_producer
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
     Partition,
     Place,
-    Placed,
     ProducerIdsBlock,
     ProducerIdUse,
     ReplicaProducers,
     UnassignedProducerId,
 )
 from kafkawire.transactions.formatting import when
-from kafkawire.transactions.id_history import IdHistory
 
 #: What `__transaction_state` must be read for.
 _OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
@@ -62,7 +63,7 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
     histories = cluster.histories
     decisions: dict[int, list[Decision]] = {}
     for history in histories.values():
-        for producer_id, decided in history.decisions.found.items():
+        for producer_id, decided in history.decisions.items():
             decisions.setdefault(producer_id, []).extend(decided)
     owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
     until = _decided_until(cluster)
@@ -75,7 +76,7 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
         yield Placed(place, tally.answer())
 
 
-def _until(history: IdHistory, partition: Partition) -> int | None:
+def _until(history: IdFacts, partition: Partition) -> int | None:
     return partition.broker_time if history.intact and not partition.damaged else None
 
 

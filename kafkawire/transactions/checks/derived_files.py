@@ -17,7 +17,7 @@ from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
-from kafkawire.transactions.checks import SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Tally
+from kafkawire.transactions.answers import SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Tally
 from kafkawire.transactions.producer_append import Append
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import Ended, Replay

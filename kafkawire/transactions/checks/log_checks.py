@@ -4,7 +4,7 @@ Kafka's `ProducerAppendInfo` refuses)."""
 from __future__ import annotations
 
 from kafkawire.records.control import EMPTY, MALFORMED
-from kafkawire.transactions.checks import (
+from kafkawire.transactions.answers import (
     COORDINATOR_EPOCH_MONOTONIC,
     DUPLICATE_BATCH,
     EPOCH_NOT_BACKWARDS,

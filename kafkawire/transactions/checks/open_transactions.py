@@ -7,22 +7,24 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kafkawire import rows
-from kafkawire.transactions.checks import (
+from kafkawire.transactions.answers import (
     LATE_TRANSACTION,
     LSO,
     OPEN_TRANSACTION,
     PREPARE_COMPLETED,
     SNAPSHOT_GHOST,
     TRANSACTION_UNKNOWN_TO_COORDINATOR,
+    Placed,
     Tally,
 )
+from kafkawire.transactions.case import GRACE_MS
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_rules import begun_ms, state_name
 from kafkawire.transactions.copied_case import CopiedCase
-from kafkawire.transactions.facts import Place, Placed
+from kafkawire.transactions.facts import Place
 from kafkawire.transactions.formatting import duration, when
 from kafkawire.transactions.replay import last_stable_offset
-from kafkawire.transactions.verdicts import GRACE_MS, HANGING, UNKNOWN
+from kafkawire.transactions.verdicts import HANGING, UNKNOWN
 
 _Tallies = dict[tuple[Place, str], Tally]
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkawire.logdir import Partition
 from kafkawire.records import Batch, Damage
-from kafkawire.transactions.checks import REPLICAS_AGREE, Tally
-from kafkawire.transactions.facts import Placed
+from kafkawire.transactions.answers import REPLICAS_AGREE, Placed, Tally
 from kafkawire.transactions.replica_files import place_of
 
 if TYPE_CHECKING:

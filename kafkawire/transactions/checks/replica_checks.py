@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.logdir import Partition
-from kafkawire.transactions.checks import LOG_CHECKS, Answer
+from kafkawire.transactions.answers import LOG_CHECKS, Answer
 from kafkawire.transactions.checks.derived_files import SnapshotCheck, TransactionIndexCheck
 from kafkawire.transactions.checks.log_checks import LogChecks
 from kafkawire.transactions.facts import Segment

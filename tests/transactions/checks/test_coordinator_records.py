@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.checks import ID_CHECKS, LEGAL_TRANSITION, TRANSITION_FIELDS, Answer
+from kafkawire.transactions.answers import ID_CHECKS, LEGAL_TRANSITION, TRANSITION_FIELDS, Answer
 from kafkawire.transactions.checks.coordinator_records import IdChecks, epoch_problem, fields_problem, previous_problem
 from kafkawire.transactions.coordinator_rules import EPOCH_STEPS, NEVER_WRITTEN
 from kafkawire.transactions.facts import Place, Registration

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from kafkawire import logdir, transactions
 from kafkawire.records import Batch, read
 from kafkawire.rows import Audit
-from kafkawire.transactions.checks import Answer
-from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Ending, Tallies, judge
+from kafkawire.transactions.answers import Answer
+from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Tallies, judge
 from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.endings import Ending
 from kafkawire.transactions.facts import Place
 from tests.injected.cases import CASES
 from tests.worlds import World

@@ -8,7 +8,7 @@ import pytest
 
 from kafkawire import logdir
 from kafkawire.records import Record, build
-from kafkawire.transactions.checks import Answer
+from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.replica_files import replicas
 from tests.audit_logs import NOON, LogDirectory, PartitionLog

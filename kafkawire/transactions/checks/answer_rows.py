@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from kafkawire import rows
-from kafkawire.transactions.checks import CHECKS, MAX_BREACHES, Answer, Breach, word
-from kafkawire.transactions.facts import Placed
+from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, Answer, Breach, Placed, word
 
 #: So many reasons why a check could not be answered are told; there are few, and each is told once.
 MAX_REASONS = 20

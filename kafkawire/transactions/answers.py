@@ -1,0 +1,186 @@
+"""Answers of the checks: their names, what each found in one partition, and the count that makes an answer.
+
+A rule broken is data, never an exception. Each check answers *violated*, *holds* or *not_checkable*: a broker forgets
+legally, compaction removes, and copies are of different moments, so that a step is only judged where nothing can have
+been between.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.transactions.facts import Place
+
+SEQUENCE_CONTIGUOUS = "sequence_contiguous"
+NEW_EPOCH_FROM_ZERO = "new_epoch_from_zero"
+DUPLICATE_BATCH = "duplicate_batch"
+EPOCH_NOT_BACKWARDS = "epoch_not_backwards"
+MARKER_EPOCH = "marker_epoch"
+COORDINATOR_EPOCH_MONOTONIC = "coordinator_epoch_monotonic"
+MARKER_SHAPE = "marker_shape"
+MARKER_WITHOUT_DATA = "marker_without_data"
+MIXED_BATCHES = "mixed_batches"
+OPEN_TRANSACTION = "open_transaction"
+TRANSACTION_UNKNOWN_TO_COORDINATOR = "transaction_unknown_to_coordinator"
+LATE_TRANSACTION = "late_transaction"
+LSO = "lso"
+TXNINDEX_EQUALS_LOG = "txnindex_equals_log"
+SNAPSHOT_EQUALS_REPLAY = "snapshot_equals_replay"
+SNAPSHOT_GHOST = "snapshot_ghost"
+PREPARE_COMPLETED = "prepare_completed"
+ONE_OUTCOME = "one_outcome"
+LEGAL_TRANSITION = "legal_transition"
+TRANSITION_FIELDS = "transition_fields"
+EPOCH_STEP = "epoch_step"
+PREVIOUS_PRODUCER_ID = "previous_producer_id"
+PRODUCER_ID_UNIQUE = "producer_id_unique"
+ID_IN_ITS_PARTITION = "id_in_its_partition"
+REPLICAS_AGREE = "replicas_agree"
+
+#: All of them, in the order of their answers.
+CHECKS = (
+    SEQUENCE_CONTIGUOUS,
+    NEW_EPOCH_FROM_ZERO,
+    DUPLICATE_BATCH,
+    EPOCH_NOT_BACKWARDS,
+    MARKER_EPOCH,
+    COORDINATOR_EPOCH_MONOTONIC,
+    MARKER_SHAPE,
+    MARKER_WITHOUT_DATA,
+    MIXED_BATCHES,
+    OPEN_TRANSACTION,
+    TRANSACTION_UNKNOWN_TO_COORDINATOR,
+    LATE_TRANSACTION,
+    LSO,
+    TXNINDEX_EQUALS_LOG,
+    SNAPSHOT_EQUALS_REPLAY,
+    SNAPSHOT_GHOST,
+    PREPARE_COMPLETED,
+    ONE_OUTCOME,
+    LEGAL_TRANSITION,
+    TRANSITION_FIELDS,
+    EPOCH_STEP,
+    PREVIOUS_PRODUCER_ID,
+    PRODUCER_ID_UNIQUE,
+    ID_IN_ITS_PARTITION,
+    REPLICAS_AGREE,
+)
+
+#: Those that the files of one replica of a partition answer by themselves; in the same order.
+LOG_CHECKS = (
+    SEQUENCE_CONTIGUOUS,
+    NEW_EPOCH_FROM_ZERO,
+    DUPLICATE_BATCH,
+    EPOCH_NOT_BACKWARDS,
+    COORDINATOR_EPOCH_MONOTONIC,
+    MARKER_SHAPE,
+    MARKER_WITHOUT_DATA,
+    MIXED_BATCHES,
+    TXNINDEX_EQUALS_LOG,
+    SNAPSHOT_EQUALS_REPLAY,
+)
+
+#: Those that the records of one partition of `__transaction_state` answer by themselves; in the same order.
+ID_CHECKS = (LEGAL_TRANSITION, TRANSITION_FIELDS, EPOCH_STEP, PREVIOUS_PRODUCER_ID)
+
+#: Those that an open transaction breaks, which a finding tells of as well.
+OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST})
+
+VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
+
+#: So many breaches of one rule in one partition are kept, the others counted.
+MAX_BREACHES = 100
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """A rule broken: where, and what was found.
+
+    Attributes:
+        file: path of the file that disagrees, where it is not the log itself.
+        transactional_id: whose record it is, or whose transaction, where that is known.
+    """
+
+    check: str
+    offset: int
+    producer_id: int
+    what: str
+    file: str | None = None
+    transactional_id: str | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check says of one partition.
+
+    Attributes:
+        held, violated, not_checkable: how many steps, or entries, were judged so.
+        noted: how many were found that are worth knowing and break no rule.
+        breaches: the first of the violated ones.
+        lacked: why something could not be judged, each reason once; empty where all was.
+    """
+
+    check: str
+    held: int = 0
+    violated: int = 0
+    not_checkable: int = 0
+    noted: int = 0
+    breaches: tuple[Breach, ...] = ()
+    lacked: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> str:
+        """violated, holds (also where there was nothing to judge) or not_checkable (nothing could be judged)."""
+        return word(self.held, self.violated, self.not_checkable)
+
+
+def word(held: int, violated: int, not_checkable: int) -> str:
+    """The answer that counts make: one violation is enough; *not_checkable* where nothing at all could be judged."""
+    if violated:
+        return VIOLATED
+    return NOT_CHECKABLE if not_checkable and not held else HOLDS
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """The answer of a check on one replica of a partition; of a check that joins several, on the one that is blamed.
+
+    Attributes:
+        path: of the partition's directory.
+    """
+
+    place: Place
+    answer: Answer
+    path: str | None = None
+
+
+class Tally:
+    """Counts the judgements of one check."""
+
+    __slots__ = ("breaches", "check", "held", "lacked", "not_checkable", "noted", "violated")
+
+    def __init__(self, check: str) -> None:
+        self.check = check
+        self.held = self.violated = self.not_checkable = self.noted = 0
+        self.breaches: list[Breach] = []
+        self.lacked: dict[str, None] = {}
+
+    def breach(
+        self, offset: int, producer_id: int, what: str, file: str | None = None, transactional_id: str | None = None
+    ) -> None:
+        self.violated += 1
+        if len(self.breaches) < MAX_BREACHES:
+            self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id))
+
+    def lack(self, why: str, count: int = 1) -> None:
+        if count:
+            self.not_checkable += count
+            self.lacked[why] = None
+
+    def answer(self) -> Answer:
+        return Answer(
+            check=self.check,
+            held=self.held,
+            violated=self.violated,
+            not_checkable=self.not_checkable,
+            noted=self.noted,
+            breaches=tuple(self.breaches),
+            lacked=tuple(self.lacked),
+        )

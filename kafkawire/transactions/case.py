@@ -1,0 +1,184 @@
+"""`Case`: an open transaction and all that is known around it. `copied_case` (log directories) and `live_case` (a
+cluster) define what was read and what that leaves in doubt."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from functools import cached_property
+
+import msgspec
+
+from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions import coordinator_log
+from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED, NOT_BEGUN
+from kafkawire.transactions.facts import Open
+
+#: Kafka's PartitionsWithLateTransactionsCount counts from transaction.max.timeout.ms plus this on.
+GRACE_MS = 300_000
+#: Broker default of transaction.max.timeout.ms.
+MAX_TIMEOUT_MS = 900_000
+
+_MEANINGS = {
+    ENDED: ": the transaction has ended",
+    NOT_BEGUN: ": no transaction has begun in that epoch",
+    BUMPED: ": it has gone on to later epochs",
+}
+#: What an expired id (a tombstone in the coordinator's log) says of a transaction: it was none of the id's.
+EXPIRED = "no coordinator knows its producer id any more, and none forgets an id that has a transaction"
+
+
+class _Abstract(msgspec.StructMeta, ABCMeta):
+    """Structs that cannot be made before they say all that has to be said."""
+
+
+class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=True):
+    """An open transaction and all that is known around it.
+
+    Attributes:
+        open: the transaction.
+        first_start: first offset of the earliest open transaction in the partition.
+        as_of: the clock, epoch milliseconds. `max_timeout_ms`: transaction.max.timeout.ms.
+        cluster_id: where it is known.
+        lasting_ms: between two readings that found it open and its coordinator preparing it; None: it was read once.
+        address: how the cluster is reached, for the commands in `action`: HOST:PORT and what options follow it.
+    """
+
+    open: Open
+    first_start: int
+    as_of: int | None = None
+    max_timeout_ms: int = MAX_TIMEOUT_MS
+    cluster_id: str | None = None
+    address: str = "HOST:PORT"
+    lasting_ms: int | None = None
+
+    # What each kind of case knows in its own way ----------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def log_start(self) -> int:
+        """First offset of the partition's log."""
+
+    @property
+    @abstractmethod
+    def high_watermark(self) -> int | None: ...
+
+    @property
+    @abstractmethod
+    def last_stable_offset(self) -> int | None: ...
+
+    @property
+    @abstractmethod
+    def last_offset(self) -> int | None:
+        """Of the transaction's data, where it is known."""
+
+    @property
+    @abstractmethod
+    def transactional_id(self) -> str | None:
+        """Whose producer id it is, where a coordinator knows it."""
+
+    @property
+    @abstractmethod
+    def value(self) -> TransactionLogValue | None:
+        """The coordinator's newest word on that id; None for an id that has expired, too."""
+
+    @property
+    @abstractmethod
+    def writer_epoch(self) -> int:
+        """The epoch of the id's coordinator, which its markers carry; -1 where it is not known."""
+
+    @property
+    @abstractmethod
+    def coordinator_place(self) -> str:
+        """Which broker coordinates the id: "broker 2, the coordinator"."""
+
+    @property
+    @abstractmethod
+    def leader_place(self) -> str:
+        """Which broker leads the partition: "broker 1, the leader of orders-0"."""
+
+    @property
+    @abstractmethod
+    def state_partition(self) -> int | None:
+        """The partition of `__transaction_state` that the id belongs to, where it is known."""
+
+    @property
+    @abstractmethod
+    def data(self) -> str:
+        """What was found in the partition, as a sentence."""
+
+    @property
+    @abstractmethod
+    def said(self) -> str:
+        """What the coordinator says, as a sentence."""
+
+    @property
+    @abstractmethod
+    def unread(self) -> list[str]:
+        """Doubts: what of the coordinators was not read, and could hold another word on the transaction."""
+
+    @property
+    @abstractmethod
+    def apart(self) -> list[str]:
+        """Doubts: what was read at different moments, so that it does not speak of the same."""
+
+    @property
+    @abstractmethod
+    def unsure(self) -> list[str]:
+        """Doubts: what of the partition could not be read, or is not certain to stay."""
+
+    @property
+    @abstractmethod
+    def too_old(self) -> str:
+        """Why the coordinator's word can be older than the data, as a sentence."""
+
+    @property
+    @abstractmethod
+    def certainty(self) -> str:
+        """How to become certain."""
+
+    # What follows from it ---------------------------------------------------------------------------------------------
+
+    @property
+    def aborter(self) -> str:
+        """The command that aborts a transaction in one partition, with its address."""
+        return f"kafkawire txn abort --bootstrap-server {self.address}"
+
+    @property
+    def terminator(self) -> str:
+        """The command that ends an id's transaction through its coordinator, up to the id."""
+        return f"kafkawire txn force-terminate --bootstrap-server {self.address} --transactional-id"
+
+    @property
+    def limit_ms(self) -> int:
+        return self.max_timeout_ms + GRACE_MS
+
+    @property
+    def age_ms(self) -> int | None:
+        """Age as Kafka's tools count it: from the last batch, which a client has stamped."""
+        last = self.open.last_timestamp
+        return None if self.as_of is None or last < 0 else self.as_of - last
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it, and no other, holds the last stable offset back now."""
+        stable, high = self.last_stable_offset, self.high_watermark
+        return self.open.start_offset == self.first_start and (stable is None or high is None or stable < high)
+
+    @cached_property
+    def standing(self) -> str | None:
+        if self.value is None:
+            return None
+        return coordinator_log.standing(self.value, self.open.producer_id, self.open.producer_epoch)
+
+    @property
+    def meaning(self) -> str:
+        """What the coordinator's word means for the transaction: the end of a sentence, or nothing."""
+        if self.standing == CURRENT:
+            return f": its transaction {'has' if self.listed else 'does not have'} {self.open.place}"
+        return _MEANINGS.get(self.standing or "", "")
+
+    @property
+    def listed(self) -> bool:
+        """Whether the id's transaction has the partition."""
+        place = self.open.place
+        return self.value is not None and coordinator_log.lists_partition(self.value, place.topic, place.partition)
