@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from kafkawire.codegen.lower import field_spec
-from kafkawire.codegen.model import EMPTY_STRUCT, Field, Message, Struct
+from kafkawire.codegen.model import EMPTY_STRUCT, FieldModel, MessageModel, StructModel
 from kafkawire.codegen.names import json_name
 from kafkawire.codegen.shape import Comparison, became_key, bytes_code, same_versions
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 from kafkawire.wire.layout import RECORDS
 from kafkawire.wire.lowering import op_code
 
@@ -28,7 +28,7 @@ _NEGOTIATED = ("request", "response", "header")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """One change of a message.
 
     Attributes:
@@ -52,15 +52,17 @@ class Change:
 
 
 def compare(
-    old: Iterable[Message], new: Iterable[Message], new_name: Callable[[str], str] = lambda name: name
-) -> Iterator[Change]:
+    old: Iterable[MessageModel], new: Iterable[MessageModel], new_name: Callable[[str], str] = lambda name: name
+) -> Iterator[SchemaChange]:
     """The changes from `old` to `new`, by message in the order of names.
 
     `new_name` gives today's name of a message that was renamed; the aliases in `new` do, too.
     """
     before, after = {message.name: message for message in old}, {message.name: message for message in new}
     aliases = {alias: message.name for message in after.values() for alias in message.aliases}
-    pairs: dict[str, tuple[Message | None, Message | None]] = {name: (None, message) for name, message in after.items()}
+    pairs: dict[str, tuple[MessageModel | None, MessageModel | None]] = {
+        name: (None, message) for name, message in after.items()
+    }
     for name, message in before.items():
         now = name if name in after else aliases.get(name, new_name(name))
         taken = now != name and now in before
@@ -69,9 +71,11 @@ def compare(
         one, other = pairs[name]
         if one is None:
             assert other is not None
-            yield Change(name, "message added", str(other.valid))
+            yield SchemaChange(name, "message added", str(other.valid))
         elif other is None:
-            yield Change(name, "message removed", str(one.valid), compatible=False, why="nobody knows it any more")
+            yield SchemaChange(
+                name, "message removed", str(one.valid), compatible=False, why="nobody knows it any more"
+            )
         else:
             yield from _message(one, other)
 
@@ -79,14 +83,14 @@ def compare(
 # Messages ------------------------------------------------------------------------------------------------------------
 
 
-def _message(old: Message, new: Message) -> Iterator[Change]:
+def _message(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
     name = new.name
     if old.name != name:
-        yield Change(name, "message renamed", old=old.name, new=name, why="no byte of it names a message")
+        yield SchemaChange(name, "message renamed", old=old.name, new=name, why="no byte of it names a message")
     changes = []
     if became_key(new, old):
         why = "the int16 before the key was its version, and is its api key"
-        yield Change(name, "version became api key", old=str(old.valid), new=str(new.api_key), why=why)
+        yield SchemaChange(name, "version became api key", old=str(old.valid), new=str(new.api_key), why=why)
     else:
         yield from _attributes(old, new)
         changes += list(_versions(old, new))
@@ -97,33 +101,37 @@ def _message(old: Message, new: Message) -> Iterator[Change]:
     yield from _unexplained(old, new, same, changes)
 
 
-def _attributes(old: Message, new: Message) -> Iterator[Change]:
+def _attributes(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
     if old.kind != new.kind:
-        yield Change(new.name, "type", old=old.kind, new=new.kind, compatible=old.kind == "data", why=_kind_why(old))
+        yield SchemaChange(
+            new.name, "type", old=old.kind, new=new.kind, compatible=old.kind == "data", why=_kind_why(old)
+        )
     if old.api_key != new.api_key:
         known = old.api_key is not None
         why = "requests and records are told apart by it" if known else ""
-        yield Change(new.name, "api key", old=_text(old.api_key), new=_text(new.api_key), compatible=not known, why=why)
+        yield SchemaChange(
+            new.name, "api key", old=_text(old.api_key), new=_text(new.api_key), compatible=not known, why=why
+        )
     if set(old.listeners) != set(new.listeners):
-        yield Change(new.name, "listeners", old=", ".join(old.listeners), new=", ".join(new.listeners))
+        yield SchemaChange(new.name, "listeners", old=", ".join(old.listeners), new=", ".join(new.listeners))
     if old.latest_version_unstable != new.latest_version_unstable:
         was, now = (_flag(message.latest_version_unstable) for message in (old, new))
-        yield Change(new.name, "latest version unstable", old=was, new=now)
+        yield SchemaChange(new.name, "latest version unstable", old=was, new=now)
 
 
-def _kind_why(old: Message) -> str:
+def _kind_why(old: MessageModel) -> str:
     return "no byte shows it" if old.kind == "data" else "it is used in other places"
 
 
-def _versions(old: Message, new: Message) -> Iterator[Change]:
+def _versions(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
     shared = old.valid & new.valid
     for gone in _runs(version for version in old.valid if version not in new.valid):
         agreed = bool(shared) and gone.high < shared.low and old.kind in _NEGOTIATED
         why = f"peers agree on {shared} instead" if agreed else "what is written in it can no longer be read"
         why = why if shared else "no version is left that both know"
-        yield Change(new.name, "versions removed", str(gone), compatible=agreed, why=why)
+        yield SchemaChange(new.name, "versions removed", str(gone), compatible=agreed, why=why)
     for come in _runs(version for version in new.valid if version < old.valid.low):
-        yield Change(
+        yield SchemaChange(
             new.name, "versions added", str(come), why="below those that there were: Kafka's checker refuses it"
         )
     for version in new.valid:
@@ -132,30 +140,32 @@ def _versions(old: Message, new: Message) -> Iterator[Change]:
     was, now = old.flexible & shared, new.flexible & shared
     for versions in _runs(version for version in shared if (version in was) != (version in now)):
         why = "strings, arrays and the ends of structs are written otherwise"
-        yield Change(new.name, "flexible versions", str(versions), "", str(was), str(now), False, why)
+        yield SchemaChange(new.name, "flexible versions", str(versions), "", str(was), str(now), False, why)
 
 
-def _added_version(new: Message, version: int) -> Iterator[Change]:
+def _added_version(new: MessageModel, version: int) -> Iterator[SchemaChange]:
     """What a version that is not out yet changes against the one before it."""
     if version - 1 not in new.valid:
-        yield Change(new.name, "version added", str(version))
+        yield SchemaChange(new.name, "version added", str(version))
         return
     flexible = version in new.flexible and version - 1 not in new.flexible
     changes = _Walk(new, new, [(version, version - 1)]).structs(new.root, new.root, "", frozenset([version]))
     same = not flexible and not changes
     says = f"the bytes of {version - 1}" if same else "the first flexible one" if flexible else ""
-    yield Change(new.name, "version added", str(version), new=says)
+    yield SchemaChange(new.name, "version added", str(version), new=says)
     for change in changes:
         yield replace(change, compatible=True, why="")
 
 
-def _unexplained(old: Message, new: Message, same: list[tuple[int, int]], changes: list[Change]) -> Iterator[Change]:
+def _unexplained(
+    old: MessageModel, new: MessageModel, same: list[tuple[int, int]], changes: list[SchemaChange]
+) -> Iterator[SchemaChange]:
     """Versions whose bytes differ though no change says so: the same fields in another order."""
     said = {version for change in changes if change.what in _OF_BYTES for version in _numbers(change.versions)}
     comparison = Comparison(new, old)
     differ = (now for now, was in same if now not in said and not comparison.extends(now, was))
     for versions in _runs(differ):
-        yield Change(new.name, "layout", str(versions), compatible=False, why="the same fields in another order")
+        yield SchemaChange(new.name, "layout", str(versions), compatible=False, why="the same fields in another order")
 
 
 # Fields --------------------------------------------------------------------------------------------------------------
@@ -167,19 +177,19 @@ class _Walk:
     Versions are those of the new message; `was` has the old one's number for each (they differ for coordinator keys).
     """
 
-    def __init__(self, old: Message, new: Message, same: list[tuple[int, int]]) -> None:
+    def __init__(self, old: MessageModel, new: MessageModel, same: list[tuple[int, int]]) -> None:
         self.old, self.new = old, new
         self.was = dict(same)
         self.seen: set[tuple[str, str, frozenset[int]]] = set()
 
-    def structs(self, old: Struct, new: Struct, path: str, shared: frozenset[int]) -> list[Change]:
+    def structs(self, old: StructModel, new: StructModel, path: str, shared: frozenset[int]) -> list[SchemaChange]:
         """The changes below `path` in the `shared` versions; of a common struct, where it first stands."""
         key = old.name, new.name, shared
         if key in self.seen:
             return []
         self.seen.add(key)
         pairs = self._pairs(old, new, shared)
-        out: list[Change] = []
+        out: list[SchemaChange] = []
         for before, after in pairs:
             if before is None:
                 assert after is not None
@@ -192,12 +202,14 @@ class _Walk:
                 out += self._fields(before, after, path + after.name, shared)
         return out
 
-    def _pairs(self, old: Struct, new: Struct, shared: frozenset[int]) -> list[tuple[Field | None, Field | None]]:
+    def _pairs(
+        self, old: StructModel, new: StructModel, shared: frozenset[int]
+    ) -> list[tuple[FieldModel | None, FieldModel | None]]:
         """The fields of both, matched: by name, by a name that `new` says was the field's, and else by place."""
         left = {json_name(field.name): field for field in old.fields}
-        match: dict[str, Field] = {}
+        match: dict[str, FieldModel] = {}
 
-        def take(field: Field, name: str, *, together: bool = True) -> None:
+        def take(field: FieldModel, name: str, *, together: bool = True) -> None:
             other = left.get(json_name(name))
             if field.name not in match and other is not None and (not together or self._meet(other, field, shared)):
                 match[field.name] = left.pop(json_name(name))
@@ -215,14 +227,16 @@ class _Walk:
                 take(field, found.name)
         for field in new.fields:
             take(field, field.name, together=False)
-        pairs: list[tuple[Field | None, Field | None]] = [(match.get(field.name), field) for field in new.fields]
+        pairs: list[tuple[FieldModel | None, FieldModel | None]] = [
+            (match.get(field.name), field) for field in new.fields
+        ]
         return pairs + [(field, None) for field in left.values()]
 
-    def _meet(self, old: Field, new: Field, shared: frozenset[int]) -> bool:
+    def _meet(self, old: FieldModel, new: FieldModel, shared: frozenset[int]) -> bool:
         return any(now in new.versions and self.was[now] in old.versions for now in shared)
 
     @staticmethod
-    def _places(struct: Struct, versions: list[int]) -> dict[str, tuple[object, ...]]:
+    def _places(struct: StructModel, versions: list[int]) -> dict[str, tuple[object, ...]]:
         """Name -> in which versions a field stands where, and as what."""
         out: dict[str, list[object]] = {}
         for index, version in enumerate(versions):
@@ -235,7 +249,7 @@ class _Walk:
                 out.setdefault(field.name, []).append((index, where, _code(field, version)))
         return {name: tuple(entries) for name, entries in out.items()}
 
-    def _appeared(self, field: Field, path: str, versions: list[int]) -> Iterator[Change]:
+    def _appeared(self, field: FieldModel, path: str, versions: list[int]) -> Iterator[SchemaChange]:
         what, text = "field added", _describe(field)
         tagged = [version for version in versions if version in field.tagged]
         plain = [version for version in versions if version not in field.tagged]
@@ -243,10 +257,10 @@ class _Walk:
         why = "tagged: who does not know it passes it over"
         yield from (replace(change, compatible=True) for change in self._say(what, path, tagged, "", text, why))
 
-    def _removed(self, field: Field, path: str, versions: list[int]) -> Iterator[Change]:
+    def _removed(self, field: FieldModel, path: str, versions: list[int]) -> Iterator[SchemaChange]:
         yield from self._say("field removed", path, versions, _describe(field), "", "the version is out with it")
 
-    def _fields(self, old: Field, new: Field, path: str, shared: frozenset[int]) -> Iterator[Change]:
+    def _fields(self, old: FieldModel, new: FieldModel, path: str, shared: frozenset[int]) -> Iterator[SchemaChange]:
         name = self.new.name
         late = [now for now in sorted(shared) if now in new.versions and self.was[now] not in old.versions]
         gone = [now for now in sorted(shared) if now not in new.versions and self.was[now] in old.versions]
@@ -257,23 +271,25 @@ class _Walk:
             return
         if json_name(old.name) != json_name(new.name):
             why = "the same bytes at the same place; JSON shows the name"
-            yield Change(name, "field renamed", _joined(both), path, old.name, new.name, why=why)
+            yield SchemaChange(name, "field renamed", _joined(both), path, old.name, new.name, why=why)
         if bytes_code(old.type.kind) != bytes_code(new.type.kind) or old.type.array != new.type.array:
             yield from self._say("field retyped", path, both, str(old.type), str(new.type), "the bytes differ")
         elif str(old.type) != str(new.type):
-            yield Change(name, "field retyped", _joined(both), path, str(old.type), str(new.type), why="the same bytes")
+            yield SchemaChange(
+                name, "field retyped", _joined(both), path, str(old.type), str(new.type), why="the same bytes"
+            )
         yield from self._marks(old, new, path, both)
         retyped = (old.type.kind, old.type.array) != (new.type.kind, new.type.array)  # another type, another default
         if old.default != new.default and not retyped and old.type.kind != RECORDS:  # which no schema gives one
             texts = _text(old.default, "null"), _text(new.default, "null")
             why = "who leaves it out means another value"
-            yield Change(name, "default", _joined(both), path, *texts, compatible=False, why=why)
+            yield SchemaChange(name, "default", _joined(both), path, *texts, compatible=False, why=why)
         yield from self._flags(old, new, path)
         if old.type.struct and new.type.struct:
             structs = self.old.struct(old.type.struct), self.new.struct(new.type.struct)
             yield from self.structs(*structs, f"{path}.", frozenset(both))
 
-    def _marks(self, old: Field, new: Field, path: str, both: list[int]) -> Iterator[Change]:
+    def _marks(self, old: FieldModel, new: FieldModel, path: str, both: list[int]) -> Iterator[SchemaChange]:
         """Changes of what a field has version by version: null, the tag, compact or not."""
         more = [now for now in both if now in new.nullable and self.was[now] not in old.nullable]
         less = [now for now in both if now not in new.nullable and self.was[now] in old.nullable]
@@ -283,7 +299,7 @@ class _Walk:
         for versions in _runs(now for now in both if tags[now][0] != tags[now][1]):
             was, now = (_text(tag, "none") for tag in tags[versions.low])
             why = "it is written in another place"
-            yield Change(self.new.name, "tag", str(versions), path, was, now, compatible=False, why=why)
+            yield SchemaChange(self.new.name, "tag", str(versions), path, was, now, compatible=False, why=why)
         compact = [
             now
             for now in both
@@ -293,7 +309,7 @@ class _Walk:
         before, after = str(old.flexible), str(new.flexible)
         yield from self._say("flexible versions", path, compact, before, after, "its length is written otherwise")
 
-    def _flags(self, old: Field, new: Field, path: str) -> Iterator[Change]:
+    def _flags(self, old: FieldModel, new: FieldModel, path: str) -> Iterator[SchemaChange]:
         """What no byte shows."""
         for what, was, now in (
             ("ignorable", _flag(old.ignorable), _flag(new.ignorable)),
@@ -301,27 +317,27 @@ class _Walk:
             ("entity type", _text(old.entity_type), _text(new.entity_type)),
         ):
             if was != now:
-                yield Change(self.new.name, what, "", path, was, now)
+                yield SchemaChange(self.new.name, what, "", path, was, now)
 
-    def _say(self, what: str, path: str, versions: list[int], old: str, new: str, why: str) -> Iterator[Change]:
+    def _say(self, what: str, path: str, versions: list[int], old: str, new: str, why: str) -> Iterator[SchemaChange]:
         """An incompatible change, for each run of versions."""
         for run in _runs(versions):
-            yield Change(self.new.name, what, str(run), path, old, new, False, why)
+            yield SchemaChange(self.new.name, what, str(run), path, old, new, False, why)
 
 
 # Words ---------------------------------------------------------------------------------------------------------------
 
 
-def _code(field: Field, version: int) -> int:
+def _code(field: FieldModel, version: int) -> int:
     """What stands on the wire for a field."""
     return bytes_code(op_code(field_spec(field), version, version in field.flexible))
 
 
-def _tag(field: Field, version: int) -> int | None:
+def _tag(field: FieldModel, version: int) -> int | None:
     return field.tag if version in field.tagged else None
 
 
-def _describe(field: Field) -> str:
+def _describe(field: FieldModel) -> str:
     return str(field.type) + (f", tag {field.tag}" if field.tag is not None else "")
 
 
@@ -335,10 +351,10 @@ def _flag(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _runs(versions: Iterable[int]) -> list[Versions]:
+def _runs(versions: Iterable[int]) -> list[VersionRange]:
     """Versions in as few ranges as they need."""
     runs = groupby(enumerate(sorted(versions)), lambda item: item[1] - item[0])
-    return [Versions.of(version for _, version in run) for _, run in runs]
+    return [VersionRange.of(version for _, version in run) for _, run in runs]
 
 
 def _joined(versions: Iterable[int]) -> str:
@@ -347,4 +363,4 @@ def _joined(versions: Iterable[int]) -> str:
 
 def _numbers(text: str) -> Iterator[int]:
     for part in text.split(", ") if text else ():
-        yield from Versions.parse(part)
+        yield from VersionRange.parse(part)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafkawire.codegen import names
 from kafkawire.codegen.load import load_folder
-from kafkawire.codegen.model import Message
+from kafkawire.codegen.model import MessageModel
 from kafkawire.codegen.render import render_module, render_package
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import ForeignFileError
@@ -25,7 +25,7 @@ class Difference:
     what: str
 
 
-def load(schemas: Path, *, drafts: bool = False) -> list[Message]:
+def load(schemas: Path, *, drafts: bool = False) -> list[MessageModel]:
     """The messages of a folder of schemas; SchemaError with everything that is wrong in it.
 
     In a folder of `drafts` (layouts that were only proposed) requests and responses need no api key.
@@ -33,7 +33,7 @@ def load(schemas: Path, *, drafts: bool = False) -> list[Message]:
     return resolve(load_folder(schemas), drafts=drafts)
 
 
-def package_files(messages: Iterable[Message], docstring: str) -> dict[str, str]:
+def package_files(messages: Iterable[MessageModel], docstring: str) -> dict[str, str]:
     """The files of the package of those messages: name -> text."""
     messages = list(messages)
     files = {f"{names.module_name(message.name)}.py": render_module(message) for message in messages}

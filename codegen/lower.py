@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kafkawire.codegen import names
-from kafkawire.codegen.model import Field, Message, Struct
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
+from kafkawire.codegen.versions import VersionRange
 from kafkawire.wire import lowering, spec
 from kafkawire.wire.layout import KIND_MASK, STRUCT, Table
 
 
-def lower(message: Message) -> Table:
+def lower(message: MessageModel) -> Table:
     """The table of all versions of a message. Its structs are those of the message, the message itself last."""
     structs = [spec.StructSpec(struct.name, _fields(struct)) for struct in message.structs]
     root = spec.MessageSpec(
@@ -36,7 +36,7 @@ def since(table: Table) -> list[int]:
     return [lowest[number] for number in range(len(table.layouts))]
 
 
-def field_spec(field: Field) -> spec.Field:
+def field_spec(field: FieldModel) -> spec.Field:
     """What engines go by of a field."""
     return spec.Field(
         field.name,
@@ -51,9 +51,9 @@ def field_spec(field: Field) -> spec.Field:
     )
 
 
-def _fields(struct: Struct) -> tuple[spec.Field, ...]:
+def _fields(struct: StructModel) -> tuple[spec.Field, ...]:
     return tuple(field_spec(field) for field in struct.fields)
 
 
-def _range(versions: Versions) -> range:
+def _range(versions: VersionRange) -> range:
     return range(versions.low, versions.high + 1)

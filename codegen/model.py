@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kafkawire.codegen.versions import NO_VERSIONS, Versions
+from kafkawire.codegen.versions import NO_VERSIONS, VersionRange
 from kafkawire.wire.layout import KIND_NAMES
 
 
@@ -40,15 +40,15 @@ Default = bool | int | float | str | bytes | None | tuple[()] | EmptyStruct
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldModel:
     """One field of a struct. `name` is the schema's."""
 
     name: str
     type: FieldType
-    versions: Versions
+    versions: VersionRange
     default: Default
-    nullable: Versions = NO_VERSIONS
-    tagged: Versions = NO_VERSIONS
+    nullable: VersionRange = NO_VERSIONS
+    tagged: VersionRange = NO_VERSIONS
     tag: int | None = None
     ignorable: bool = False
     map_key: bool = False
@@ -56,32 +56,32 @@ class Field:
     entity_type: str | None = None
     #: Versions in which this field is written in compact form; differs from the message's only where the schema says
     #: so (RequestHeader.ClientId is never compact).
-    flexible: Versions = NO_VERSIONS
+    flexible: VersionRange = NO_VERSIONS
     about: str = ""
     aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class StructModel:
     """A struct: the message itself or one nested in it. `versions` are those of the places where it is used."""
 
     name: str
-    fields: tuple[Field, ...]
-    versions: Versions
+    fields: tuple[FieldModel, ...]
+    versions: VersionRange
     about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageModel:
     """A whole message. `structs` are the nested ones, each before those that use it; `root` is the message's own."""
 
     name: str
     kind: str
     family: str
-    valid: Versions
-    flexible: Versions
-    root: Struct
-    structs: tuple[Struct, ...] = ()
+    valid: VersionRange
+    flexible: VersionRange
+    root: StructModel
+    structs: tuple[StructModel, ...] = ()
     api_key: int | None = None
     listeners: tuple[str, ...] = ()
     latest_version_unstable: bool = False
@@ -90,7 +90,7 @@ class Message:
     #: The schema file, relative to the folder that was loaded: `rpc/FetchRequest.json`.
     source: str = field(default="", compare=False)
 
-    def struct(self, name: str) -> Struct:
+    def struct(self, name: str) -> StructModel:
         """The nested struct of that name, or KeyError."""
         for struct in self.structs:
             if struct.name == name:

@@ -7,13 +7,13 @@ from collections.abc import Collection
 from typing import Any
 
 from kafkawire.codegen.load import describe, quote
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 from kafkawire.errors import Problem
 
 _FLAGS = {True: True, False: False, "true": True, "false": False}
 
 
-class Node:
+class SchemaNode:
     """An object of a schema with the place where it stands.
 
     Scalars are read as Kafka's JSON reader (Jackson) reads them: a number or bool for a string, digits for a number,
@@ -65,12 +65,12 @@ class Node:
             self.problem(f"the key {key!r} is missing")
         return self.text(key)
 
-    def versions(self, key: str) -> Versions | None:
+    def versions(self, key: str) -> VersionRange | None:
         text = self.text(key)
         if text is None:
             return None
         try:
-            return Versions.parse(text)
+            return VersionRange.parse(text)
         except ValueError as error:
             self.problem(str(error), key)
             return None
@@ -99,7 +99,7 @@ class Node:
             return value
         return None
 
-    def nodes(self, key: str) -> list[Node]:
+    def nodes(self, key: str) -> list[SchemaNode]:
         """The objects in an array."""
         value = self.data.get(key)
         if value is None:
@@ -112,7 +112,7 @@ class Node:
         nodes = []
         for index, item in enumerate(value):
             if isinstance(item, dict):
-                nodes.append(Node(item, self.file, f"{self.place(key)}[{index}]", self.problems))
+                nodes.append(SchemaNode(item, self.file, f"{self.place(key)}[{index}]", self.problems))
             else:
                 self.problem(f"must be an object, not {describe(item)}", f"{key}[{index}]")
         return nodes

@@ -11,9 +11,9 @@ from importlib.resources import files
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from kafkawire.codegen import names, steps
-from kafkawire.codegen.model import EMPTY_STRUCT, Field, Message, Struct
+from kafkawire.codegen.model import EMPTY_STRUCT, FieldModel, MessageModel, StructModel
 from kafkawire.codegen.text import call_text, doc, import_text, range_text, reflow, string, strings, version_text, wrap
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 from kafkawire.errors import Problem, SchemaError
 from kafkawire.wire import read, write
 from kafkawire.wire.abouts import message_title, struct_title
@@ -46,7 +46,7 @@ class _ClassText:
     fields: list[_FieldText]
 
 
-def render_module(message: Message) -> str:
+def render_module(message: MessageModel) -> str:
     """The source of the module of one message."""
     _check_names(message)
     classes = [_class_text(message, struct) for struct in (*message.structs, message.root)]
@@ -65,7 +65,7 @@ def render_module(message: Message) -> str:
     return reflow(template.render(imports=_imports(template.render(imports=[], **parts)), **parts))
 
 
-def render_package(messages: Iterable[Message], docstring: str) -> str:
+def render_package(messages: Iterable[MessageModel], docstring: str) -> str:
     """The source of the `__init__` of a package of such modules."""
     entries = [
         {
@@ -108,7 +108,7 @@ def environment() -> Environment:
 # Classes -------------------------------------------------------------------------------------------------------------
 
 
-def _class_text(message: Message, struct: Struct) -> _ClassText:
+def _class_text(message: MessageModel, struct: StructModel) -> _ClassText:
     is_root = struct is message.root
     about = message.about if is_root else struct.about
     if is_root:
@@ -130,7 +130,7 @@ def _class_text(message: Message, struct: Struct) -> _ClassText:
     )
 
 
-def _message_parts(message: Message) -> list[str]:
+def _message_parts(message: MessageModel) -> list[str]:
     parts = [string(str(message.valid))]
     if message.flexible:
         parts.append(f'flexible="{version_text(message.flexible, message.valid)}"')
@@ -149,7 +149,7 @@ def _message_parts(message: Message) -> list[str]:
     return parts
 
 
-def _field_text(message: Message, struct: Struct, field: Field) -> _FieldText:
+def _field_text(message: MessageModel, struct: StructModel, field: FieldModel) -> _FieldText:
     annotation = _annotation(field)
     parts = _wire_parts(message, struct, field)
     return _FieldText(
@@ -161,10 +161,10 @@ def _field_text(message: Message, struct: Struct, field: Field) -> _FieldText:
     )
 
 
-def _wire_parts(message: Message, struct: Struct, field: Field) -> list[str]:
+def _wire_parts(message: MessageModel, struct: StructModel, field: FieldModel) -> list[str]:
     """The arguments of `Wire`: what the type of a field does not say."""
 
-    def text(versions: Versions) -> str:
+    def text(versions: VersionRange) -> str:
         return f'"{version_text(versions, message.valid)}"'
 
     attribute = names.attribute(field.name)
@@ -190,7 +190,7 @@ def _wire_parts(message: Message, struct: Struct, field: Field) -> list[str]:
     return parts
 
 
-def _annotation(field: Field) -> str:
+def _annotation(field: FieldModel) -> str:
     if field.type.struct:
         text = names.class_name(field.type.struct)
     else:
@@ -200,7 +200,7 @@ def _annotation(field: Field) -> str:
     return f"{text} | None" if field.nullable or field.default is None else text
 
 
-def _default(field: Field) -> str:
+def _default(field: FieldModel) -> str:
     """The source of a field's default."""
     value = field.default
     if value is EMPTY_STRUCT:
@@ -249,14 +249,14 @@ def _imports(source: str) -> list[str]:
 # Text ----------------------------------------------------------------------------------------------------------------
 
 
-def _docstring(message: Message) -> str:
+def _docstring(message: MessageModel) -> str:
     about = f" {message.about}" if message.about else ""
     key = f", api key {message.api_key}" if message.api_key is not None else ""
     title = f"{message.name} ({message.kind}{key})."
     return f"{wrap(doc(title + about), 0)}\n\n{_versions_text(message, True)}."
 
 
-def _versions_text(message: Message, capital: bool = False) -> str:
+def _versions_text(message: MessageModel, capital: bool = False) -> str:
     text = _version_words(message.valid)
     if not message.flexible:
         text += ", not flexible"
@@ -267,7 +267,7 @@ def _versions_text(message: Message, capital: bool = False) -> str:
     return text[:1].upper() + text[1:] if capital else text
 
 
-def _version_words(versions: Versions) -> str:
+def _version_words(versions: VersionRange) -> str:
     if not versions:
         return "in no version"
     if versions.low == versions.high:
@@ -285,7 +285,7 @@ def _shift(lines: str, width: int) -> str:
     return "".join(" " * width + line for line in lines.splitlines(keepends=True))
 
 
-def _check_names(message: Message) -> None:
+def _check_names(message: MessageModel) -> None:
     """Two schema names that become one Python name would silently make one field of two."""
     problems = []
     for struct in (*message.structs, message.root):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkawire.codegen.load import RawSchema, quote
-from kafkawire.codegen.model import Message
-from kafkawire.codegen.reading import Node, nearest
+from kafkawire.codegen.model import MessageModel
+from kafkawire.codegen.reading import SchemaNode, nearest
 from kafkawire.codegen.rules import class_name, is_class_name
 from kafkawire.codegen.structs import resolve_structs
-from kafkawire.codegen.versions import ALL_VERSIONS, HIGHEST, Versions
+from kafkawire.codegen.versions import ALL_VERSIONS, HIGHEST, VersionRange
 from kafkawire.errors import Problem, SchemaError
 
 MESSAGE_KEYS = (
@@ -27,14 +27,14 @@ LISTENERS = ("zkBroker", "broker", "controller")
 _SUFFIXES = {"request": "Request", "response": "Response"}
 
 
-def resolve(raws: Iterable[RawSchema], *, drafts: bool = False) -> list[Message]:
+def resolve(raws: Iterable[RawSchema], *, drafts: bool = False) -> list[MessageModel]:
     """The messages of one namespace, sorted by name; SchemaError with every problem of every schema.
 
     Schemas whose `validVersions` is "none" (messages that Kafka removed) give no message. In a namespace of `drafts`,
     layouts that are never sent, requests and the like may do without an apiKey.
     """
     problems: list[Problem] = []
-    nodes = [(Node(raw.data, raw.file, "", problems), raw.family) for raw in raws]
+    nodes = [(SchemaNode(raw.data, raw.file, "", problems), raw.family) for raw in raws]
     messages = [message for node, family in nodes if (message := _read_message(node, family, drafts)) is not None]
     _check_namespace(messages)
     if problems:
@@ -42,7 +42,7 @@ def resolve(raws: Iterable[RawSchema], *, drafts: bool = False) -> list[Message]
     return sorted((message for _, message in messages), key=lambda message: message.name)
 
 
-def _read_message(node: Node, family: str, drafts: bool) -> tuple[Node, Message] | None:
+def _read_message(node: SchemaNode, family: str, drafts: bool) -> tuple[SchemaNode, MessageModel] | None:
     """The message, of use only if no problem was noted; None for one that was removed."""
     node.check_keys(MESSAGE_KEYS)
     name = class_name(node)
@@ -59,7 +59,7 @@ def _read_message(node: Node, family: str, drafts: bool) -> tuple[Node, Message]
     root, structs = resolve_structs(node, name, valid or ALL_VERSIONS, flexible)
     if not valid:
         return None
-    return node, Message(
+    return node, MessageModel(
         name=name,
         kind=kind,
         family=family,
@@ -76,7 +76,7 @@ def _read_message(node: Node, family: str, drafts: bool) -> tuple[Node, Message]
     )
 
 
-def _read_kind(node: Node) -> str:
+def _read_kind(node: SchemaNode) -> str:
     kind = node.required("type")
     if kind is None or kind in KINDS:
         return kind or ""
@@ -84,7 +84,7 @@ def _read_kind(node: Node) -> str:
     return ""
 
 
-def _read_valid(node: Node) -> Versions:
+def _read_valid(node: SchemaNode) -> VersionRange:
     if node.data.get("validVersions") is None:
         node.problem("the key 'validVersions' is missing")
     valid = node.versions("validVersions")
@@ -93,7 +93,7 @@ def _read_valid(node: Node) -> Versions:
     return ALL_VERSIONS if valid is None else valid
 
 
-def _read_flexible(node: Node, *, removed: bool) -> Versions:
+def _read_flexible(node: SchemaNode, *, removed: bool) -> VersionRange:
     if node.data.get("flexibleVersions") is None and not removed:
         node.problem("the key 'flexibleVersions' is missing ('none' where there are none)")
     flexible = node.versions("flexibleVersions")
@@ -102,7 +102,7 @@ def _read_flexible(node: Node, *, removed: bool) -> Versions:
     return ALL_VERSIONS if flexible is None else flexible
 
 
-def _read_listeners(node: Node, kind: str) -> tuple[str, ...]:
+def _read_listeners(node: SchemaNode, kind: str) -> tuple[str, ...]:
     listeners = node.texts("listeners")
     for listener in listeners:
         if listener not in LISTENERS:
@@ -112,14 +112,14 @@ def _read_listeners(node: Node, kind: str) -> tuple[str, ...]:
     return listeners
 
 
-def _read_unstable(node: Node, kind: str) -> bool:
+def _read_unstable(node: SchemaNode, kind: str) -> bool:
     unstable = node.flag("latestVersionUnstable")
     if unstable and kind not in ("request", ""):
         node.problem(f"is for requests only, not for a {kind}", "latestVersionUnstable")
     return unstable
 
 
-def _read_aliases(node: Node) -> tuple[str, ...]:
+def _read_aliases(node: SchemaNode) -> tuple[str, ...]:
     aliases = node.texts("aliases")
     for alias in aliases:
         if not is_class_name(alias):
@@ -127,13 +127,13 @@ def _read_aliases(node: Node) -> tuple[str, ...]:
     return aliases
 
 
-def _check_namespace(messages: list[tuple[Node, Message]]) -> None:
+def _check_namespace(messages: list[tuple[SchemaNode, MessageModel]]) -> None:
     """One name, one message; and within a family one message of a kind for an api key.
 
     Names that differ in the case of letters only would be one module where file names know no case.
     """
-    names: dict[str, Node] = {}
-    keys: dict[tuple[str, str, int], Node] = {}
+    names: dict[str, SchemaNode] = {}
+    keys: dict[tuple[str, str, int], SchemaNode] = {}
     for node, message in messages:
         if message.name and (other := names.setdefault(message.name.lower(), node)) is not node:
             node.problem(f"{message.name} is the name of {other.file} already", "name")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from kafkawire.codegen.defaults import NULLABLE_KINDS, default_value
 from kafkawire.codegen.load import quote
-from kafkawire.codegen.model import Default, Field, FieldType
-from kafkawire.codegen.reading import Node, nearest
-from kafkawire.codegen.versions import ALL_VERSIONS, NO_VERSIONS, Versions
+from kafkawire.codegen.model import Default, FieldModel, FieldType
+from kafkawire.codegen.reading import SchemaNode, nearest
+from kafkawire.codegen.versions import ALL_VERSIONS, NO_VERSIONS, VersionRange
 from kafkawire.wire.layout import BYTES, INT32, INT64, KIND_NAMES, RECORDS, STRING, STRUCT
 from kafkawire.wire.limits import MAX_DEPTH
 
@@ -38,8 +38,8 @@ _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 class FieldSpec:
     """A field with the object it was read from. `inline` are the fields of the struct that is defined in place."""
 
-    node: Node
-    field: Field
+    node: SchemaNode
+    field: FieldModel
     inline: tuple[FieldSpec, ...] | None = None
 
 
@@ -47,7 +47,7 @@ def is_class_name(text: str) -> bool:
     return bool(_CLASS_NAME.fullmatch(text))
 
 
-def class_name(node: Node) -> str:
+def class_name(node: SchemaNode) -> str:
     """The name of a message or struct, "" where there is none that will do."""
     name = node.required("name")
     if name is None:
@@ -59,7 +59,7 @@ def class_name(node: Node) -> str:
 
 
 def read_fields(
-    node: Node, flexible: Versions, *, depth: int, within: Versions = ALL_VERSIONS, common: bool = False
+    node: SchemaNode, flexible: VersionRange, *, depth: int, within: VersionRange = ALL_VERSIONS, common: bool = False
 ) -> tuple[FieldSpec, ...]:
     """The fields of one struct, and those of the structs defined in them.
 
@@ -77,7 +77,7 @@ def read_fields(
     return specs
 
 
-def _read_field(node: Node, flexible: Versions, depth: int, common: bool) -> FieldSpec:
+def _read_field(node: SchemaNode, flexible: VersionRange, depth: int, common: bool) -> FieldSpec:
     node.check_keys(FIELD_KEYS)
     name = node.required("name")
     if name is not None and not _FIELD_NAME.fullmatch(name):
@@ -103,7 +103,7 @@ def _read_field(node: Node, flexible: Versions, depth: int, common: bool) -> Fie
         node.problem("a tagged field cannot be a key", "mapKey")
     if zero_copy and of not in (None, FieldType(BYTES)):
         node.problem(f"is for bytes only, not for {of}", "zeroCopy")
-    field = Field(
+    field = FieldModel(
         name=name or "",
         type=of or FieldType(STRING),
         versions=versions,
@@ -122,7 +122,7 @@ def _read_field(node: Node, flexible: Versions, depth: int, common: bool) -> Fie
     return FieldSpec(node, field, _read_inline(node, of, versions, flexible, depth, common))
 
 
-def _read_type(node: Node) -> FieldType | None:
+def _read_type(node: SchemaNode) -> FieldType | None:
     text = node.required("type")
     if text is None:
         return None
@@ -143,7 +143,7 @@ def _read_type(node: Node) -> FieldType | None:
     return None
 
 
-def _read_nullable(node: Node, of: FieldType | None, versions: Versions) -> Versions:
+def _read_nullable(node: SchemaNode, of: FieldType | None, versions: VersionRange) -> VersionRange:
     nullable = node.versions("nullableVersions") or NO_VERSIONS
     if nullable and of and not (of.array or of.kind in NULLABLE_KINDS):
         node.problem(f"{of} cannot be null", "nullableVersions")
@@ -153,7 +153,7 @@ def _read_nullable(node: Node, of: FieldType | None, versions: Versions) -> Vers
     return nullable
 
 
-def _read_flexible(node: Node, of: FieldType | None, message: Versions) -> Versions:
+def _read_flexible(node: SchemaNode, of: FieldType | None, message: VersionRange) -> VersionRange:
     own = node.versions("flexibleVersions")
     if own is None:
         return message
@@ -165,7 +165,12 @@ def _read_flexible(node: Node, of: FieldType | None, message: Versions) -> Versi
 
 
 def _read_tag(
-    node: Node, of: FieldType | None, versions: Versions, nullable: Versions, tagged: Versions, flexible: Versions
+    node: SchemaNode,
+    of: FieldType | None,
+    versions: VersionRange,
+    nullable: VersionRange,
+    tagged: VersionRange,
+    flexible: VersionRange,
 ) -> int | None:
     tag = node.integer("tag", 2**31 - 1)
     if tag is None:
@@ -188,7 +193,7 @@ def _read_tag(
     return tag
 
 
-def _read_default(node: Node, of: FieldType | None, versions: Versions, nullable: Versions) -> Default:
+def _read_default(node: SchemaNode, of: FieldType | None, versions: VersionRange, nullable: VersionRange) -> Default:
     text = node.text("default")
     if of is None:
         return None
@@ -199,7 +204,7 @@ def _read_default(node: Node, of: FieldType | None, versions: Versions, nullable
         return None
 
 
-def _read_entity_type(node: Node, of: FieldType | None) -> str | None:
+def _read_entity_type(node: SchemaNode, of: FieldType | None) -> str | None:
     text = node.text("entityType")
     if text is None or text == "unknown":
         return None
@@ -212,7 +217,7 @@ def _read_entity_type(node: Node, of: FieldType | None) -> str | None:
 
 
 def _read_inline(
-    node: Node, of: FieldType | None, versions: Versions, flexible: Versions, depth: int, common: bool
+    node: SchemaNode, of: FieldType | None, versions: VersionRange, flexible: VersionRange, depth: int, common: bool
 ) -> tuple[FieldSpec, ...] | None:
     if node.data.get("fields") is None:
         return None
@@ -256,7 +261,7 @@ def _check_names(specs: tuple[FieldSpec, ...]) -> None:
 
 
 def _check_tags(specs: tuple[FieldSpec, ...]) -> None:
-    taken: dict[int, Node] = {}
+    taken: dict[int, SchemaNode] = {}
     for spec in specs:
         tag = spec.field.tag
         if tag is None:

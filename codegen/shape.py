@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkawire.codegen.lower import lower
-from kafkawire.codegen.model import Message
-from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, STRUCT, Op, Tag
+from kafkawire.codegen.model import MessageModel
+from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, STRUCT, LayoutTag, Op
 
 
 class Comparison:
     """Two messages, compared version by version. Each pair of layouts is looked at once: structs may share others."""
 
-    def __init__(self, new: Message, old: Message) -> None:
+    def __init__(self, new: MessageModel, old: MessageModel) -> None:
         self._new, self._old = lower(new), lower(old)
         self._known: dict[tuple[int, int], bool] = {}
 
@@ -44,7 +44,7 @@ class Comparison:
             and all(tag.tag in tags and self._ops(tags[tag.tag], tag) for tag in other.tags)
         )
 
-    def _ops(self, new: Op | Tag, old: Op | Tag) -> bool:
+    def _ops(self, new: Op | LayoutTag, old: Op | LayoutTag) -> bool:
         if bytes_code(new.code) != bytes_code(old.code):
             return False
         return new.code & KIND_MASK != STRUCT or self._layouts(new.arg, old.arg)
@@ -55,7 +55,7 @@ def bytes_code(code: int) -> int:
     return code & ~KIND_MASK | BYTES if code & KIND_MASK == RECORDS else code
 
 
-def became_key(new: Message, old: Message) -> bool:
+def became_key(new: MessageModel, old: MessageModel) -> bool:
     """Whether `old` is `new` as it was before 4.0, when a coordinator key's int16 prefix was its version.
 
     Today the prefix is the key's apiKey, and the version 0 for all of them; the bytes are the same.
@@ -63,7 +63,7 @@ def became_key(new: Message, old: Message) -> bool:
     return new.kind == "coordinator-key" and old.kind != "coordinator-key"
 
 
-def same_versions(new: Message, old: Message) -> Iterator[tuple[int, int]]:
+def same_versions(new: MessageModel, old: MessageModel) -> Iterator[tuple[int, int]]:
     """The versions that both have, each with the number that it has in `new` and in `old`."""
     if became_key(new, old):
         if new.api_key is not None and new.api_key in old.valid:
@@ -73,7 +73,7 @@ def same_versions(new: Message, old: Message) -> Iterator[tuple[int, int]]:
             yield version, version
 
 
-def conflicts(new: Message, old: Message) -> list[int]:
+def conflicts(new: MessageModel, old: MessageModel) -> list[int]:
     """The versions of `old` that `new` lays out otherwise."""
     comparison = Comparison(new, old)
     return [was for now, was in same_versions(new, old) if not comparison.extends(now, was)]

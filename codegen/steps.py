@@ -14,8 +14,8 @@ from itertools import groupby
 
 from kafkawire.codegen import names
 from kafkawire.codegen.lower import lower
-from kafkawire.codegen.model import Field, Message, Struct
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
+from kafkawire.codegen.versions import VersionRange
 from kafkawire.wire.layout import BOOL, BYTES, FIXED_SIZES, KIND_NAMES, RECORDS, UUID
 from kafkawire.wire.strides import CODES, is_strided
 
@@ -39,19 +39,19 @@ class Block:
 
 
 @dataclass(slots=True)
-class Tag:
+class TagLine:
     """One line of a struct's table of tagged fields."""
 
     tag: int
     attribute: str
-    versions: Versions
+    versions: VersionRange
     read: str
     write: str
     nested: bool
 
 
 @dataclass(slots=True)
-class Codec:
+class StructCode:
     """The decoder and the encoder of one struct.
 
     Attributes:
@@ -77,7 +77,7 @@ class Codec:
     blocks: list[Block] = field(default_factory=list)
     lost: list[tuple[str, str]] = field(default_factory=list)
     flexible: str | None = None
-    tags: list[Tag] = field(default_factory=list)
+    tags: list[TagLine] = field(default_factory=list)
     tagged: list[str] = field(default_factory=list)
     untagged: str = ""
     values: list[str] = field(default_factory=list)
@@ -100,17 +100,17 @@ class Codec:
 class Codecs:
     """All codecs of a message, nested structs first, and the runs that they use."""
 
-    codecs: list[Codec]
+    codecs: list[StructCode]
     runs: set[str]
 
 
-def codecs(message: Message, texts: list[dict[str, tuple[str, str]]]) -> Codecs:
+def codecs(message: MessageModel, texts: list[dict[str, tuple[str, str]]]) -> Codecs:
     """The codecs of all structs. `texts[struct][attribute]` is a field's annotation and its default, as source text."""
-    return _Planner(message).plan(texts)
+    return _StructPlanner(message).plan(texts)
 
 
-class _Planner:
-    def __init__(self, message: Message) -> None:
+class _StructPlanner:
+    def __init__(self, message: MessageModel) -> None:
         self.message = message
         self.structs = (*message.structs, message.root)
         self.names = dict(zip((struct.name for struct in self.structs), _function_names(self.structs), strict=True))
@@ -124,8 +124,8 @@ class _Planner:
         planned = [self.codec(struct, its) for struct, its in zip(self.structs, texts, strict=True)]
         return Codecs(planned, self.runs)
 
-    def codec(self, struct: Struct, texts: dict[str, tuple[str, str]]) -> Codec:
-        codec = Codec(self.names[struct.name], names.class_name(struct.name))
+    def codec(self, struct: StructModel, texts: dict[str, tuple[str, str]]) -> StructCode:
+        codec = StructCode(self.names[struct.name], names.class_name(struct.name))
         codec.root = struct is self.message.root
         codec.element = struct.name in self.elements
         codec.alone = struct.name in self.alone
@@ -153,7 +153,12 @@ class _Planner:
         return codec
 
     def unset(
-        self, codec: Codec, one: Field, where: frozenset[int], struct: Struct, texts: dict[str, tuple[str, str]]
+        self,
+        codec: StructCode,
+        one: FieldModel,
+        where: frozenset[int],
+        struct: StructModel,
+        texts: dict[str, tuple[str, str]],
     ) -> None:
         """What a field is where it is not read, and whether it may be dropped where it is not written."""
         attribute = names.attribute(one.name)
@@ -169,10 +174,10 @@ class _Planner:
 
     def block(
         self,
-        fields: list[Field],
+        fields: list[FieldModel],
         versions: frozenset[int],
-        struct: Struct,
-        codec: Codec,
+        struct: StructModel,
+        codec: StructCode,
         offset: int,
         texts: dict[str, tuple[str, str]],
     ) -> tuple[Block, int]:
@@ -201,7 +206,7 @@ class _Planner:
             block.lost = " or ".join(lost)
         return block, offset
 
-    def run(self, fields: list[Field], block: Block, offset: int) -> int:
+    def run(self, fields: list[FieldModel], block: Block, offset: int) -> int:
         """Fixed-size fields in a row."""
         at = f"p + {offset}" if offset else "p"
         kinds = [one.type.kind for one in fields]
@@ -223,7 +228,9 @@ class _Planner:
             block.write.append(f"out(pack_{name}({', '.join(packed)}))")
         return offset + sum(FIXED_SIZES[kind] for kind in kinds)
 
-    def functions(self, one: Field, versions: frozenset[int], codec: Codec) -> tuple[list[str], list[str], bool]:
+    def functions(
+        self, one: FieldModel, versions: frozenset[int], codec: StructCode
+    ) -> tuple[list[str], list[str], bool]:
         """What reads and what writes a field that is not tagged, each with its leading arguments; and whether they take
         the version."""
         nullable = condition(versions & set(one.nullable), versions) if versions & set(one.nullable) else None
@@ -249,13 +256,13 @@ class _Planner:
         read, write = ([part.replace("{}", verb) for part in (word, *items)] for verb in ("read", "write"))
         return read, write, bool(one.type.struct)
 
-    def tags(self, one: Field) -> Iterator[Tag]:
+    def tags(self, one: FieldModel) -> Iterator[TagLine]:
         """The lines of a tagged field: two where it may be null in some versions only."""
         if one.tag is None:
             return
         attribute = names.attribute(one.name)
         for nullable, group in groupby(one.tagged, key=lambda version: version in one.nullable):
-            versions = Versions.of(group)
+            versions = VersionRange.of(group)
             null = "nullable_" if nullable else ""
             items = self.names[one.type.struct] if one.type.struct else ""
             if items and one.type.array:
@@ -267,10 +274,10 @@ class _Planner:
             else:
                 compact = "" if not one.type.array and one.type.kind in FIXED_SIZES else f"compact_{null}"
                 read, write = (f"{v}_{compact}{_word(one)}" for v in ("read", "write"))
-            yield Tag(one.tag, attribute, versions, read, write, bool(items))
+            yield TagLine(one.tag, attribute, versions, read, write, bool(items))
 
 
-def _function_names(structs: Iterable[Struct]) -> list[str]:
+def _function_names(structs: Iterable[StructModel]) -> list[str]:
     """The structs' names in those of functions; schema names that differ in capitals only get a number behind them."""
     taken: list[str] = []
     for struct in structs:
@@ -279,12 +286,12 @@ def _function_names(structs: Iterable[Struct]) -> list[str]:
     return taken
 
 
-def _plain_versions(one: Field) -> frozenset[int]:
+def _plain_versions(one: FieldModel) -> frozenset[int]:
     """The versions that carry a field, and not as a tagged one."""
     return frozenset(one.versions) - frozenset(one.tagged)
 
 
-def _word(one: Field) -> str:
+def _word(one: FieldModel) -> str:
     """What a type is called in the names of readers and writers."""
     if one.type.array:
         return "array" if one.type.struct else _PLURALS.get(one.type.kind) or KIND_NAMES[one.type.kind] + "s"
@@ -346,5 +353,5 @@ def _packed(attribute: str, kind: int) -> str:
     return {BOOL: "BOOLS[o.{}]", UUID: "o.{}.bytes"}.get(kind, "o.{}").format(attribute)
 
 
-def _local(one: Field) -> str:
+def _local(one: FieldModel) -> str:
     return names.local(names.attribute(one.name))

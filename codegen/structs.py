@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kafkawire.codegen.model import Field, Struct
-from kafkawire.codegen.reading import Node, nearest
+from kafkawire.codegen.model import FieldModel, StructModel
+from kafkawire.codegen.reading import SchemaNode, nearest
 from kafkawire.codegen.rules import FieldSpec, class_name, read_fields
-from kafkawire.codegen.versions import ALL_VERSIONS, NO_VERSIONS, Versions
+from kafkawire.codegen.versions import ALL_VERSIONS, NO_VERSIONS, VersionRange
 from kafkawire.wire.layout import KIND_NAMES
 from kafkawire.wire.limits import MAX_DEPTH
 
@@ -16,22 +16,24 @@ STRUCT_KEYS = ("name", "versions", "deprecatedVersions", "about", "fields")
 
 
 @dataclass(frozen=True, slots=True)
-class StructSpec:
+class UncutStruct:
     """A struct before its ranges are cut. `limit` are the versions that a common struct says it has."""
 
-    node: Node
+    node: SchemaNode
     name: str
     fields: tuple[FieldSpec, ...]
-    limit: Versions = ALL_VERSIONS
+    limit: VersionRange = ALL_VERSIONS
     about: str = ""
 
 
-def resolve_structs(node: Node, name: str, valid: Versions, flexible: Versions) -> tuple[Struct, tuple[Struct, ...]]:
+def resolve_structs(
+    node: SchemaNode, name: str, valid: VersionRange, flexible: VersionRange
+) -> tuple[StructModel, tuple[StructModel, ...]]:
     """The message's own struct and the nested ones, each before those that use it, for the schema `node`.
 
     Only what some version of `valid` carries is in them. The result is of use only if no problem was noted.
     """
-    root = StructSpec(node, name, read_fields(node, flexible, depth=1))
+    root = UncutStruct(node, name, read_fields(node, flexible, depth=1))
     common = [_read_common(inner, flexible) for inner in node.nodes("commonStructs")]
     registry = _register(root, common)
     order = _Order(registry)
@@ -39,14 +41,14 @@ def resolve_structs(node: Node, name: str, valid: Versions, flexible: Versions) 
     for struct in common:
         order.visit(struct)
     if order.broken:
-        return Struct(name, (), valid), ()
+        return StructModel(name, (), valid), ()
     versions = _versions_of_use(root, valid, registry, order.users_last)
     cut = {spec.name: _cut(spec, versions[spec.name]) for spec in order.users_last if versions[spec.name]}
     own = cut.pop(root.name)
     return own, tuple(cut.values())
 
 
-def _read_common(node: Node, flexible: Versions) -> StructSpec:
+def _read_common(node: SchemaNode, flexible: VersionRange) -> UncutStruct:
     node.check_keys(STRUCT_KEYS)
     name = class_name(node)
     if node.data.get("versions") is None:
@@ -56,14 +58,14 @@ def _read_common(node: Node, flexible: Versions) -> StructSpec:
     fields = read_fields(node, flexible, depth=1, within=limit, common=True)
     if node.data.get("fields") in (None, []):
         node.problem(f"the struct {name} has no fields")
-    return StructSpec(node, name, fields, limit, node.text("about") or "")
+    return UncutStruct(node, name, fields, limit, node.text("about") or "")
 
 
-def _register(root: StructSpec, common: list[StructSpec]) -> dict[str, StructSpec]:
+def _register(root: UncutStruct, common: list[UncutStruct]) -> dict[str, UncutStruct]:
     """Every struct by its name. One name, one definition: Kafka checks it too, but lets a struct that is defined
     nowhere through as one without fields."""
     registry = {"": root, root.name: root}
-    shared: dict[str, StructSpec] = {}
+    shared: dict[str, UncutStruct] = {}
     for struct in common:
         if struct.name and struct.name in registry:
             _problem_twice(struct.node, "name", registry[struct.name])
@@ -79,7 +81,7 @@ def _register(root: StructSpec, common: list[StructSpec]) -> dict[str, StructSpe
         elif name not in registry:
             if spec.node.data["fields"] == []:
                 spec.node.problem(f"the struct {name} has no fields", "fields")
-            registry[name] = StructSpec(spec.node, name, spec.inline)
+            registry[name] = UncutStruct(spec.node, name, spec.inline)
     everywhere = [*_fields_within(root.fields), *(spec for struct in common for spec in struct.fields)]
     for spec in everywhere:
         name = spec.field.type.struct
@@ -101,15 +103,15 @@ def _fields_within(fields: tuple[FieldSpec, ...]) -> Iterator[FieldSpec]:
         yield from _fields_within(spec.inline or ())
 
 
-def _problem_twice(node: Node, key: str, other: StructSpec) -> None:
+def _problem_twice(node: SchemaNode, key: str, other: UncutStruct) -> None:
     node.problem(f"there is a struct {other.name} already: {_whereabouts(other)}", key)
 
 
-def _whereabouts(struct: StructSpec) -> str:
+def _whereabouts(struct: UncutStruct) -> str:
     return struct.node.path or "the message itself"
 
 
-def _used_by(spec: FieldSpec, registry: dict[str, StructSpec]) -> StructSpec | None:
+def _used_by(spec: FieldSpec, registry: dict[str, UncutStruct]) -> UncutStruct | None:
     """The struct that is a field's type; None for other types and where it was a problem to find it."""
     used = registry.get(spec.field.type.struct) if spec.field.type.struct else None
     if used is not None and spec.inline and used.fields is not spec.inline:
@@ -120,15 +122,15 @@ def _used_by(spec: FieldSpec, registry: dict[str, StructSpec]) -> StructSpec | N
 class _Order:
     """Walks from users to what they use: finds circles and structs that are nested too deeply."""
 
-    def __init__(self, registry: dict[str, StructSpec]) -> None:
+    def __init__(self, registry: dict[str, UncutStruct]) -> None:
         self._registry = registry
         self._heights: dict[str, int] = {}
         self._path: list[str] = []
         self._too_deep = False
-        self.users_last: list[StructSpec] = []
+        self.users_last: list[UncutStruct] = []
         self.broken = False
 
-    def visit(self, struct: StructSpec) -> int:
+    def visit(self, struct: UncutStruct) -> int:
         """How many levels of structs there are in `struct`, itself included."""
         if struct.name in self._heights:
             return self._heights[struct.name]
@@ -155,8 +157,8 @@ class _Order:
 
 
 def _versions_of_use(
-    root: StructSpec, valid: Versions, registry: dict[str, StructSpec], users_last: list[StructSpec]
-) -> dict[str, Versions]:
+    root: UncutStruct, valid: VersionRange, registry: dict[str, UncutStruct], users_last: list[UncutStruct]
+) -> dict[str, VersionRange]:
     """For each struct the versions of the places where it is used; a range, so gaps between them are filled."""
     versions = dict.fromkeys((struct.name for struct in users_last), NO_VERSIONS) | {root.name: valid}
     for struct in reversed(users_last):
@@ -174,12 +176,12 @@ def _versions_of_use(
     return versions
 
 
-def _cut(struct: StructSpec, versions: Versions) -> Struct:
+def _cut(struct: UncutStruct, versions: VersionRange) -> StructModel:
     fields = tuple(_cut_field(spec.field, versions) for spec in struct.fields if spec.field.versions & versions)
-    return Struct(struct.name, fields, versions, struct.about)
+    return StructModel(struct.name, fields, versions, struct.about)
 
 
-def _cut_field(field: Field, to: Versions) -> Field:
+def _cut_field(field: FieldModel, to: VersionRange) -> FieldModel:
     versions = field.versions & to
     nullable = field.nullable & versions
     return replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 from kafkawire.printable import printable
 
 WIDTH = 120
@@ -25,11 +25,11 @@ def strings(values: tuple[str, ...]) -> str:
     return "(" + ", ".join(string(value) for value in values) + ("," if len(values) == 1 else "") + ")"
 
 
-def range_text(versions: Versions) -> str:
+def range_text(versions: VersionRange) -> str:
     return f"range({versions.low}, {versions.high + 1})" if versions.low else f"range({versions.high + 1})"
 
 
-def version_text(versions: Versions, valid: Versions) -> str:
+def version_text(versions: VersionRange, valid: VersionRange) -> str:
     """Versions as schemas write them; with an open end where that is the newest of the valid ones."""
     if not versions or versions.high != valid.high:
         return str(versions)

@@ -13,14 +13,14 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:(\+)|-([0-9]{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class VersionRange:
     """A contiguous range, both ends included; empty when `low > high`."""
 
     low: int
     high: int
 
     @classmethod
-    def parse(cls, text: str) -> Versions:
+    def parse(cls, text: str) -> VersionRange:
         """The range that a schema's text means; ValueError with the reason where it means none."""
         text = text.strip()
         if text == "none":
@@ -39,7 +39,7 @@ class Versions:
         return cls(low, high)
 
     @classmethod
-    def of(cls, versions: Iterable[int]) -> Versions:
+    def of(cls, versions: Iterable[int]) -> VersionRange:
         """The range of exactly these versions; ValueError where they leave a gap, which no text of a schema can say."""
         numbers = sorted(set(versions))
         if not numbers:
@@ -57,17 +57,17 @@ class Versions:
     def __bool__(self) -> bool:
         return self.low <= self.high
 
-    def __and__(self, other: Versions) -> Versions:
+    def __and__(self, other: VersionRange) -> VersionRange:
         low, high = max(self.low, other.low), min(self.high, other.high)
-        return Versions(low, high) if low <= high else NO_VERSIONS
+        return VersionRange(low, high) if low <= high else NO_VERSIONS
 
-    def hull(self, other: Versions) -> Versions:
+    def hull(self, other: VersionRange) -> VersionRange:
         """The smallest range that covers both."""
         if not self or not other:
             return self or other or NO_VERSIONS
-        return Versions(min(self.low, other.low), max(self.high, other.high))
+        return VersionRange(min(self.low, other.low), max(self.high, other.high))
 
-    def covers(self, other: Versions) -> bool:
+    def covers(self, other: VersionRange) -> bool:
         """Whether every version of `other` is in this range (true of an empty `other`)."""
         return not other or (self.low <= other.low and other.high <= self.high)
 
@@ -83,5 +83,5 @@ class Versions:
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
 
-NO_VERSIONS = Versions(0, -1)
-ALL_VERSIONS = Versions(0, HIGHEST)
+NO_VERSIONS = VersionRange(0, -1)
+ALL_VERSIONS = VersionRange(0, HIGHEST)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from kafkawire.codegen import names
 from kafkawire.codegen.lower import lower, since
-from kafkawire.codegen.model import Field, Message, Struct
+from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
 from kafkawire.codegen.render import environment
-from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, Op, Tag
+from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, LayoutTag, Op
 
 #: The runtime, in the order in which its parts stand in the plugin.
 RUNTIME = tuple(
@@ -82,7 +82,7 @@ class _Shown(NamedTuple):
     about: str
 
 
-def render_wireshark(messages: Iterable[Message], words: Words) -> str:
+def render_wireshark(messages: Iterable[MessageModel], words: Words) -> str:
     """The source of the plugin for those messages."""
     shown = _Fields(words)
     rendered = [_message(message, shown) for message in sorted(messages, key=lambda message: message.name)]
@@ -112,7 +112,7 @@ def _bytes(char: str) -> str:
     return "".join(f"\\{byte:03d}" for byte in char.encode("utf-8", "backslashreplace"))
 
 
-def filter_name(message: Message) -> str:
+def filter_name(message: MessageModel) -> str:
     """What the filters of a message's fields begin with: `DescribeProducersResponse` -> `describe_producers.`; those of
     headers with nothing."""
     if message.kind == "header":
@@ -131,7 +131,7 @@ class _Fields:
         self._places: dict[str, int] = {}
         self._counts: set[str] = set()  # filters that the runtime makes, of how many elements an array has
 
-    def place(self, message: Message, struct: Struct, one: Field, meaning: str) -> int:
+    def place(self, message: MessageModel, struct: StructModel, one: FieldModel, meaning: str) -> int:
         """The number of a field, counted from 1 as Lua does."""
         kind = ("[]" if one.type.array else "") + KIND_NAMES[one.type.kind]
         shown = _Shown("", one.name, kind, meaning, f"{one.type}. {one.about}".rstrip())
@@ -149,7 +149,7 @@ class _Fields:
         self._counts.add(f"{filter}.count")
         return len(self.fields)
 
-    def meaning(self, message: Message, struct: Struct, one: Field) -> str:
+    def meaning(self, message: MessageModel, struct: StructModel, one: FieldModel) -> str:
         kind = one.type.kind
         for paths, found in ((self.words.secrets, "secret"), (self.words.configs, "config")):
             for path in paths.get(message.name, ()):
@@ -167,7 +167,7 @@ class _Fields:
         return "topic_id" if kind == UUID and one.name == "TopicId" else ""
 
 
-def _struct_at(message: Message, path: str) -> str:
+def _struct_at(message: MessageModel, path: str) -> str:
     """The name of the struct that a JSON path leads to; empty where it leads nowhere."""
     struct = message.root
     for step in path.split(".") if path else ():
@@ -178,7 +178,7 @@ def _struct_at(message: Message, path: str) -> str:
     return struct.name
 
 
-def _leads_to(message: Message, path: str, struct: Struct, name: str) -> bool:
+def _leads_to(message: MessageModel, path: str, struct: StructModel, name: str) -> bool:
     *parents, last = path.split(".")
     return last == names.json_name(name) and _struct_at(message, ".".join(parents)) == struct.name
 
@@ -186,7 +186,7 @@ def _leads_to(message: Message, path: str, struct: Struct, name: str) -> bool:
 # Messages ------------------------------------------------------------------------------------------------------------
 
 
-def _message(message: Message, shown: _Fields) -> dict[str, object]:
+def _message(message: MessageModel, shown: _Fields) -> dict[str, object]:
     """A message as the template writes it down."""
     table = lower(message)
     structs = (*message.structs, message.root)
@@ -210,14 +210,14 @@ def _message(message: Message, shown: _Fields) -> dict[str, object]:
     }
 
 
-def _outermost_first(structs: tuple[Struct, ...]) -> list[tuple[int, Struct]]:
+def _outermost_first(structs: tuple[StructModel, ...]) -> list[tuple[int, StructModel]]:
     return sorted(enumerate(structs), reverse=True)
 
 
 def _layout(layout: Layout, places: dict[tuple[int, int], int], comment: str) -> dict[str, object]:
     """A layout as a line of text: Lua keeps a text at less cost than tables, and most layouts are never needed."""
 
-    def three(op: Op | Tag) -> str:
+    def three(op: Op | LayoutTag) -> str:
         return f"{op.code},{places[layout.struct, op.slot]},{op.arg + 1}"
 
     parts = (

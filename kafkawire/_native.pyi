@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkawire.wire.columns.build import Blobs
-from kafkawire.wire.columns.plan import Plan
+from kafkawire.wire.columns.plan import LayoutPlan
 from kafkawire.wire.layout import Table
 from kafkawire.wire.message import Struct
 from kafkawire.wire.values import Input
@@ -78,7 +78,7 @@ class Lanes:
 class ColumnPlan:
     """A plan of `kafkawire.wire.columns`, ready to be executed."""
 
-    def __init__(self, plan: Plan) -> None: ...
+    def __init__(self, plan: LayoutPlan) -> None: ...
     def walk(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import pytest
 
-from tools.broker import BrokerUnavailableError, Cluster, cluster
+from tools.broker import BrokerUnavailableError, RunningCluster, cluster
 
 
 class StartCluster(Protocol):
-    def __call__(self, nodes: int = 1, **options: Any) -> contextlib.AbstractContextManager[Cluster]: ...
+    def __call__(self, nodes: int = 1, **options: Any) -> contextlib.AbstractContextManager[RunningCluster]: ...
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def start_cluster() -> StartCluster:
     """`tools.broker.cluster`, for tests that need a cluster of their own: skips where none can be started."""
 
     @contextlib.contextmanager
-    def start(nodes: int = 1, **options: Any) -> Iterator[Cluster]:
+    def start(nodes: int = 1, **options: Any) -> Iterator[RunningCluster]:
         with contextlib.ExitStack() as stack:
             try:
                 running = stack.enter_context(cluster(nodes, **options))
@@ -39,7 +39,7 @@ def start_cluster() -> StartCluster:
 
 
 @pytest.fixture(scope="session")
-def broker(start_cluster: StartCluster) -> Iterator[Cluster]:
+def broker(start_cluster: StartCluster) -> Iterator[RunningCluster]:
     """One node for the whole session; lets transactions hang. Use topics and ids of your own, leave it running."""
     with start_cluster(1, config={"transaction.partition.verification.enable": False}) as running:
         yield running

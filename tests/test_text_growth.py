@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from kafkawire import capture, report
-from kafkawire.capture import Selection
+from kafkawire.capture import ExchangeSelection
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.selection import Selector
 from kafkawire.cli import arguments, capture_options, capture_summary, encode, formatting, ranges, usage_errors
@@ -50,7 +50,9 @@ def _in_summary(text_: str) -> None:
 
 
 def _filtered(text_: str) -> None:
-    wanted = Selection(apis=(text_,), client_ids=(text_,), topics=(text_,), transactional_ids=(text_,), errors=True)
+    wanted = ExchangeSelection(
+        apis=(text_,), client_ids=(text_,), topics=(text_,), transactional_ids=(text_,), errors=True
+    )
     matched = CapturedExchange(row=Exchange(api=text_, client_id=text_, problem=text_), request=ApiVersionsRequest())
     Selector(wanted).wants(matched)
 
@@ -89,7 +91,7 @@ WORK: dict[str, Callable[[str], Any]] = {
     "default of an integer": lambda text_: defaults._PARSERS[INT64](text_, INT64),
     "default of a uuid": lambda text_: defaults._PARSERS[UUID](text_, UUID),
     "default of a string": lambda text_: defaults._PARSERS[STRING](text_, STRING),
-    "versions": versions.Versions.parse,
+    "versions": versions.VersionRange.parse,
     "names of fields": names.snake_case,
     "release inside of a jar": lambda text_: sources._VERSION.search(f"version=1{text_}"),
     "paths of schemas": lambda text_: (sources._CHECKOUT.match(text_), sources._INNER_FOLDERS.sub("", text_)),

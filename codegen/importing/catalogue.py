@@ -10,19 +10,19 @@ from kafkawire.codegen.importing import annotate, decisions, merge
 from kafkawire.codegen.importing.facts import Schema
 from kafkawire.codegen.importing.sources import Release
 from kafkawire.codegen.load import RawSchema
-from kafkawire.codegen.model import Message as Model
+from kafkawire.codegen.model import MessageModel as Model
 from kafkawire.codegen.resolve import resolve
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 
 
-class Message(NamedTuple):
+class CatalogueMessage(NamedTuple):
     """A union schema and the family (the folder) it belongs to."""
 
     family: str
     schema: Schema
 
 
-class Conflict(NamedTuple):
+class LayoutConflict(NamedTuple):
     """A version that `release` lays out otherwise than the newer one whose layout was taken."""
 
     message: str
@@ -36,9 +36,9 @@ class Conflict(NamedTuple):
 class Catalogue(NamedTuple):
     """What an import gives: the messages by name; what nobody has decided; what no release has a layout of."""
 
-    messages: dict[str, Message]
+    messages: dict[str, CatalogueMessage]
     models: list[Model]
-    undecided: list[Conflict]
+    undecided: list[LayoutConflict]
     left_out: list[str]
 
 
@@ -54,14 +54,14 @@ def build(newest_first: Sequence[Release]) -> Catalogue:
     left_out = sorted(name for name, schema in united.items() if schema["validVersions"] == "none")
     families = {name: family for release in reversed(renamed) for name, (family, _) in release.messages.items()}
     messages = {
-        name: Message(families[name], _with_earlier_names(name, schema))
+        name: CatalogueMessage(families[name], _with_earlier_names(name, schema))
         for name, schema in sorted(united.items())
         if name not in left_out
     }
     models = resolve(RawSchema(f"{family}/{name}.json", family, schema) for name, (family, schema) in messages.items())
     by_name = {model.name: model for model in models}
     undecided = [
-        Conflict(name, version, release.label)
+        LayoutConflict(name, version, release.label)
         for release in renamed
         for name, version in _conflicts(by_name, release)
         if (name, version) not in decisions.CONFLICTS
@@ -69,9 +69,9 @@ def build(newest_first: Sequence[Release]) -> Catalogue:
     return Catalogue(messages, models, undecided, left_out)
 
 
-def count_versions(messages: Mapping[str, Message]) -> int:
+def count_versions(messages: Mapping[str, CatalogueMessage]) -> int:
     """How many (message, version)s there are."""
-    return sum(len(list(Versions.parse(message.schema["validVersions"]))) for message in messages.values())
+    return sum(len(list(VersionRange.parse(message.schema["validVersions"]))) for message in messages.values())
 
 
 def _with_earlier_names(name: str, schema: Schema) -> Schema:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafkawire.codegen.importing.facts import Schema
 from kafkawire.codegen.names import json_name
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 
 
 def union(newest: Schema, older: Schema) -> Schema:
@@ -25,11 +25,11 @@ def union(newest: Schema, older: Schema) -> Schema:
         return newest
     if newest["validVersions"] == "none":
         return older
-    valid, before = set(Versions.parse(newest["validVersions"])), set(Versions.parse(older["validVersions"]))
+    valid, before = set(VersionRange.parse(newest["validVersions"])), set(VersionRange.parse(older["validVersions"]))
     dropped = before - valid
     lacks = _Lacks(valid | before, dropped)
     try:
-        out = newest | {"validVersions": str(Versions.of(valid | before))}
+        out = newest | {"validVersions": str(VersionRange.of(valid | before))}
         out["fields"] = merge_fields(newest["fields"], older["fields"], lacks, structs_of(newest), structs_of(older))
         if "commonStructs" in newest:
             shared = structs_of(older)
@@ -51,7 +51,7 @@ class _Lacks(NamedTuple):
     def with_ignorable(self, field: Schema, old: Schema) -> Schema:
         """`field` with the older release's word on `ignorable` where it alone has the versions that lack the field:
         the flag matters in no other version (RequestHeader.ClientId, which version 0 lacks)."""
-        carried = Versions.parse(field.get("versions") or field.get("taggedVersions") or "none")
+        carried = VersionRange.parse(field.get("versions") or field.get("taggedVersions") or "none")
         lacking = {version for version in self.valid if version not in carried}
         if not lacking or not lacking <= self.dropped or field.get("ignorable") == old.get("ignorable"):
             return field
@@ -101,8 +101,8 @@ def narrow(field: Schema, to: set[int]) -> Schema | None:
     out = dict(field)
     for key in ("versions", "nullableVersions", "taggedVersions"):
         if key in field:
-            within = Versions.parse(field[key])
-            out[key] = str(Versions.of(version for version in to if version in within))
+            within = VersionRange.parse(field[key])
+            out[key] = str(VersionRange.of(version for version in to if version in within))
             if out[key] == "none":
                 del out[key]
     if "versions" not in out and "taggedVersions" not in out:

@@ -47,7 +47,7 @@ _BY_KIND = {"request": "rpc", "response": "rpc", "header": "rpc", "metadata": "m
 _UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error)
 
 
-class Source(NamedTuple):
+class SchemaSource(NamedTuple):
     """One schema: `file` names it in errors, `release` is None where nothing says of which it is."""
 
     file: str
@@ -63,7 +63,7 @@ class Release(NamedTuple):
     messages: dict[str, tuple[str, Schema]]
 
 
-def read(path: Path, *, family: str | None = None, prose: bool = True) -> list[Source]:
+def read(path: Path, *, family: str | None = None, prose: bool = True) -> list[SchemaSource]:
     """The schemas of a jar, of a schema file, or of all of them below a folder.
 
     The family of a schema is `family`; else that of its jar; else the folder's that it lies in (the module's in a
@@ -72,13 +72,13 @@ def read(path: Path, *, family: str | None = None, prose: bool = True) -> list[S
     """
     if not path.exists():
         raise SchemaError([Problem(str(path), "", "there is no such file or folder")])
-    sources: list[Source] = []
+    sources: list[SchemaSource] = []
     problems: list[Problem] = []
     for file in _files(path):
         try:
             if file.suffix == ".json":
                 schema = _schema(_text(file), str(file), prose)
-                sources.append(Source(str(file), None, family or _folder_family(path, file, schema), schema))
+                sources.append(SchemaSource(str(file), None, family or _folder_family(path, file, schema), schema))
             else:
                 found = _read_jar(file, family, prose)
                 if not found and file == path:
@@ -98,14 +98,14 @@ def is_family(name: str) -> bool:
     return bool(_FAMILY.fullmatch(name))
 
 
-def releases(groups: Sequence[Sequence[Source]]) -> list[Release]:
+def releases(groups: Sequence[Sequence[SchemaSource]]) -> list[Release]:
     """The releases in what was read (one group an argument), newest first.
 
     Where every schema says its release, the numbers decide. Where one does not, the order given does: then what says
     nothing is a release of its own, an argument each. Raises SchemaError when a release has two schemas of one name.
     """
     out: dict[str, Release] = {}
-    files: dict[tuple[str, str], Source] = {}
+    files: dict[tuple[str, str], SchemaSource] = {}
     numbered = True
     problems = []
     for number, group in enumerate(groups):
@@ -198,9 +198,9 @@ def _folder_family(root: Path, file: Path, schema: Schema) -> str:
 # Jars ----------------------------------------------------------------------------------------------------------------
 
 
-def _read_jar(jar: Path, family: str | None, prose: bool) -> list[Source]:
+def _read_jar(jar: Path, family: str | None, prose: bool) -> list[SchemaSource]:
     named = _JAR_NAME.fullmatch(jar.name)
-    out: list[Source] = []
+    out: list[SchemaSource] = []
     problems: list[Problem] = []
     try:
         with zipfile.ZipFile(jar) as archive:
@@ -213,7 +213,7 @@ def _read_jar(jar: Path, family: str | None, prose: bool) -> list[Source]:
                     problems += error.problems
                     continue
                 own = _of_kind(artifact, schema) if artifact else _BY_KIND.get(schema["type"], "common")
-                out.append(Source(name, release, family or own, schema))
+                out.append(SchemaSource(name, release, family or own, schema))
     except SchemaError:
         raise
     except _UNREADABLE as error:

@@ -15,7 +15,7 @@ from kafkawire.capture.network import Skipped, TcpSegment, parse, transport
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.packets import read_packets
 from kafkawire.capture.reader import Exchanges, read
-from kafkawire.capture.selection import Selection
+from kafkawire.capture.selection import ExchangeSelection
 from kafkawire.capture.statistics import Statistics
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Loss, Stream
@@ -25,13 +25,13 @@ __all__ = [
     "CapturedExchange",
     "Chunk",
     "Conflict",
+    "ExchangeSelection",
     "Exchanges",
     "Fragment",
     "Fragments",
     "Loss",
     "NamedEntities",
     "Packet",
-    "Selection",
     "Skipped",
     "Statistics",
     "Stream",

@@ -47,7 +47,7 @@ class NamedEntities(msgspec.Struct):
                 self.producer_ids.add(item.producer_id)
 
 
-class _Plan(NamedTuple):
+class _EntityPlan(NamedTuple):
     """Attributes of a struct: those that name entities (with the kind, and the versions), record batches, and nested
     structs with one of both."""
 
@@ -58,10 +58,10 @@ class _Plan(NamedTuple):
 
 #: entity type of the schema -> field of `NamedEntities`
 _ENTITIES = {"topicName": "topics", "transactionalId": "transactional_ids", "producerId": "producer_ids"}
-_plans: dict[type[Any], _Plan] = {}
+_plans: dict[type[Any], _EntityPlan] = {}
 
 
-def _plan(cls: type[Struct]) -> _Plan:
+def _plan(cls: type[Struct]) -> _EntityPlan:
     plan = _plans.get(cls)
     if plan is None:
         fields = cls.spec.fields
@@ -69,5 +69,5 @@ def _plan(cls: type[Struct]) -> _Plan:
         named += [(f.attribute, "topics", f.versions) for f in fields if f.name == "TopicId"]
         batches = tuple(f.attribute for f in fields if f.type == "records")
         nested = tuple(f.attribute for f in fields if f.struct is not None and any(_plan(f.struct)))
-        plan = _plans[cls] = _Plan(tuple(named), batches, nested)
+        plan = _plans[cls] = _EntityPlan(tuple(named), batches, nested)
     return plan

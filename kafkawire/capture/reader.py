@@ -18,7 +18,7 @@ from kafkawire.capture.network import SYN, Found, Skipped, TcpSegment, parse, tr
 from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import read_runs
 from kafkawire.capture.resets import Resets
-from kafkawire.capture.selection import Selection, Selector
+from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
 from kafkawire.errors import CaptureError
@@ -58,7 +58,7 @@ class Exchanges:
         packets: _Packets,
         file: str,
         options: ReadOptions,
-        selection: Selection,
+        selection: ExchangeSelection,
         lanes: Any = None,
         owns: Callable[[Ends], bool] | None = None,
     ) -> None:
@@ -267,7 +267,7 @@ def read(
     follow: bool | Callable[[], bool] = False,
     live: bool = False,
     keep: bool = False,
-    selection: Selection = Selection(),  # noqa: B008  # a frozen value
+    selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
 ) -> Exchanges:

@@ -1,4 +1,4 @@
-"""`Selection`: the criteria by which exchanges are chosen."""
+"""`ExchangeSelection`: the criteria by which exchanges are chosen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOPIC_IDS = {
 }
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Criteria for exchanges. An exchange must match each criterion by one of its values; unset criteria match all.
 
     Attributes:
@@ -45,7 +45,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def all(self) -> bool:
         """Whether all exchanges match."""
-        return self == Selection()
+        return self == ExchangeSelection()
 
     @property
     def looks_inside(self) -> bool:
@@ -56,7 +56,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 class Selector:
     """Matches exchanges with a selection. It learns the ids of topics from responses."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: ExchangeSelection) -> None:
         self._selection = selection
         self._apis = {api.lower() for api in selection.apis}
         self._topics: set[str | UUID] = set(selection.topics)

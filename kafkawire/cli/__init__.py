@@ -26,7 +26,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from kafkawire.cli.formatting import brief, printable
-from kafkawire.cli.interrupt import Terminated
+from kafkawire.cli.interrupt import TerminationSignal
 from kafkawire.cli.usage_errors import usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
@@ -144,7 +144,7 @@ def _guard(action: Callable[[], int]) -> int:
         return action()
     except BrokenPipeError:
         return 141
-    except Terminated as ending:
+    except TerminationSignal as ending:
         return ending.code
     except (KeyboardInterrupt, typer.Abort):
         return 130

@@ -39,7 +39,7 @@ class AuditEngine(StrEnum):
     spark = "spark"
 
 
-class OpenTransaction(output.Row, frozen=True, kw_only=True):
+class OpenTransaction(output.CommandRow, frozen=True, kw_only=True):
     """A finding as a line of the table; `cluster` only where there are several."""
 
     cluster: str | None = None

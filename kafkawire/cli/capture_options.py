@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from kafkawire.capture import Selection
+    from kafkawire.capture import ExchangeSelection
 
 Files = Annotated[
     list[str],
@@ -97,14 +97,14 @@ def selection(
     connections: list[int] | None,
     ports: list[int] | None,
     time: str | None,
-) -> Selection:
+) -> ExchangeSelection:
     """The selection of the options; a usage error for an unknown api or a malformed time."""
-    from kafkawire.capture import Selection
+    from kafkawire.capture import ExchangeSelection
     from kafkawire.cli.ranges import time_range
 
     for api in apis or ():
         _known_api(api)
-    return Selection(
+    return ExchangeSelection(
         apis=tuple(apis or ()),
         client_ids=tuple(client_ids or ()),
         topics=tuple(topics or ()),

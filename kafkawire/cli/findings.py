@@ -27,7 +27,7 @@ class Read(rows.Coverage, frozen=True, kw_only=True):
     as_of: int | None = None
 
 
-class Answer(rows.Audit, frozen=True, kw_only=True):
+class AuditAnswer(rows.Audit, frozen=True, kw_only=True):
     """The object of json: an audit, and whether it is complete."""
 
     outcome: rows.Outcome
@@ -49,7 +49,7 @@ def print_for_tools(audit: rows.Audit, format: Format) -> None:
 
     result = outcome(audit)
     if format is Format.json:
-        output.print_json(Answer(**structs.asdict(audit), outcome=result))
+        output.print_json(AuditAnswer(**structs.asdict(audit), outcome=result))
     elif format is Format.csv:
         output.print_rows(audit.findings, [rows.Finding], format=format)
     else:

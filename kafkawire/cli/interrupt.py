@@ -53,7 +53,7 @@ def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-class Terminated(KeyboardInterrupt):
+class TerminationSignal(KeyboardInterrupt):
     """A signal that asks the process to end came. `code`: what the command ends with, 128 and the signal's number."""
 
     def __init__(self, signal_number: int) -> None:
@@ -63,7 +63,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminating() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP raise `Terminated` in the body, so that it can clean up.
+    """Makes SIGTERM and SIGHUP raise `TerminationSignal` in the body, so that it can clean up.
 
     A handler that is set already stays, and so does a signal that is ignored (nohup). Only a program's main thread can
     take signals: elsewhere nothing changes.
@@ -73,7 +73,7 @@ def terminating() -> Iterator[None]:
         return
 
     def end(number: int, _frame: object) -> None:
-        raise Terminated(number)
+        raise TerminationSignal(number)
 
     names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
     found = [one for one in (getattr(signal, name, None) for name in names) if one is not None]

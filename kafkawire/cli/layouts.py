@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkawire.cli.arguments import version_text
 from kafkawire.cli.formatting import printable
-from kafkawire.cli.output import Row
+from kafkawire.cli.output import CommandRow
 from kafkawire.cli.table import View
 from kafkawire.wire.json_form import uuid_text
 from kafkawire.wire.layout import (
@@ -21,8 +21,8 @@ from kafkawire.wire.layout import (
     STRUCT,
     UUID,
     Layout,
+    LayoutTag,
     Op,
-    Tag,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _FLEXIBLE_SIZES = (
 )
 
 
-class FieldRow(Row, frozen=True, kw_only=True):
+class FieldRow(CommandRow, frozen=True, kw_only=True):
     """A field of a message.
 
     Attributes:
@@ -112,7 +112,7 @@ def _fields(struct: type[Struct], prefix: str, shown: set[type[Struct]]) -> Iter
 
 def _layout(message: type[Message], layout: Layout, prefix: str, shown: set[int]) -> Iterator[FieldRow]:
     fields = message.codec.classes[layout.struct].spec.fields
-    ops: list[Op | Tag] = [*layout.ops, *layout.tags]
+    ops: list[Op | LayoutTag] = [*layout.ops, *layout.tags]
     for op in ops:
         field = fields[op.slot]
         nested = message.codec.table.layouts[op.arg] if op.code & KIND_MASK == STRUCT else None
@@ -126,14 +126,14 @@ def _inside(field: Field, prefix: str) -> str:
     return f"{prefix}{field.json_name}{'[]' if field.is_array else ''}."
 
 
-def _row(field: Field, prefix: str, op: Op | Tag | None = None, nested: Layout | None = None) -> FieldRow:
+def _row(field: Field, prefix: str, op: Op | LayoutTag | None = None, nested: Layout | None = None) -> FieldRow:
     return FieldRow(
         field=prefix + field.json_name,
         type=field.type,
         versions=version_text(field.versions),
         nullable=version_text(field.nullable_versions) or None,
         tagged=version_text(field.tagged_versions) or None,
-        tag=field.tag if op is None or isinstance(op, Tag) else None,
+        tag=field.tag if op is None or isinstance(op, LayoutTag) else None,
         default=_default(field),
         ignorable=field.ignorable,
         entity_type=field.entity_type,

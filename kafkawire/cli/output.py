@@ -63,7 +63,7 @@ _CELL = re.compile(rf'^(?=\s*+{_FORMULA})|;(?=["\s]*+{_FORMULA})')
 _CELL_IN_JSON = re.compile(rf";(?=\s*+{_FORMULA})")
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class CommandRow(msgspec.Struct, frozen=True, kw_only=True):
     """Base class of the rows that only the command line has; `kafkawire.rows` has the others."""
 
 

@@ -26,7 +26,7 @@ from kafkawire.cli.formatting import counted, printable
 from kafkawire.cli.table import View
 
 if TYPE_CHECKING:
-    from kafkawire.codegen.model import Message
+    from kafkawire.codegen.model import MessageModel
 
 PACKAGE_DOC = "Message codecs, compiled from JSON schemas; imported on first use."
 
@@ -43,7 +43,7 @@ Namespace = Annotated[
 ]
 
 
-class MessageRow(output.Row, frozen=True, kw_only=True):
+class MessageRow(output.CommandRow, frozen=True, kw_only=True):
     """A message of `schema list`. `flexible` are the versions with compact strings and tagged fields; None: no one."""
 
     name: str
@@ -261,7 +261,7 @@ def check(
         raise InputError(f"{len(changes)} files of {folder} are not what the schemas give: schema generate writes them")
 
 
-def _package(schemas: Path, package_doc: str, drafts: bool) -> tuple[list[Message], dict[str, str]]:
+def _package(schemas: Path, package_doc: str, drafts: bool) -> tuple[list[MessageModel], dict[str, str]]:
     """The messages of a folder, and the package's files: name -> text."""
     from kafkawire.codegen import generate
     from kafkawire.codegen.text import doc, wrap

@@ -13,7 +13,7 @@ from kafkawire.cli.exit_codes import FOUND
 from kafkawire.cli.table import View
 
 if TYPE_CHECKING:
-    from kafkawire.codegen.model import Message
+    from kafkawire.codegen.model import MessageModel
 
 VIEW = View(
     columns=("message", "change", "versions", "field", "old", "new", "compatible", "why"),
@@ -24,7 +24,7 @@ VIEW = View(
 _SIDE = "A folder of schemas, a jar of Kafka's, or a namespace: kafka, kip-664-draft, ..."
 
 
-class ChangeRow(output.Row, frozen=True, kw_only=True):
+class ChangeRow(output.CommandRow, frozen=True, kw_only=True):
     """A change; `compatible` says whether who reads or writes with the old schema can go on as before."""
 
     message: str
@@ -82,7 +82,7 @@ def diff(
         raise typer.Exit(FOUND)
 
 
-def _messages(side: str) -> list[Message]:
+def _messages(side: str) -> list[MessageModel]:
     """The messages of one side; a usage error where it is neither a path nor a namespace."""
     from kafkawire.codegen.importing import sources
     from kafkawire.codegen.load import RawSchema

@@ -13,18 +13,18 @@ from kafkawire.cli.formatting import counted, printable
 from kafkawire.cli.output_file import check_output, open_output
 
 if TYPE_CHECKING:
-    from kafkawire.codegen.model import Message
+    from kafkawire.codegen.model import MessageModel
     from kafkawire.codegen.wireshark import Words
 
 
-class Target(Enum):
+class EmitTarget(Enum):
     """What can be made."""
 
     wireshark = "wireshark"
 
 
 def emit(
-    target: Annotated[Target, typer.Argument(metavar="TARGET", help="wireshark: a plugin in Lua, of one file.")],
+    target: Annotated[EmitTarget, typer.Argument(metavar="TARGET", help="wireshark: a plugin in Lua, of one file.")],
     schemas: Annotated[
         Path | None,
         typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's."),
@@ -53,7 +53,7 @@ def emit(
         typer.echo(f"{printable(to)}: {counted(len(messages), 'message')}")
 
 
-def with_kafkas_own(schemas: Path | None) -> list[Message]:
+def with_kafkas_own(schemas: Path | None) -> list[MessageModel]:
     """The messages of a folder, and of Kafka's those that frames and control records are made of where it has none."""
     from kafkawire.codegen import generate
 

@@ -18,7 +18,7 @@ from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
     DRY_RUN,
     DryRunOption,
-    Job,
+    EndingJob,
     NotConfirmed,
     NotDone,
     YesOption,
@@ -165,7 +165,7 @@ def abort(
     log = None if dry_run else AuditLog(audit_log, "abort", bootstrap, command_config, force, asked)
     try:
         human = findings.chosen_format(format) is Format.table
-        job = Job(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
+        job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
         if named is None:
             _abort_all(job, format)
         else:
@@ -213,7 +213,7 @@ def _named(
 # One, and all --------------------------------------------------------------------------------------------------------
 
 
-def _abort_all(job: Job, format: Format | None) -> None:
+def _abort_all(job: EndingJob, format: Format | None) -> None:
     """Ends as find-hanging does with what is left."""
     from kafkawire.transactions.abort_rules import all_hanging
 
@@ -228,7 +228,7 @@ def _abort_all(job: Job, format: Format | None) -> None:
     findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))
 
 
-def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: Job, format: Format | None) -> None:
+def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, format: Format | None) -> None:
     """Aborts one by one, printing each; raises what the first that is not as it should be ends with."""
     failed: list[KafkaWireError] = []
     ended: list[Abort] = []
@@ -264,7 +264,7 @@ def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: Job, format: F
         raise failed[0]
 
 
-def _attempt(wanted: rows.Finding | TransactionSpec, job: Job) -> Abort:
+def _attempt(wanted: rows.Finding | TransactionSpec, job: EndingJob) -> Abort:
     """Aborts a transaction, or finds that it is aborted already; what is refused is recorded."""
     from kafkawire.client.actions.aborting import look_at
     from kafkawire.client.diagnosis.ended_transaction import ABORT
@@ -298,12 +298,12 @@ def _attempt(wanted: rows.Finding | TransactionSpec, job: Job) -> Abort:
         return _ended_row(ended)
 
 
-def _record_refusal(job: Job, found: rows.Finding | None, reason: str, text: str) -> None:
+def _record_refusal(job: EndingJob, found: rows.Finding | None, reason: str, text: str) -> None:
     if job.log is not None:
         job.log.refuse(found, reason, text)
 
 
-def _ended(named: TransactionSpec, job: Job) -> EndedTransaction | None:
+def _ended(named: TransactionSpec, job: EndingJob) -> EndedTransaction | None:
     """How a transaction ended that is not open; None where that cannot be found out."""
     from kafkawire.client import ClientError
     from kafkawire.client.diagnosis.ended_transaction import how_it_ended
@@ -315,7 +315,7 @@ def _ended(named: TransactionSpec, job: Job) -> EndedTransaction | None:
     return ended
 
 
-def _abort(finding: rows.Finding, job: Job) -> Abort:
+def _abort(finding: rows.Finding, job: EndingJob) -> Abort:
     from kafkawire.client.actions.aborting import abort, plan_abort
     from kafkawire.transactions.abort_rules import permit
 

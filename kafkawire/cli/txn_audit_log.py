@@ -20,7 +20,7 @@ import msgspec
 import typer
 
 from kafkawire.cli.formatting import json_bytes, printable
-from kafkawire.cli.output import Row
+from kafkawire.cli.output import CommandRow
 from kafkawire.cli.output_file import check_output
 
 AuditLogOption = Annotated[
@@ -33,7 +33,7 @@ AuditLogOption = Annotated[
 ]
 
 
-class AuditLogEntry(Row, frozen=True, kw_only=True):
+class AuditLogEntry(CommandRow, frozen=True, kw_only=True):
     """A line.
 
     Attributes:

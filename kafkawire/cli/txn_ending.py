@@ -27,7 +27,7 @@ DryRunOption = Annotated[
 ]
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
     """How a transaction is ended."""
 
     action: Callable[..., Any]  # runs something with a client: `with_admin`

@@ -15,7 +15,7 @@ from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
     DRY_RUN,
     DryRunOption,
-    Job,
+    EndingJob,
     NotConfirmed,
     NotDone,
     YesOption,
@@ -114,7 +114,7 @@ def force_terminate(
         )
     )
     human = findings.chosen_format(format) is Format.table
-    job = Job(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
+    job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
     found: TransactionDescription | None = None
     try:
         found, open_ = action(lambda admin: describe_one(admin, transactional_id, search, force=job.force))
@@ -152,7 +152,7 @@ def force_terminate(
         findings.end(left)
 
 
-def _end(found: TransactionDescription, job: Job) -> tuple[str, PreparedRequest, Terminated | None]:
+def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRequest, Terminated | None]:
     """Ends a transaction, or says how it would be: the outcome, the request, and what came of it."""
     from kafkawire.client.actions.terminating import plan_end, terminate
 

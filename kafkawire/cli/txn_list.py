@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafkawire.client import Admin, Results, TransactionListing
 
 
-class Transaction(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class ListedTransaction(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A transactional id, as its coordinator lists it."""
 
     transactional_id: str
@@ -98,7 +98,7 @@ def list_transactions(
     if found.values:
         outcome.read()
         lines = (
-            Transaction(
+            ListedTransaction(
                 transactional_id=one.transactional_id,
                 coordinator=broker,
                 producer_id=one.producer_id,
@@ -108,6 +108,12 @@ def list_transactions(
             for one in sorted(listed, key=lambda one: one.transactional_id)
         )
         output.print_rows(
-            lines, [Transaction], format=format, output=to, views={Transaction: VIEW}, wide=wide, no_cut=no_cut
+            lines,
+            [ListedTransaction],
+            format=format,
+            output=to,
+            views={ListedTransaction: VIEW},
+            wide=wide,
+            no_cut=no_cut,
         )
     outcome.end()

@@ -71,7 +71,7 @@ def warn_once(text: str) -> None:
         typer.echo(f"warning: {printable(text)}", err=True)
 
 
-class TransactionToolRow(output.Row, frozen=True, kw_only=True, rename="pascal"):
+class TransactionToolRow(output.CommandRow, frozen=True, kw_only=True, rename="pascal"):
     """A row whose columns are named as kafka-transactions.sh names them."""
 
 

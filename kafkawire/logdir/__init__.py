@@ -10,7 +10,7 @@ for file in directory.files:
         ...
 """
 
-from kafkawire.logdir.directory import Broker, LogDirectory, Partition, Unreadable, open
+from kafkawire.logdir.directory import BrokerDirectory, LogDirectory, Partition, Unreadable, open
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.file_source import FileSource
 from kafkawire.logdir.log_files import LogFile
@@ -19,7 +19,7 @@ from kafkawire.logdir.seek import wanted_files
 from kafkawire.logdir.selection import Selection
 
 __all__ = [
-    "Broker",
+    "BrokerDirectory",
     "FileSource",
     "LogDirectory",
     "LogFile",

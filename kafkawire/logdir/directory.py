@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kafkawire.logdir.entries import AbortedEntry, OffsetLine, Property, SnapshotEntry
+from kafkawire.logdir.entries import AbortedEntry, CheckpointLine, Property, SnapshotEntry
 from kafkawire.logdir.file_names import is_uri, partition_name
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import UNKNOWN
@@ -37,7 +37,7 @@ class Unreadable(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Broker:
+class BrokerDirectory:
     """What one log directory says of itself as a whole: its `meta.properties` and checkpoint files.
 
     Attributes:
@@ -88,7 +88,7 @@ class Broker:
 
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
         lines = self._entries(name)
-        return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, OffsetLine)}
+        return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, CheckpointLine)}
 
     def _entries(self, name: str) -> tuple[Any, ...]:
         """What a file holds, and the damage in it; nothing where there is no file."""
@@ -113,7 +113,7 @@ class Partition:
         files: all files in it.
     """
 
-    def __init__(self, files: Iterable[LogFile], broker: Broker) -> None:
+    def __init__(self, files: Iterable[LogFile], broker: BrokerDirectory) -> None:
         self.files = tuple(files)
         first = self.files[0]
         assert first.topic is not None
@@ -191,11 +191,11 @@ class LogDirectory:
     def __init__(self, files: Iterable[LogFile], unreadable: Iterable[Unreadable] = ()) -> None:
         self.files = tuple(files)
         self.unreadable = tuple(unreadable)
-        brokers: dict[str, Broker] = {}
+        brokers: dict[str, BrokerDirectory] = {}
         by_directory: dict[str, list[LogFile]] = {}
         for file in self.files:
             if file.kind != UNKNOWN or file.topic is not None:
-                brokers.setdefault(file.root, Broker(file.root, file))
+                brokers.setdefault(file.root, BrokerDirectory(file.root, file))
             if file.topic is not None:
                 by_directory.setdefault(os.path.dirname(file.path), []).append(file)
         self.brokers = tuple(brokers.values())

@@ -33,7 +33,7 @@ class SnapshotEntry(FileEntry, frozen=True, gc=False):
     producer: ProducerEntry
 
 
-class OffsetLine(FileEntry, frozen=True, gc=False):
+class CheckpointLine(FileEntry, frozen=True, gc=False):
     """A line of a broker's checkpoint file: an offset of a partition."""
 
     topic: str

@@ -8,10 +8,10 @@ from typing import Any
 from kafkawire import rows
 from kafkawire.logdir.entries import (
     AbortedEntry,
+    CheckpointLine,
     EpochLine,
     FileEntry,
     OffsetEntry,
-    OffsetLine,
     Property,
     SnapshotEntry,
     TimeEntry,
@@ -65,7 +65,7 @@ def _epoch(entry: EpochLine, file: LocatedFile) -> rows.Row:
     return rows.Epoch(**_place(entry, file), epoch=entry.epoch, start_offset=entry.start_offset)
 
 
-def _checkpoint(entry: OffsetLine, file: LocatedFile) -> rows.Row:
+def _checkpoint(entry: CheckpointLine, file: LocatedFile) -> rows.Row:
     place = _place(entry, file) | {"topic": entry.topic, "partition": entry.partition}
     return rows.Checkpoint(**place, name=file.name, offset=entry.offset)
 

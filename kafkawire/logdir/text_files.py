@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from kafkawire.logdir.entries import EpochLine, OffsetLine, Property
+from kafkawire.logdir.entries import CheckpointLine, EpochLine, Property
 from kafkawire.records import Damage
 
 _LINE = re.compile(rb"[^\n]*\n?")
@@ -19,14 +19,14 @@ _NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
 INT32, INT64 = (1 << 31) - 1, (1 << 63) - 1
 
 
-def offset_checkpoint(data: bytes) -> Iterator[OffsetLine | Damage]:
+def offset_checkpoint(data: bytes) -> Iterator[CheckpointLine | Damage]:
     """A broker's `*-checkpoint`: `topic partition offset` a line (Kafka's `OffsetCheckpointFile`)."""
     for position, words in _checkpoint(data, 3):
         if isinstance(words, Damage):
             yield words
             continue
         try:
-            yield OffsetLine(position, words[0], _number(words[1], INT32), _number(words[2], INT64))
+            yield CheckpointLine(position, words[0], _number(words[1], INT32), _number(words[2], INT64))
         except ValueError:
             yield _bad_line(position, " ".join(words))
 

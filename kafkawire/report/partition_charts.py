@@ -45,7 +45,7 @@ class TransactionBar(msgspec.Struct, frozen=True):
         return self.x if self.x <= 35 else EDGE
 
 
-class OffsetLine(msgspec.Struct, frozen=True):
+class OffsetMark(msgspec.Struct, frozen=True):
     """A vertical line at an offset, with a name. `end`: whether the name is on its left side."""
 
     x: float
@@ -75,7 +75,7 @@ class PartitionChart(msgspec.Struct, frozen=True):
     waiting: int
     height: int
     bars: tuple[TransactionBar, ...]
-    lines: tuple[OffsetLine, ...]
+    lines: tuple[OffsetMark, ...]
     stuck: tuple[float, float] | None
     first: int
     last: int
@@ -125,7 +125,7 @@ def _chart(findings: list[Finding]) -> PartitionChart:
         waiting=max(map(waiting_offsets, ordered)),
         height=len(bars) * ROW_HEIGHT + SCALE_HEIGHT,
         bars=bars,
-        lines=tuple(OffsetLine(x(offset), name, offset, x(offset) > 50) for name, offset in named),
+        lines=tuple(OffsetMark(x(offset), name, offset, x(offset) > 50) for name, offset in named),
         stuck=None if stable is None or high is None else (x(stable), round(x(high) - x(stable), 2)),
         first=low,
         last=top,

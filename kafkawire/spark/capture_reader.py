@@ -14,7 +14,7 @@ from pyspark.sql.datasource import Filter
 from pyspark.sql.types import StructType
 
 from kafkawire import rows
-from kafkawire.capture import CapturedExchange, Selection, read
+from kafkawire.capture import CapturedExchange, ExchangeSelection, read
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
@@ -71,7 +71,7 @@ class CaptureReader(ItemReader[CapturePart]):
         super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
         self.part_bytes = options.number("maxPartBytes", PART_BYTES)
-        self.selection = Selection()
+        self.selection = ExchangeSelection()
         self.shown = {
             "records": options.flag("records"),
             "payloads": not options.flag("noPayloads"),
@@ -139,7 +139,7 @@ class FilteringCaptureReader(CaptureReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         # What chooses exchanges by a request's time cannot choose frames, of which each has a time of its own.
         times = wanted_range(filters, "time_ns") if self.rows == "exchanges" else None
-        self.selection = Selection(
+        self.selection = ExchangeSelection(
             apis=_chosen(wanted_values(filters, "api"), str),
             connections=_chosen(wanted_values(filters, "connection"), int),
             times=None if times is None else _in_milliseconds(*times),

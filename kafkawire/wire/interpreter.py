@@ -46,7 +46,7 @@ def allocation_limit(size: int) -> int:
     return ALLOCATION_BASE + ALLOCATION_FACTOR * size
 
 
-class Place:
+class ValuePath:
     """The path of the value at hand, kept as a stack and written out only when there is an error."""
 
     __slots__ = ("steps",)
@@ -84,7 +84,7 @@ class Decoder:
         self.strict = strict
         self.message = message
         self.version = version
-        self.place = Place()
+        self.place = ValuePath()
         self.budget = allocation_limit(self.end - position) if budget is None else budget
 
     # Errors
@@ -303,7 +303,7 @@ class Encoder:
         self.out = bytearray()
         self.message = message
         self.version = version
-        self.place = Place()
+        self.place = ValuePath()
 
     def fail(self, reason: str) -> NoReturn:
         raise EncodeError(reason, path=str(self.place), message=self.message, version=self.version)

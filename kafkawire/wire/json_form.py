@@ -17,7 +17,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from kafkawire.errors import EncodeError, JsonError, UnsupportedVersionError
-from kafkawire.wire.interpreter import Place, shown
+from kafkawire.wire.interpreter import ValuePath, shown
 from kafkawire.wire.layout import (
     ARRAY,
     BOOL,
@@ -30,7 +30,7 @@ from kafkawire.wire.layout import (
     STRUCT,
     UINT32,
     Layout,
-    Tag,
+    LayoutTag,
 )
 from kafkawire.wire.layout import UUID as UUID_KIND
 from kafkawire.wire.message import Codec, Message, Struct
@@ -116,7 +116,7 @@ def _plan(codec: Codec, layout: Layout) -> tuple[_Step, ...]:
         steps = []
         for op in sorted(layout.all_ops(), key=lambda op: op.slot):
             field = cls.spec.fields[op.slot]
-            default = cls.__struct_defaults__[op.slot] if isinstance(op, Tag) else _ALWAYS
+            default = cls.__struct_defaults__[op.slot] if isinstance(op, LayoutTag) else _ALWAYS
             steps.append(_Step(field.attribute, field.json_names, op.code, op.arg, default))
         plan = plans[id(layout)] = tuple(steps)
     return plan
@@ -128,7 +128,7 @@ class _Writer:
         self.name = cls.spec.name
         self.version = version
         self.unknown_tags = unknown_tags
-        self.place = Place()
+        self.place = ValuePath()
 
     def fail(self, reason: str) -> NoReturn:
         raise EncodeError(reason, path=str(self.place), message=self.name, version=self.version)
@@ -188,7 +188,7 @@ class _Reader:
         self.codec = cls.codec
         self.name = cls.spec.name
         self.version = version
-        self.place = Place()
+        self.place = ValuePath()
 
     def fail(self, reason: str) -> NoReturn:
         raise JsonError(reason, path=str(self.place), message=self.name, version=self.version)

@@ -58,7 +58,7 @@ class Op(NamedTuple):
     arg: int = 0
 
 
-class Tag(NamedTuple):
+class LayoutTag(NamedTuple):
     """One tagged field that the version knows."""
 
     tag: int
@@ -79,11 +79,11 @@ class Layout(NamedTuple):
     flexible: bool
     min_size: int
     ops: tuple[Op, ...]
-    tags: tuple[Tag, ...] = ()
+    tags: tuple[LayoutTag, ...] = ()
     absent: tuple[int, ...] = ()
     foreign_tags: tuple[int, ...] = ()
 
-    def all_ops(self) -> list[Op | Tag]:
+    def all_ops(self) -> list[Op | LayoutTag]:
         """The fields that the versions carry, tagged ones last."""
         return [*self.ops, *self.tags]
 

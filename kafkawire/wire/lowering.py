@@ -17,9 +17,9 @@ from kafkawire.wire.layout import (
     STRING,
     STRUCT,
     Layout,
+    LayoutTag,
     Op,
     Table,
-    Tag,
     struct_cost,
 )
 from kafkawire.wire.limits import ALLOCATION_FACTOR
@@ -61,7 +61,7 @@ class _Lowering:
     def lowered(self, struct: int, version: int) -> Layout:
         flexible = version in self.flexible
         ops: list[Op] = []
-        tags: list[Tag] = []
+        tags: list[LayoutTag] = []
         absent: list[int] = []
         foreign: list[int] = []
         size = int(flexible)
@@ -72,7 +72,7 @@ class _Lowering:
                 arg = self.layout(self.index[field.type.removeprefix("[]")], version) if field.kind == STRUCT else 0
                 if tagged:
                     assert field.tag is not None
-                    tags.append(Tag(field.tag, code, slot, arg))
+                    tags.append(LayoutTag(field.tag, code, slot, arg))
                 else:
                     ops.append(Op(code, slot, arg))
                     size += smallest(code, self.layouts[arg].min_size if field.kind == STRUCT else 0)
@@ -134,7 +134,7 @@ def is_guarded(table: Table, layout: Layout, slots: Sequence[int], repeated: boo
             continue
         inner = table.layouts[op.arg]
         again = repeated or bool(op.code & ARRAY)
-        optional = isinstance(op, Tag) or op.code & NULLABLE
+        optional = isinstance(op, LayoutTag) or op.code & NULLABLE
         alone = op.code & ARRAY or optional
         size = inner.min_size + (1 if optional else 0)
         costs = again and alone and _cost(table, inner, slots) > ALLOCATION_FACTOR * size

@@ -298,7 +298,7 @@ read_blobs, read_nullable_blobs, read_compact_blobs, read_compact_nullable_blobs
 read_uuids, read_nullable_uuids, read_compact_uuids, read_compact_nullable_uuids = _arrays(read_uuid, read_uuid)
 
 
-class _Numbers(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
+class _NumberReaders(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
     """Count -> what unpacks so many numbers of one struct code; the small counts are kept."""
 
     def __init__(self, code: str) -> None:
@@ -314,7 +314,7 @@ class _Numbers(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
 def _number_arrays(code: str) -> tuple[Reader[Any], Reader[Any], Reader[Any], Reader[Any]]:
     """Readers of an array of numbers of one struct code: plain, nullable, compact, compact and nullable."""
     size = struct.calcsize(">" + code)
-    numbers = _Numbers(code)
+    numbers = _NumberReaders(code)
 
     def read(b: Buffer, p: int, n: int) -> tuple[tuple[Any, ...], int]:
         e = p + n * size

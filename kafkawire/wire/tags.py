@@ -31,7 +31,7 @@ class Tag(NamedTuple):
     nested: bool = False
 
 
-class _Plan(NamedTuple):
+class _TagPlan(NamedTuple):
     """The tagged fields of one version.
 
     `readers` by tag: the place of the value, what reads it, whether that takes the version; None for a tag that only
@@ -43,7 +43,7 @@ class _Plan(NamedTuple):
     writers: tuple[tuple[int, str, Any, Callable[..., None], bool], ...]
 
 
-class Tags(dict[int, _Plan]):
+class Tags(dict[int, _TagPlan]):
     """The tagged fields of a class; by version."""
 
     def __init__(self, cls: Any, *tags: Tag) -> None:
@@ -54,7 +54,7 @@ class Tags(dict[int, _Plan]):
         self.places = {attribute: place for place, attribute in enumerate(attributes)}
         self.defaults = tuple(defaults[attribute] for attribute in attributes)
 
-    def __missing__(self, version: int) -> _Plan:
+    def __missing__(self, version: int) -> _TagPlan:
         readers: dict[int, Any] = dict.fromkeys(tag.tag for tag in self.tags)
         writers = []
         for tag, attribute, versions, read, write, nested in self.tags:
@@ -62,7 +62,7 @@ class Tags(dict[int, _Plan]):
                 place = self.places[attribute]
                 readers[tag] = place, read, nested
                 writers.append((tag, attribute, self.defaults[place], write, nested))
-        plan = self[version] = _Plan(readers, tuple(writers))
+        plan = self[version] = _TagPlan(readers, tuple(writers))
         return plan
 
 

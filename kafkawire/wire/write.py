@@ -244,7 +244,7 @@ write_blobs, write_nullable_blobs, write_compact_blobs, write_compact_nullable_b
 write_uuids, write_nullable_uuids, write_compact_uuids, write_compact_nullable_uuids = _arrays(write_uuid, write_uuid)
 
 
-class _Numbers(dict[int, Callable[..., bytes]]):
+class _NumberWriters(dict[int, Callable[..., bytes]]):
     """Count -> what packs it, as `prefix`, and so many numbers of one struct code; the small counts are kept."""
 
     def __init__(self, prefix: str, code: str) -> None:
@@ -259,7 +259,7 @@ class _Numbers(dict[int, Callable[..., bytes]]):
 
 def _number_arrays(code: str) -> tuple[Writer[Any], Writer[Any], Writer[Any], Writer[Any]]:
     """Writers of an array of numbers of one struct code: plain, nullable, compact, compact and nullable."""
-    numbers, compact_numbers = _Numbers("i", code), _Numbers("B", code)
+    numbers, compact_numbers = _NumberWriters("i", code), _NumberWriters("B", code)
 
     def plain(values: Any, out: Append) -> None:
         if values.__class__ is not tuple:

@@ -10,7 +10,7 @@ import pytest
 from wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, Selection, Statistics, read_packets
+from kafkawire.capture import Exchanges, ExchangeSelection, Statistics, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.messages import ApiVersionsRequest
 from tests.doubling import assert_linear_steps, assert_linear_time
@@ -125,7 +125,9 @@ def test_cost_of_reading_grows_linearly(make: Callable[[int], Packets], n: int, 
             if lanes:
                 found = capture.read(BytesIO(data))
             else:
-                found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), Selection())
+                found = Exchanges(
+                    lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), ExchangeSelection()
+                )
             list(found)
 
         return work

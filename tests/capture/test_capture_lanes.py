@@ -15,7 +15,7 @@ from wiretap import ACK, Talk, answer, ask, ethernet, pcap, produce, question, t
 
 import kafkawire
 from kafkawire import capture, records
-from kafkawire.capture import Exchanges, Selection, Summary, memory_limits, read_packets, reader
+from kafkawire.capture import Exchanges, ExchangeSelection, Summary, memory_limits, read_packets, reader
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.frame_stream import DirectionState, FrameStream
 from kafkawire.capture.tcp_stream import RECENT_BYTES
@@ -36,7 +36,7 @@ def read(data: bytes, *, lanes: bool) -> tuple[list[Exchange], Summary, int]:
         found = capture.read(BytesIO(data))
         assert found._lanes is not None
     else:
-        found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), Selection())
+        found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), ExchangeSelection())
     process = found._process
 
     def counted(*arguments: object, **options: object) -> None:

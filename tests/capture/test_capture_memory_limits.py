@@ -10,7 +10,7 @@ import pytest
 from wiretap import BROKER, FIN, RST, SYN, Talk, ask, asked, brief, ethernet, pcap, produce, question, tcp
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, Selection, UnreadPart, memory_limits, read_packets
+from kafkawire.capture import Exchanges, ExchangeSelection, UnreadPart, memory_limits, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.matcher import LET_GO
 from kafkawire.messages import MetadataRequest
@@ -38,7 +38,7 @@ def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tup
             most = max(most, sum(connection.held for connection in reading._connections.values()))
             open_ = max(open_, len(reading._connections))
 
-    reading = Exchanges(watched, "-", options, Selection())
+    reading = Exchanges(watched, "-", options, ExchangeSelection())
     rows = list(reading)
     carried = sum(size + 4 for row in rows for size in (row.request_bytes, row.response_bytes) if size is not None)
     assert carried <= reading.summary.bytes["kafka"]

@@ -13,7 +13,7 @@ import pytest
 from wiretap import Talk, ask, ethernet, pcap, produce, question
 
 from kafkawire import capture
-from kafkawire.capture import CapturedExchange, Selection
+from kafkawire.capture import CapturedExchange, ExchangeSelection
 from kafkawire.capture.selection import Selector
 from kafkawire.messages import (
     FetchRequest,
@@ -36,7 +36,7 @@ def whole() -> list[Exchange]:
 
 
 def selected(**criteria: Any) -> list[Exchange]:
-    return list(capture.read(PCAP, selection=Selection(**criteria)))
+    return list(capture.read(PCAP, selection=ExchangeSelection(**criteria)))
 
 
 def test_matches_by_header_fields(whole: list[Exchange]) -> None:
@@ -62,7 +62,7 @@ def test_times_are_half_open(whole: list[Exchange]) -> None:
 
 
 def test_all_criteria_must_match_and_others_are_counted(whole: list[Exchange]) -> None:
-    reading = capture.read(PCAP, selection=Selection(apis=("Produce",), client_ids=("orders-service",)))
+    reading = capture.read(PCAP, selection=ExchangeSelection(apis=("Produce",), client_ids=("orders-service",)))
     found = list(reading)
     assert found == [e for e in whole if (e.api, e.client_id) == ("Produce", "orders-service")]
     assert (reading.summary.exchanges, reading.summary.selected) == (len(whole), len(found))
@@ -96,7 +96,7 @@ def test_matches_a_topic_by_its_id_after_a_response_with_it() -> None:
         talk.request(request, version=version, correlation_id=number)
         talk.response(response, version=version, correlation_id=number)
     data = BytesIO(pcap(map(ethernet, talk.packets)))
-    found = capture.read(data, selection=Selection(topics=("orders",)))
+    found = capture.read(data, selection=ExchangeSelection(topics=("orders",)))
     assert [e.correlation_id for e in found] == [1, 2]
 
 
@@ -104,7 +104,7 @@ def test_unanswered_requests_are_slow_and_rows_without_time_match_no_range() -> 
     talk = question(ask(Talk(), 1), 2)
     talk.request(produce(0), version=9, correlation_id=3)
     file = pcap(map(ethernet, talk.packets))
-    assert [e.correlation_id for e in capture.read(BytesIO(file), selection=Selection(slow_ms=1000))] == [2]
+    assert [e.correlation_id for e in capture.read(BytesIO(file), selection=ExchangeSelection(slow_ms=1000))] == [2]
     timeless = CapturedExchange(row=Exchange())
-    assert not Selector(Selection(times=(None, 10**15))).wants(timeless)
-    assert Selector(Selection(errors=False)).wants(timeless)
+    assert not Selector(ExchangeSelection(times=(None, 10**15))).wants(timeless)
+    assert Selector(ExchangeSelection(errors=False)).wants(timeless)

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from tools.broker.errors import BrokerError
+from tools.broker.errors import BrokerToolError
 from tools.broker.kafka_tools import run_tool
 
 
@@ -26,6 +26,6 @@ def kafka(address: str, *arguments: object) -> list[dict[str, str]]:
 
 def kafka_refuses(address: str, *arguments: object) -> str:
     """What kafka-transactions.sh prints when it fails."""
-    with pytest.raises(BrokerError, match="status 1") as caught:
+    with pytest.raises(BrokerToolError, match="status 1") as caught:
         run_tool("TransactionsCommand", "--bootstrap-server", address, *map(str, arguments))
     return str(caught.value)

@@ -46,7 +46,7 @@ HOSTILE = [
 ]
 
 
-class Thing(output.Row, frozen=True, kw_only=True):
+class Thing(output.CommandRow, frozen=True, kw_only=True):
     kind: str = "thing"
     file: str | None = None
     name: str
@@ -58,7 +58,7 @@ class Thing(output.Row, frozen=True, kw_only=True):
     body: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class Other(output.Row, frozen=True, kw_only=True):
+class Other(output.CommandRow, frozen=True, kw_only=True):
     kind: str = "other"
     file: str | None = None
     offset: int

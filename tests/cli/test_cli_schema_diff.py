@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kafkawire.codegen import shape
-from kafkawire.codegen.diff import Change, compare
+from kafkawire.codegen.diff import SchemaChange, compare
 from kafkawire.codegen.importing import sources
 from kafkawire.codegen.importing.decisions import new_name
 from kafkawire.codegen.load import RawSchema
-from kafkawire.codegen.model import Message
+from kafkawire.codegen.model import MessageModel
 from kafkawire.codegen.resolve import resolve
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 from tests import golden
 from tests.cli.runner import Run
 from tests.cli.test_cli_schema_import import jar, kafka_jar, schema
@@ -73,7 +73,7 @@ def test_what_is_neither(run: Run, tmp_path: Path) -> None:
 # Kafka's releases ----------------------------------------------------------------------------------------------------
 
 
-def messages(release: str) -> list[Message]:
+def messages(release: str) -> list[MessageModel]:
     (found,) = sources.releases([sources.read(kafka_jar("kafka-clients", release), prose=False)])
     return resolve([RawSchema(name, family, one) for name, (family, one) in found.messages.items()], drafts=True)
 
@@ -96,12 +96,12 @@ def test_what_is_said_of_bytes_is_what_the_bytes_say(old: str, new: str) -> None
     assert {(change.message, version) for change in found if of_bytes(change) for version in numbers(change)} == differ
 
 
-def of_bytes(change: Change) -> bool:
+def of_bytes(change: SchemaChange) -> bool:
     return not change.compatible and change.what not in ("default", "versions removed", "message removed")
 
 
-def numbers(change: Change) -> list[int]:
-    return [version for part in change.versions.split(", ") for version in Versions.parse(part)]
+def numbers(change: SchemaChange) -> list[int]:
+    return [version for part in change.versions.split(", ") for version in VersionRange.parse(part)]
 
 
 def test_the_preview_that_changed_its_layout() -> None:

@@ -66,7 +66,7 @@ def test_columns_that_say_nothing_are_left_out() -> None:
 # Times ----------------------------------------------------------------------------------------------------------------
 
 
-class Timed(output.Row, frozen=True, kw_only=True):
+class Timed(output.CommandRow, frozen=True, kw_only=True):
     timestamp: int | None
 
 
@@ -117,7 +117,7 @@ def test_wide_shows_everything_in_one_line(monkeypatch: pytest.MonkeyPatch, *, t
 # What makes room ------------------------------------------------------------------------------------------------------
 
 
-class Line(output.Row, frozen=True, kw_only=True):
+class Line(output.CommandRow, frozen=True, kw_only=True):
     topic: str = "orders"
     partition: int = 3
     start_offset: int = 40
@@ -211,7 +211,9 @@ FINDINGS = (
     finding("orders", 2, 40, verdict="unknown", reason="coverage_incomplete", blocked=False, last_timestamp=None),
 )
 TRANSACTIONS = [
-    txn_list.Transaction(transactional_id=name, coordinator=1, producer_id=4001, transaction_state="PrepareEpochFence")
+    txn_list.ListedTransaction(
+        transactional_id=name, coordinator=1, producer_id=4001, transaction_state="PrepareEpochFence"
+    )
     for name in ("orders-service", f"{LONG}-0-of-a-connector-that-names-itself-after-its-task-and-its-machine")
 ]
 DESCRIPTIONS = [

@@ -17,8 +17,8 @@ from tests.cli.runner import Run
 from tests.cli.stock import kafka, rows
 from tests.client import live
 from tests.golden import check
-from tools.broker import Cluster
-from tools.recordings.raw_client import Wire
+from tools.broker import RunningCluster
+from tools.recordings.raw_client import RawCluster
 
 HOUR_MS = 3_600_000
 TOPIC = "txn-cli"
@@ -28,13 +28,13 @@ NASTY = "nasty\x1b[31m[red]\nid"
 class Made(NamedTuple):
     """The cluster, and offsets at which transactions began in `TOPIC`."""
 
-    cluster: Cluster
+    cluster: RunningCluster
     hanging: int
     live: int
 
 
 @pytest.fixture(scope="module")
-def made(broker: Cluster) -> Made:
+def made(broker: RunningCluster) -> Made:
     """Partition 0 hangs, 1 is live with an old timestamp, 2 is empty; one id has a name that acts on terminals."""
     old = int(time.time() * 1000) - 3 * HOUR_MS
 
@@ -43,7 +43,7 @@ def made(broker: Cluster) -> Made:
             await live.create_topics(admin, {TOPIC: 3})
 
     asyncio.run(topics())
-    with Wire(broker.bootstrap) as wire:
+    with RawCluster(broker.bootstrap) as wire:
         lost = wire.init_producer("txn-cli-hang")
         hanging = wire.produce(TOPIC, 0, [b"x"], lost, timestamp=old)
         alive = wire.init_producer("txn-cli-live")
@@ -213,7 +213,7 @@ def test_what_blocks_a_group(txn: Any, made: Made) -> None:
         async with Admin.connect(made.cluster.bootstrap) as admin:
             await live.commit_offsets_in_transaction(admin, group, producer, TOPIC, 2)
 
-    with Wire(made.cluster.bootstrap) as wire:
+    with RawCluster(made.cluster.bootstrap) as wire:
         producer = wire.init_producer("group-offsets")
         asyncio.run(in_transaction())
         result = txn("find-hanging", "--group", group, "--all", "--confirm-after", "0.05", "--format", "json")

@@ -21,13 +21,13 @@ from kafkawire.client import Admin
 from tests.broker_fixture import StartCluster
 from tests.cli.runner import Run
 from tests.client import live
-from tools.broker import Cluster
-from tools.recordings.raw_client import Producer, Wire
+from tools.broker import RunningCluster
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = pytest.mark.broker
 
 TOPIC = "lost"
-INVENTED = Producer(765_432_109, 0)
+INVENTED = RawProducer(765_432_109, 0)
 LEFT, KILLED, PAUSED = 1, 2, 3
 HOUR_MS = 3_600_000
 TIMEOUT_S = 90.0
@@ -35,7 +35,7 @@ PROPERTIES = "socket.connection.setup.timeout.ms=3000\nrequest.timeout.ms=5000\n
 
 
 @pytest.fixture(scope="module")
-def three(start_cluster: StartCluster) -> Iterator[Cluster]:
+def three(start_cluster: StartCluster) -> Iterator[RunningCluster]:
     """The first broker leads partition 0, where a transaction hangs, the second partition 1, the third partition 2."""
     config = {"transaction.partition.verification.enable": False, "transaction.max.timeout.ms": 1_200_000}
     with start_cluster(3, config=config, heap="300m") as cluster:
@@ -45,7 +45,7 @@ def three(start_cluster: StartCluster) -> Iterator[Cluster]:
                 await live.create_topics(admin, {TOPIC: 3}, replicas=1)
 
         asyncio.run(topics())
-        with Wire(cluster.bootstrap) as wire:
+        with RawCluster(cluster.bootstrap) as wire:
             leads = {leader: partition for (_, partition), leader in wire.leaders([TOPIC]).items()}
             assert sorted(leads) == [LEFT, KILLED, PAUSED]
             old = int(time.time() * 1000) - 3 * HOUR_MS
@@ -56,7 +56,7 @@ def three(start_cluster: StartCluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def lost(three: Cluster) -> Iterator[Cluster]:
+def lost(three: RunningCluster) -> Iterator[RunningCluster]:
     """One broker is killed, and one is paused. They are back afterwards."""
     paused = next(node.process for node in three.nodes if node.node_id == PAUSED)
     assert paused is not None
@@ -69,11 +69,11 @@ def lost(three: Cluster) -> Iterator[Cluster]:
         three.start_node(KILLED)
 
 
-def address(cluster: Cluster, node_id: int) -> str:
+def address(cluster: RunningCluster, node_id: int) -> str:
     return next(node.address for node in cluster.nodes if node.node_id == node_id)
 
 
-def given(cluster: Cluster, folder: Path) -> tuple[str, ...]:
+def given(cluster: RunningCluster, folder: Path) -> tuple[str, ...]:
     file = folder / "client.properties"
     file.write_text(PROPERTIES)
     return "--bootstrap-server", address(cluster, LEFT), "--command-config", str(file)
@@ -84,7 +84,7 @@ def waits(err: str) -> list[str]:
     return re.findall(r"^note: waiting since .+?, for [0-9.]+ s at most: (.*)$", err, re.MULTILINE)
 
 
-def test_commands_name_what_they_wait_for_and_read_the_rest(run: Run, lost: Cluster, tmp_path: Path) -> None:
+def test_commands_name_what_they_wait_for_and_read_the_rest(run: Run, lost: RunningCluster, tmp_path: Path) -> None:
     paused = f"broker {PAUSED} ({address(lost, PAUSED)})"
     result = run("txn", "list", *given(lost, tmp_path), "--format", "jsonl")
     assert result.code == 4
@@ -101,7 +101,7 @@ def test_commands_name_what_they_wait_for_and_read_the_rest(run: Run, lost: Clus
     assert audit["read"]["settings"] == [limit]
 
 
-def test_watch_shows_who_does_not_answer_and_goes_on_when_they_are_back(three: Cluster, tmp_path: Path) -> None:
+def test_watch_shows_who_does_not_answer_and_goes_on_when_they_are_back(three: RunningCluster, tmp_path: Path) -> None:
     pytest.importorskip("prometheus_client")
     command = [sys.executable, "-m", "kafkawire", "txn", "watch", "--topic", TOPIC, *given(three, tmp_path)]
     command += ["--interval", "5", "--confirm-after", "0.1", "--listen", "0", "--every-poll"]

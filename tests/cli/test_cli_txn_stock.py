@@ -16,8 +16,8 @@ from kafkawire.client.rpc.fetch_batches import batches
 from tests.cli.runner import Run
 from tests.cli.stock import kafka, kafka_refuses, rows
 from tests.client import live
-from tools.broker import Cluster
-from tools.recordings.raw_client import Producer, Wire
+from tools.broker import RunningCluster
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = pytest.mark.broker
 
@@ -31,12 +31,12 @@ class Made(NamedTuple):
     """The cluster; by partition, the producer and where its transaction begins."""
 
     address: str
-    producers: dict[int, Producer]
+    producers: dict[int, RawProducer]
     starts: dict[int, int]
 
 
 @pytest.fixture(scope="module")
-def made(broker: Cluster) -> Made:
+def made(broker: RunningCluster) -> Made:
     old = int(time.time() * 1000) - 3 * HOUR_MS
 
     async def topics() -> None:
@@ -44,9 +44,9 @@ def made(broker: Cluster) -> Made:
             await live.create_topics(admin, {TOPIC: 6})
 
     asyncio.run(topics())
-    producers: dict[int, Producer] = {}
+    producers: dict[int, RawProducer] = {}
     starts: dict[int, int] = {}
-    with Wire(broker.bootstrap) as wire:
+    with RawCluster(broker.bootstrap) as wire:
         for partition in range(6):
             producer = producers[partition] = wire.init_producer(f"{TOPIC}-{partition}")
             if partition >= OURS_ENDS:

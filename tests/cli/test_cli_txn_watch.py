@@ -23,19 +23,19 @@ from kafkawire.cli.txn_watch import parse_address
 from kafkawire.client import Admin
 from tests.cli.runner import Run
 from tests.client import live
-from tools.broker import Cluster
-from tools.recordings.raw_client import Producer, Wire
+from tools.broker import RunningCluster
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytest.importorskip("prometheus_client")
 
 HOUR_MS = 3_600_000
 TOPIC = "txn-watch"
-INVENTED = Producer(876_543_210, 0)
+INVENTED = RawProducer(876_543_210, 0)
 HUNG = 'kafkawire_open_transactions{reason="no_transactional_id",verdict="hanging"}'
 
 
 @pytest.fixture(scope="module")
-def watched(broker: Cluster) -> str:
+def watched(broker: RunningCluster) -> str:
     """The address of a cluster where one transaction hangs in `TOPIC`-0, and nothing is in `TOPIC`-1."""
     old = int(time.time() * 1000) - 3 * HOUR_MS
 
@@ -44,7 +44,7 @@ def watched(broker: Cluster) -> str:
             await live.create_topics(admin, {TOPIC: 2, f"{TOPIC}-clear": 1})
 
     asyncio.run(topics())
-    with Wire(broker.bootstrap) as wire:
+    with RawCluster(broker.bootstrap) as wire:
         wire.produce(TOPIC, 0, [b"x"], INVENTED, timestamp=old)
     return broker.bootstrap
 

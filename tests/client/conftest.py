@@ -13,7 +13,7 @@ from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.certificates import Identity, make_identity
 from tests.client.principals import PRINCIPALS
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 from tools.broker.cluster import free_ports
 
 HOST = "127.0.0.1"
@@ -44,7 +44,7 @@ class Secure(NamedTuple):
         plain, sasl, tls: addresses of the listeners. `identity`: the certificate of the TLS listener.
     """
 
-    cluster: Cluster
+    cluster: RunningCluster
     plain: str
     sasl: str
     tls: str

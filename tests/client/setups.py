@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kafkawire.client import Admin
-from tools.recordings.raw_client import Producer, Wire
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 Verdict = tuple[str, str]
 NOT_IN = ("hanging", "partition_not_in_transaction")
@@ -27,18 +27,18 @@ INVENTED_ID = 987_654_321
 class Scene(NamedTuple):
     """Where a setup is made: in partitions of a topic from `first` on; `at` is the time of its batches."""
 
-    wire: Wire
+    wire: RawCluster
     topic: str
     first: int
     at: int
 
-    def producer(self, name: str) -> Producer:
+    def producer(self, name: str) -> RawProducer:
         return self.wire.init_producer(f"{self.topic}-{name}")
 
-    def add(self, producer: Producer, partition: int = 0) -> None:
+    def add(self, producer: RawProducer, partition: int = 0) -> None:
         self.wire.add_partitions(producer, {self.topic: [self.first + partition]})
 
-    def write(self, producer: Producer, partition: int = 0, *, version: int = 9, sequence: int = 0) -> None:
+    def write(self, producer: RawProducer, partition: int = 0, *, version: int = 9, sequence: int = 0) -> None:
         place = self.topic, self.first + partition
         self.wire.produce(*place, [b"x"], producer, timestamp=self.at, version=version, sequence=sequence)
 
@@ -107,7 +107,7 @@ def _fenced(scene: Scene) -> None:
 
 
 def _invented(scene: Scene) -> None:
-    scene.write(Producer(INVENTED_ID, 0))
+    scene.write(RawProducer(INVENTED_ID, 0))
 
 
 def _stuck(scene: Scene, *, committed: bool) -> None:
@@ -118,7 +118,7 @@ def _stuck(scene: Scene, *, committed: bool) -> None:
     assert scene.wire.end(producer, committed=committed) == 0
 
 
-def until(wire: Wire, transactional_id: str, state: str) -> None:
+def until(wire: RawCluster, transactional_id: str, state: str) -> None:
     """EndTxn is answered before its markers are written."""
 
     async def wait() -> None:
@@ -157,7 +157,7 @@ def size(setups: Sequence[Setup]) -> int:
     return sum(len(setup.verdicts) for setup in setups)
 
 
-def make(wire: Wire, topic: str, at: int, setups: Sequence[Setup] = ONE_OF_EACH) -> dict[int, Verdict]:
+def make(wire: RawCluster, topic: str, at: int, setups: Sequence[Setup] = ONE_OF_EACH) -> dict[int, Verdict]:
     """Makes them in a topic, one behind the other; the verdicts by partition."""
     expected: dict[int, Verdict] = {}
     first = 0

@@ -23,8 +23,8 @@ from tests.client import live
 from tests.client.answers import admin
 from tests.client.group_script import GROUP, GroupBroker, assigned, classic, group_of, named
 from tests.client.partition_script import SEARCH, START
-from tools.broker import Cluster
-from tools.recordings.raw_client import Wire
+from tools.broker import RunningCluster
+from tools.recordings.raw_client import RawCluster
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
@@ -170,7 +170,7 @@ TOPIC = "group-from-its-first-offset"
 
 
 @pytest.fixture(scope="module")
-def blocked(broker: Cluster) -> Cluster:
+def blocked(broker: RunningCluster) -> RunningCluster:
     """Both partitions of a topic begin with a transaction that hangs: no reader of committed data gets anything."""
 
     async def topic() -> None:
@@ -178,14 +178,14 @@ def blocked(broker: Cluster) -> Cluster:
             await live.create_topics(client, {TOPIC: 2})
 
     run(topic())
-    with Wire(broker.bootstrap) as wire:
+    with RawCluster(broker.bootstrap) as wire:
         producer = wire.init_producer("group-first-offset")
         for partition in range(2):
             wire.produce(TOPIC, partition, [b"x"], producer, timestamp=int(time.time() * 1000) - 3 * HOUR_MS)
     return broker
 
 
-def of_group(cluster: Cluster, group: str) -> Audit:
+def of_group(cluster: RunningCluster, group: str) -> Audit:
     async def scenario() -> Audit:
         async with Admin.connect(cluster.bootstrap) as client:
             return await find_blocking(client, group, SEARCH)
@@ -194,7 +194,7 @@ def of_group(cluster: Cluster, group: str) -> Audit:
 
 
 @pytest.fixture(params=["classic", "consumer"])
-def reader(request: pytest.FixtureRequest, blocked: Cluster) -> Iterator[tuple[str, Callable[[], Any]]]:
+def reader(request: pytest.FixtureRequest, blocked: RunningCluster) -> Iterator[tuple[str, Callable[[], Any]]]:
     """A consumer of each protocol that reads committed, with its kind, and how to poll it."""
     confluent = pytest.importorskip("confluent_kafka")
     consumer = confluent.Consumer(
@@ -216,7 +216,7 @@ def reader(request: pytest.FixtureRequest, blocked: Cluster) -> Iterator[tuple[s
 
 
 def test_real_group_that_is_blocked_from_its_first_offset(
-    blocked: Cluster, reader: tuple[str, Callable[[], Any]]
+    blocked: RunningCluster, reader: tuple[str, Callable[[], Any]]
 ) -> None:
     kind, poll = reader
     assert poll() is None  # it gets nothing, so it commits nothing
@@ -261,7 +261,7 @@ _MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
     ],
     ids=["share", "streams"],
 )
-def test_real_share_and_streams_groups(blocked: Cluster, kind: str, joining: Any, staying: Any) -> None:
+def test_real_share_and_streams_groups(blocked: RunningCluster, kind: str, joining: Any, staying: Any) -> None:
     from msgspec.structs import replace
 
     async def join() -> None:
@@ -285,7 +285,7 @@ def test_real_share_and_streams_groups(blocked: Cluster, kind: str, joining: Any
     )
 
 
-def test_real_group_that_is_empty(blocked: Cluster) -> None:
+def test_real_group_that_is_empty(blocked: RunningCluster) -> None:
     """What a consumer without a group's protocol has committed, and nothing else is known."""
 
     async def commit() -> None:

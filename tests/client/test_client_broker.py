@@ -23,7 +23,7 @@ from kafkawire.client import (
 from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.conftest import MODULES, USER, Guarded, Secure, login
-from tools.recordings.raw_client import Producer, Wire
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = pytest.mark.broker
 
@@ -109,7 +109,7 @@ def test_tls_to_a_plaintext_listener(secure: Secure, listener: str) -> None:
 # Calls ----------------------------------------------------------------------------------------------------------------
 
 
-def begun(wire: Wire, name: str, *partitions: int, at: int) -> Producer:
+def begun(wire: RawCluster, name: str, *partitions: int, at: int) -> RawProducer:
     """A transaction with a record in each partition of `orders`, not ended."""
     producer = wire.init_producer(name)
     wire.add_partitions(producer, {"orders": partitions})
@@ -121,7 +121,7 @@ def begun(wire: Wire, name: str, *partitions: int, at: int) -> Producer:
 def test_calls(secure: Secure) -> None:
     """Listed, described, its producers and offsets; then fenced, and gone."""
     now = int(time.time() * 1000)
-    with Wire(secure.plain) as wire:
+    with RawCluster(secure.plain) as wire:
         producer = begun(wire, "calls-1", 0, 1, at=now)
 
     async def scenario() -> None:
@@ -151,7 +151,7 @@ def test_calls(secure: Secure) -> None:
 
 def test_filters(secure: Secure) -> None:
     now = int(time.time() * 1000)
-    with Wire(secure.plain) as wire:
+    with RawCluster(secure.plain) as wire:
         begun(wire, "filter-a", 1, at=now)
         begun(wire, "filter-b", 1, at=now)
         ended = begun(wire, "filter-c", 1, at=now)
@@ -177,7 +177,7 @@ def test_an_id_that_does_not_exist(secure: Secure) -> None:
 def test_a_hanging_transaction_is_aborted(secure: Secure) -> None:
     """The last stable offset moves on; a second try says that nothing is open there."""
     place = TopicPartition("payments", 0)
-    with Wire(secure.plain) as wire:
+    with RawCluster(secure.plain) as wire:
         producer = wire.init_producer("hang-abort")
         start = wire.produce("payments", 0, [b"x"], producer, timestamp=int(time.time() * 1000) - 3 * HOUR_MS)
 
@@ -263,7 +263,7 @@ def test_kafka_3_9(kafka_3_9: Guarded) -> None:
     async def scenario() -> None:
         async with Admin.connect(kafka_3_9.plain) as admin:
             await live.create_topics(admin, {"orders": 1})
-            with Wire(kafka_3_9.plain) as wire:
+            with RawCluster(kafka_3_9.plain) as wire:
                 await asyncio.to_thread(begun, wire, "old-1", 0, at=int(time.time() * 1000))
             assert "old-1" in await _ids(admin)
             found = await admin.list_transactions(pattern=".*")

@@ -19,7 +19,7 @@ from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, Writ
 from kafkawire.rows import Finding
 from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
 from tests.client import live
-from tools.recordings.raw_client import Producer, Wire
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = pytest.mark.broker
 
@@ -55,14 +55,14 @@ def furnished(request: pytest.FixtureRequest) -> Furnished:
             await live.create_topics(admin, {TOPIC: 5})
 
     run(topics())
-    with Wire(address) as wire:
+    with RawCluster(address) as wire:
         return Furnished(address, _make(wire, int(time.time() * 1000) - 3 * HOUR_MS))
 
 
-def _make(wire: Wire, old: int) -> dict[int, int]:
+def _make(wire: RawCluster, old: int) -> dict[int, int]:
     starts: dict[int, int] = {}
 
-    def write(partition: int, producer: Producer, **more: Any) -> None:
+    def write(partition: int, producer: RawProducer, **more: Any) -> None:
         starts[partition] = wire.produce(TOPIC, partition, [b"lost"], producer, timestamp=old, **more)
 
     write(HANGS, wire.init_producer("ending-hangs"))
@@ -208,7 +208,7 @@ def test_a_commit_that_is_stuck_is_written_by_hand(broker: Any) -> None:
     async def scenario() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
             await live.create_topics(admin, {topic: 1})
-            with Wire(broker.bootstrap) as wire:
+            with RawCluster(broker.bootstrap) as wire:
                 stuck = wire.init_producer("ending-by-hand")
                 wire.add_partitions(stuck, {topic: [0]})
                 wire.write_marker(topic, 0, stuck, coordinator_epoch=1_000_000)

@@ -18,7 +18,7 @@ from kafkawire.transactions.live_case import HIDDEN
 from tests.client import live
 from tests.client.conftest import USER, Guarded, Secure, login
 from tests.client.setups import ALL, ONE_OF_EACH, make, size
-from tools.recordings.raw_client import Wire
+from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.broker
 
@@ -51,7 +51,7 @@ def said(audit: Audit) -> dict[int, tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def hung(secure: Secure) -> Secure:
-    with Wire(secure.plain) as wire:
+    with RawCluster(secure.plain) as wire:
         assert make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS) == VERDICTS
     return secure
 
@@ -250,7 +250,7 @@ def expected(kafka_3_9: Guarded) -> dict[int, tuple[str, str]]:
             await live.create_topics(admin, {TOPIC: size(_MADE)})
 
     run(topic())
-    with Wire(kafka_3_9.plain) as wire:
+    with RawCluster(kafka_3_9.plain) as wire:
         return make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS, _MADE)
 
 

@@ -31,7 +31,7 @@ from tests.client.principals import (
     PRINCIPALS,
     Principal,
 )
-from tools.recordings.raw_client import Wire
+from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.broker
 
@@ -57,7 +57,7 @@ def scene(secure: Secure) -> Secure:
 
     run(prepare())
     old = int(time.time() * 1000) - 3 * HOUR_MS
-    with Wire(secure.plain) as wire:
+    with RawCluster(secure.plain) as wire:
         both = wire.init_producer(LIVE)
         wire.add_partitions(both, {ORDERS: [0], PLAIN: [0]})
         wire.produce(ORDERS, 0, [b"x"], both, timestamp=old)

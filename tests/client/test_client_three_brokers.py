@@ -16,16 +16,16 @@ from kafkawire.client.actions.aborting import abort
 from kafkawire.rows import Audit, Change, Poll
 from tests.broker_fixture import StartCluster
 from tests.client import live, setups
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 from tools.recordings.errors import RecordingError
-from tools.recordings.raw_client import Producer, Wire
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = pytest.mark.broker
 
 HOUR_MS = 3_600_000
 GONE, MADE, BLOCKED, ALONE, BESIDE = "gone", "made", "blocked", "alone", "beside"
 VERIFIED, WATCHED, SINGLE = "verified", "watched", "single"
-INVENTED = Producer(setups.INVENTED_ID + 1, 0)
+INVENTED = RawProducer(setups.INVENTED_ID + 1, 0)
 VERIFIED_PARTITIONS = 4
 VERIFICATION = "transaction.partition.verification.enable"
 #: Shorter than in the field, so that tests do not wait for minutes.
@@ -42,7 +42,7 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
 
 
 @pytest.fixture(scope="module")
-def three(start_cluster: StartCluster) -> Iterator[Cluster]:
+def three(start_cluster: StartCluster) -> Iterator[RunningCluster]:
     config = {
         VERIFICATION: False,
         "broker.session.timeout.ms": SESSION_MS,
@@ -68,8 +68,8 @@ def three(start_cluster: StartCluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def wire(three: Cluster) -> Iterator[Wire]:
-    with Wire(three.bootstrap) as wire:
+def wire(three: RunningCluster) -> Iterator[RawCluster]:
+    with RawCluster(three.bootstrap) as wire:
         yield wire
 
 
@@ -81,12 +81,12 @@ def search(topic: str) -> Search:
     return Search(topics=(topic,), confirm_after_s=0.2, session_s=SESSION_MS / 1000 + 3, timeout_s=20)
 
 
-def connected(cluster: Cluster) -> Admin:
+def connected(cluster: RunningCluster) -> Admin:
     """Does not wait long for a broker that is gone."""
     return Admin.connect(cluster.bootstrap, {"socket.connection.setup.timeout.ms": "1500"})
 
 
-async def find(cluster: Cluster, topic: str) -> Audit:
+async def find(cluster: RunningCluster, topic: str) -> Audit:
     async with connected(cluster) as admin:
         return await admin.find_hanging_transactions(search(topic))
 
@@ -94,7 +94,7 @@ async def find(cluster: Cluster, topic: str) -> Audit:
 # What hangs and what does not -----------------------------------------------------------------------------------------
 
 
-def test_every_setup_is_called_what_it_is(three: Cluster, wire: Wire) -> None:
+def test_every_setup_is_called_what_it_is(three: RunningCluster, wire: RawCluster) -> None:
     """Without an authorizer it is enough that every coordinator has loaded what it leads, and answered."""
     expected = setups.make(wire, MADE, old(), setups.ALL)
     audit = run(find(three, MADE))
@@ -107,7 +107,7 @@ def test_every_setup_is_called_what_it_is(three: Cluster, wire: Wire) -> None:
     assert [one.coordinator_state for one in stuck] == ["PrepareCommit", "PrepareAbort"]
 
 
-def test_a_hang_is_found_and_ended_and_consumers_move_on(three: Cluster, wire: Wire) -> None:
+def test_a_hang_is_found_and_ended_and_consumers_move_on(three: RunningCluster, wire: RawCluster) -> None:
     place = TopicPartition(BLOCKED, 0)
     hanging = wire.init_producer("blocked-hanging")
     wire.produce(*place, [b"lost"], hanging, timestamp=old())
@@ -138,7 +138,7 @@ def _next(reader: Any, wait_s: float) -> bytes | None:
     return None
 
 
-async def _found_and_aborted(three: Cluster, place: TopicPartition, hanging: Producer) -> None:
+async def _found_and_aborted(three: RunningCluster, place: TopicPartition, hanging: RawProducer) -> None:
     async with Admin.connect(three.bootstrap) as admin:
         (finding,) = (await admin.find_hanging_transactions(search(BLOCKED))).findings
         assert (finding.verdict, finding.reason) == setups.NOT_IN
@@ -154,10 +154,10 @@ async def _found_and_aborted(three: Cluster, place: TopicPartition, hanging: Pro
     ("epoch", "coordinator_epoch", "name"),
     [(0, 6, "TRANSACTION_COORDINATOR_FENCED"), (-1, 8, "INVALID_PRODUCER_EPOCH")],
 )
-def test_markers_that_a_partition_refuses(wire: Wire, epoch: int, coordinator_epoch: int, name: str) -> None:
+def test_markers_that_a_partition_refuses(wire: RawCluster, epoch: int, coordinator_epoch: int, name: str) -> None:
     """A coordinator's epoch below the one that it has seen (7); an epoch below the producer's (5)."""
     place = TopicPartition(ALONE, 0)
-    producer = Producer(555, 5)
+    producer = RawProducer(555, 5)
     wire.write_marker(*place, producer, coordinator_epoch=7)
 
     async def scenario() -> None:
@@ -170,7 +170,7 @@ def test_markers_that_a_partition_refuses(wire: Wire, epoch: int, coordinator_ep
     run(scenario())
 
 
-def test_a_stuck_prepare_is_not_fenced(wire: Wire) -> None:
+def test_a_stuck_prepare_is_not_fenced(wire: RawCluster) -> None:
     """Its coordinator asks for patience for ever: the call ends in time, and says what it waited for."""
     if "made-stuck-True" not in _ids(wire):
         pytest.skip("made by the test of all setups")
@@ -182,7 +182,7 @@ def test_a_stuck_prepare_is_not_fenced(wire: Wire) -> None:
     assert str(run(scenario())) == "transactional id made-stuck-True: CONCURRENT_TRANSACTIONS (after 0.5 s)"
 
 
-def _ids(wire: Wire) -> set[str]:
+def _ids(wire: RawCluster) -> set[str]:
     async def scenario() -> set[str]:
         async with Admin.connect(wire.bootstrap) as admin:
             found = (await admin.list_transactions()).all()
@@ -195,7 +195,7 @@ def _ids(wire: Wire) -> set[str]:
 
 
 @pytest.fixture
-def verifying(wire: Wire) -> Iterator[None]:
+def verifying(wire: RawCluster) -> Iterator[None]:
     """Brokers that ask the coordinator whether a partition is part of the transaction, as they do by default."""
 
     def switch(on: bool) -> None:
@@ -215,7 +215,7 @@ def verifying(wire: Wire) -> Iterator[None]:
     switch(False)
 
 
-def _refusal(wire: Wire, partition: int, version: int) -> int | None:
+def _refusal(wire: RawCluster, partition: int, version: int) -> int | None:
     """The error code of a batch whose partition nobody has added; None where it is accepted."""
     producer = wire.init_producer(f"verified-{partition}-{version}")
     try:
@@ -225,7 +225,7 @@ def _refusal(wire: Wire, partition: int, version: int) -> int | None:
     return None
 
 
-def test_verification_lets_nothing_hang(three: Cluster, wire: Wire, verifying: None) -> None:
+def test_verification_lets_nothing_hang(three: RunningCluster, wire: RawCluster, verifying: None) -> None:
     codes = {version: _refusal(wire, 1, version) for version in (3, 8, 9, 10, 11, 12)}
     assert codes == {3: 48, 8: 48, 9: 48, 10: 48, 11: 120, 12: None}
     found = {one.transactional_id: (one.verdict, one.reason) for one in run(find(three, VERIFIED)).findings}
@@ -236,7 +236,7 @@ def test_verification_lets_nothing_hang(three: Cluster, wire: Wire, verifying: N
 # Replicas and brokers that go -----------------------------------------------------------------------------------------
 
 
-def test_replicas_side_by_side(three: Cluster, wire: Wire) -> None:
+def test_replicas_side_by_side(three: RunningCluster, wire: RawCluster) -> None:
     """Followers answer DescribeProducers, too; a broker without a replica is named."""
     wire.produce(BESIDE, 0, [b"x"], INVENTED, timestamp=old())
     leader = wire.leaders([ALONE])[ALONE, 0]
@@ -253,13 +253,13 @@ def test_replicas_side_by_side(three: Cluster, wire: Wire) -> None:
     run(scenario())
 
 
-def test_restarts_while_it_is_watched(three: Cluster) -> None:
+def test_restarts_while_it_is_watched(three: RunningCluster) -> None:
     """Each poll is a sample or a told failure, what did not take place is told, and what hangs is never called gone.
 
     The leader of what hangs and the coordinator of what lives are restarted, one after the other. At last that leader
     is killed: its partitions have no leader until its session is over, and that is told.
     """
-    with Wire(three.bootstrap) as wire:
+    with RawCluster(three.bootstrap) as wire:
         wire.produce(WATCHED, 0, [b"x"], INVENTED, timestamp=old())
         alive = wire.init_producer("watched-live")
         wire.add_partitions(alive, {WATCHED: [1]})
@@ -321,10 +321,10 @@ def _saw(row: Change | Poll, transactions: dict[str, int]) -> bool:
     return isinstance(row, Poll) and row.outcome == "complete" and row.transactions == transactions
 
 
-def test_a_broker_that_is_killed(three: Cluster) -> None:
+def test_a_broker_that_is_killed(three: RunningCluster) -> None:
     """Until its session is over, metadata names it and its ids are in nobody's list. What was hanging stays hanging or
     is unknown, and nothing that lives is ever called hanging; then the others take over."""
-    with Wire(three.bootstrap) as wire:  # those of before are lost with the brokers that restarted
+    with RawCluster(three.bootstrap) as wire:  # those of before are lost with the brokers that restarted
         for partition in range(5):
             wire.produce(GONE, partition, [b"x"], INVENTED, timestamp=old())
         for i in range(4):
@@ -350,7 +350,7 @@ def test_a_broker_that_is_killed(three: Cluster) -> None:
             break
 
 
-def test_partitions_of_a_broker_that_is_gone_are_named(three: Cluster) -> None:
+def test_partitions_of_a_broker_that_is_gone_are_named(three: RunningCluster) -> None:
     """Each with the reason, whatever was found in the others; when it is back, the answer is complete."""
 
     async def hosts() -> dict[int, int]:
@@ -364,7 +364,7 @@ def test_partitions_of_a_broker_that_is_gone_are_named(three: Cluster) -> None:
     assert 0 < len(gone) < len(on) == 6
     if not three.node(2).running:  # another test has killed it
         three.start_node(2)
-    with Wire(three.bootstrap) as wire:
+    with RawCluster(three.bootstrap) as wire:
         wire.produce(SINGLE, there, [b"x"], INVENTED, timestamp=old())
     three.kill_node(2)
     deadline = time.monotonic() + TIMEOUT_S

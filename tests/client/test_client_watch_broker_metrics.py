@@ -13,14 +13,14 @@ from kafkawire.client import Admin, Search, Watch
 from kafkawire.client.watch.metrics import lags, late_by_broker
 from tests.broker_fixture import StartCluster
 from tests.client import live
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 from tools.broker.cluster import free_ports
 from tools.broker.kafka_tools import run_tool
-from tools.recordings.raw_client import Producer, Wire
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 MINUTE_MS = 60_000
 TOPIC = "late"
-ONE, TWO = Producer(765_432_101, 0), Producer(765_432_102, 0)
+ONE, TWO = RawProducer(765_432_101, 0), RawProducer(765_432_102, 0)
 LATE = "kafka.server:type=ReplicaManager,name=PartitionsWithLateTransactionsCount"
 LAG = f"kafka.cluster:type=Partition,name=LastStableOffsetLag,topic={TOPIC},partition="
 #: By partition: the batches of two producers, and their ages in minutes.
@@ -36,7 +36,7 @@ IS_LATE = (True, False, True, False, False)
 
 
 @pytest.fixture(scope="module")
-def observed(start_cluster: StartCluster) -> Iterator[tuple[Cluster, str]]:
+def observed(start_cluster: StartCluster) -> Iterator[tuple[RunningCluster, str]]:
     """A broker that tells its gauges, and the address of its JMX."""
     (port,) = free_ports(1)
     flags = ["host=127.0.0.1", "authenticate=false", "ssl=false", f"port={port}", f"rmi.port={port}"]
@@ -70,11 +70,11 @@ async def _watched(bootstrap: str) -> Watch:
         return watch
 
 
-def test_the_broker_counts_the_same(observed: tuple[Cluster, str]) -> None:
+def test_the_broker_counts_the_same(observed: tuple[RunningCluster, str]) -> None:
     cluster, address = observed
     asyncio.run(_create(cluster.bootstrap))
     now = int(time.time() * 1000)
-    with Wire(cluster.bootstrap) as wire:
+    with RawCluster(cluster.bootstrap) as wire:
         for partition, batches in enumerate(BATCHES):
             written: dict[int, int] = {}
             for producer, age in batches:

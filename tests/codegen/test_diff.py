@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkawire.codegen.diff import Change, compare
+from kafkawire.codegen.diff import SchemaChange, compare
 from kafkawire.codegen.load import RawSchema
 from kafkawire.codegen.resolve import resolve
 
@@ -30,7 +30,7 @@ def flexible(valid: str, *fields: Schema, **more: Any) -> Schema:
     return schema(valid, *fields, flexibleVersions="0+", **more)
 
 
-def changes(old: Schema | list[Schema], new: Schema | list[Schema]) -> list[Change]:
+def changes(old: Schema | list[Schema], new: Schema | list[Schema]) -> list[SchemaChange]:
     sides = [
         resolve([RawSchema(f"{one['name']}.json", "", one) for one in (side if isinstance(side, list) else [side])],
                 drafts=True)

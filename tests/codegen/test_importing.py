@@ -10,7 +10,7 @@ from kafkawire.codegen.importing import annotate, catalogue, decisions, facts, m
 from kafkawire.codegen.importing.facts import Schema
 from kafkawire.codegen.importing.sources import Release
 from kafkawire.codegen.load import RawSchema
-from kafkawire.codegen.model import Message
+from kafkawire.codegen.model import MessageModel
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import SchemaError
 
@@ -183,7 +183,7 @@ def test_earlier_names_of_an_older_union_stay() -> None:
 # shape
 
 
-def model(given: Schema) -> Message:
+def model(given: Schema) -> MessageModel:
     (message,) = resolve([RawSchema("M.json", "", given)], drafts=True)
     return message
 

@@ -11,22 +11,22 @@ from schema_builders import Schema, common, field, message, raw
 
 import kafkawire.codegen
 from kafkawire.codegen.load import RawSchema, load_folder, load_text
-from kafkawire.codegen.model import EMPTY_STRUCT, Field, FieldType, Message, Struct
+from kafkawire.codegen.model import EMPTY_STRUCT, FieldModel, FieldType, MessageModel, StructModel
 from kafkawire.codegen.resolve import KINDS, MESSAGE_KEYS, resolve
 from kafkawire.codegen.rules import FIELD_KEYS
-from kafkawire.codegen.versions import NO_VERSIONS, Versions
+from kafkawire.codegen.versions import NO_VERSIONS, VersionRange
 from kafkawire.errors import SchemaError
 from kafkawire.wire.layout import BOOL, INT32, INT64, RECORDS, STRING, STRUCT
 
 SCHEMAS = Path(kafkawire.codegen.__file__).parent.parent / "schemas"
 
 
-def model(schema: Schema) -> Message:
+def model(schema: Schema) -> MessageModel:
     (resolved,) = resolve([raw(schema)])
     return resolved
 
 
-def only_field(**keys: Any) -> Field:
+def only_field(**keys: Any) -> FieldModel:
     (resolved,) = model(message(field(**keys))).root.fields
     return resolved
 
@@ -62,57 +62,63 @@ def test_a_whole_message() -> None:
       ]
     }"""
     (resolved,) = resolve([load_text(schema, file="rpc/FooRequest.json", family="rpc")])
-    kind = Struct(
+    kind = StructModel(
         name="Kind",
-        versions=Versions(2, 4),
+        versions=VersionRange(2, 4),
         about="A kind.",
         fields=(
-            Field(name="Code", type=FieldType(INT32), versions=Versions(2, 4), default=0, flexible=Versions(3, 4)),
-            Field(
-                name="Later", type=FieldType(INT32), versions=Versions(4, 4), default=2**31 - 1, flexible=Versions(4, 4)
+            FieldModel(
+                name="Code", type=FieldType(INT32), versions=VersionRange(2, 4), default=0, flexible=VersionRange(3, 4)
+            ),
+            FieldModel(
+                name="Later",
+                type=FieldType(INT32),
+                versions=VersionRange(4, 4),
+                default=2**31 - 1,
+                flexible=VersionRange(4, 4),
             ),
         ),
     )
-    topic = Struct(
+    topic = StructModel(
         name="Topic",
-        versions=Versions(1, 4),
+        versions=VersionRange(1, 4),
         fields=(
-            Field(
+            FieldModel(
                 name="name",
                 aliases=("topic",),
                 type=FieldType(STRING),
-                versions=Versions(1, 4),
-                nullable=Versions(1, 2),
+                versions=VersionRange(1, 4),
+                nullable=VersionRange(1, 2),
                 default="",
                 ignorable=True,
                 map_key=True,
                 entity_type="topicName",
-                flexible=Versions(3, 4),
+                flexible=VersionRange(3, 4),
             ),
-            Field(
+            FieldModel(
                 name="Kind",
                 type=FieldType(STRUCT, struct="Kind"),
-                versions=Versions(2, 4),
+                versions=VersionRange(2, 4),
                 default=EMPTY_STRUCT,
-                flexible=Versions(3, 4),
+                flexible=VersionRange(3, 4),
             ),
         ),
     )
     fields = resolved.root.fields
-    assert resolved == Message(
+    assert resolved == MessageModel(
         name="FooRequest",
         aliases=("OldFooRequest",),
         kind="request",
         family="rpc",
-        valid=Versions(1, 4),
-        flexible=Versions(3, 4),
+        valid=VersionRange(1, 4),
+        flexible=VersionRange(3, 4),
         api_key=7,
         listeners=("broker",),
         latest_version_unstable=True,
         about="What it is.",
         source="rpc/FooRequest.json",
         structs=(kind, topic),
-        root=Struct(name="FooRequest", fields=fields, versions=Versions(1, 4)),
+        root=StructModel(name="FooRequest", fields=fields, versions=VersionRange(1, 4)),
     )
     assert resolved.source == "rpc/FooRequest.json"
     assert [(f.name, str(f.type), str(f.versions), f.default) for f in fields] == [
@@ -162,7 +168,7 @@ def test_versions_of_a_common_struct_are_those_of_its_uses() -> None:
         )
     )
     assert [struct.name for struct in resolved.structs] == ["Shared"]
-    assert resolved.struct("Shared").versions == Versions(0, 3)
+    assert resolved.struct("Shared").versions == VersionRange(0, 3)
     assert [f.name for f in resolved.struct("Shared").fields] == ["X", "Z"]
     with pytest.raises(KeyError):
         resolved.struct("Future")
@@ -238,7 +244,7 @@ def test_scalars_are_read_as_kafka_reads_them() -> None:
     ) | {"fields": {"name": "A", "type": "int32", "versions": 1, "ignorable": "false"}}
     resolved = model(schema)
     assert (resolved.api_key, resolved.listeners) == (3, ("broker",))
-    assert [(f.name, f.versions, f.ignorable) for f in resolved.root.fields] == [("A", Versions(1, 1), False)]
+    assert [(f.name, f.versions, f.ignorable) for f in resolved.root.fields] == [("A", VersionRange(1, 1), False)]
 
 
 def test_removed_messages_are_left_out() -> None:
@@ -391,7 +397,7 @@ def test_what_follows_the_rules_resolves(fields: list[Schema], shared: list[Sche
 # --- the real ones
 
 
-def check(resolved: Message) -> None:
+def check(resolved: MessageModel) -> None:
     """What the rest of the compiler relies on."""
     assert resolved.valid
     assert resolved.valid.covers(resolved.flexible)
@@ -426,7 +432,7 @@ def test_kafkas_messages() -> None:
     header = resolved["RequestHeader"]
     client_id = next(one for one in header.root.fields if one.name == "ClientId")
     assert client_id.flexible == NO_VERSIONS
-    assert header.flexible == Versions(2, 2)
+    assert header.flexible == VersionRange(2, 2)
     value = resolved["TransactionLogValue"]
     assert {one.name: (one.tag, one.default) for one in value.root.fields if one.tag is not None} == {
         "PreviousProducerId": (0, -1),
@@ -435,7 +441,11 @@ def test_kafkas_messages() -> None:
         "NextProducerEpoch": (3, -1),
     }
     classic = resolved["ConsumerGroupMemberMetadataValue"].root.fields[-1]
-    assert (classic.name, classic.default, classic.tagged) == ("ClassicMemberMetadata", EMPTY_STRUCT, Versions(0, 0))
+    assert (classic.name, classic.default, classic.tagged) == (
+        "ClassicMemberMetadata",
+        EMPTY_STRUCT,
+        VersionRange(0, 0),
+    )
     throttle = resolved["DescribeProducersResponse"].root.fields[0]
     assert throttle.type == FieldType(INT32)
     assert only_field(type="int64").type == FieldType(INT64)

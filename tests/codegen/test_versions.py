@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.codegen.versions import ALL_VERSIONS, HIGHEST, NO_VERSIONS, Versions
+from kafkawire.codegen.versions import ALL_VERSIONS, HIGHEST, NO_VERSIONS, VersionRange
 
 VERSION = st.integers(0, HIGHEST)
 RANGES = st.one_of(
     st.just(NO_VERSIONS),
-    st.tuples(VERSION, VERSION).map(lambda ends: Versions(min(ends), max(ends))),
-    st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda ends: Versions(min(ends), max(ends))),
+    st.tuples(VERSION, VERSION).map(lambda ends: VersionRange(min(ends), max(ends))),
+    st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda ends: VersionRange(min(ends), max(ends))),
 )
 
 
@@ -19,7 +19,7 @@ RANGES = st.one_of(
     [("3", 3, 3), ("0-2", 0, 2), ("3+", 3, HIGHEST), ("none", 0, -1), (" 1 ", 1, 1), ("32767", HIGHEST, HIGHEST)],
 )
 def test_what_a_range_means(text: str, low: int, high: int) -> None:
-    assert Versions.parse(text) == Versions(low, high)
+    assert VersionRange.parse(text) == VersionRange(low, high)
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_what_a_range_means(text: str, low: int, high: int) -> None:
 )
 def test_what_is_no_range(text: str, reason: str) -> None:
     with pytest.raises(ValueError) as caught:
-        Versions.parse(text)
+        VersionRange.parse(text)
     assert str(caught.value) == reason
 
 
 @given(RANGES)
-def test_text_and_range_are_one(versions: Versions) -> None:
-    assert Versions.parse(str(versions)) == versions
+def test_text_and_range_are_one(versions: VersionRange) -> None:
+    assert VersionRange.parse(str(versions)) == versions
 
 
 @given(RANGES, RANGES, VERSION)
-def test_and_holds_what_both_hold(a: Versions, b: Versions, version: int) -> None:
+def test_and_holds_what_both_hold(a: VersionRange, b: VersionRange, version: int) -> None:
     both = a & b
     assert (version in both) == (version in a and version in b)
     assert both == b & a
@@ -60,14 +60,14 @@ def test_and_holds_what_both_hold(a: Versions, b: Versions, version: int) -> Non
 
 
 @given(RANGES, RANGES)
-def test_covers_is_and_that_takes_nothing(a: Versions, b: Versions) -> None:
+def test_covers_is_and_that_takes_nothing(a: VersionRange, b: VersionRange) -> None:
     assert a.covers(b) == (a & b == b)
     assert a.covers(a & b)
     assert (a.covers(b) and b.covers(a)) == (a == b)
 
 
 @given(RANGES, RANGES)
-def test_hull_is_the_smallest_range_over_both(a: Versions, b: Versions) -> None:
+def test_hull_is_the_smallest_range_over_both(a: VersionRange, b: VersionRange) -> None:
     hull = a.hull(b)
     assert hull.covers(a)
     assert hull.covers(b)
@@ -79,12 +79,12 @@ def test_hull_is_the_smallest_range_over_both(a: Versions, b: Versions) -> None:
 
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_iteration_goes_over_what_is_in_it(low: int, high: int) -> None:
-    versions = Versions(low, high)
+    versions = VersionRange(low, high)
     assert list(versions) == [version for version in range(60) if version in versions]
     assert bool(versions) == bool(list(versions))
 
 
 def test_open_ended() -> None:
-    assert Versions.parse("0+").open_ended
-    assert not Versions.parse("0-5").open_ended
+    assert VersionRange.parse("0+").open_ended
+    assert not VersionRange.parse("0-5").open_ended
     assert not NO_VERSIONS.open_ended

@@ -53,7 +53,7 @@ def test_both_write_and_read_the_same_bytes(newest: Oracle, found: list[Pair], w
 
 
 def test_extreme_objects(newest: Oracle, found: list[Pair]) -> None:
-    work = [(pair, differential.Style("extreme", 77)) for pair in found[::5]]
+    work = [(pair, differential.ObjectStyle("extreme", 77)) for pair in found[::5]]
     assert [str(failure) for failure in differential.java_first(newest, work, newest=True) if failure] == []
 
 
@@ -62,7 +62,7 @@ def test_older_releases(release: str) -> None:
     with start(release) as oracle:
         listed = pairs(release, oracle.one(op="list")["messages"])
         assert listed.missing == []
-        work = [(pair, differential.Style("random", 3)) for pair in listed.same]
+        work = [(pair, differential.ObjectStyle("random", 3)) for pair in listed.same]
         for way in (differential.java_first, differential.ours_first):
             assert [str(failure) for failure in way(oracle, work, newest=False) if failure] == []
 
@@ -102,7 +102,7 @@ def test_conversions_and_defaults(newest: Oracle, found: list[Pair]) -> None:
 def test_a_wrong_layout_is_found_in_both_directions(newest: Oracle) -> None:
     """FetchRequest v17 read as v16 and v12: the first is laid out alike, the second is not."""
     wrong = Pair("FetchRequest", 17, FetchRequest, 12, True)
-    work = [(wrong, differential.Style("random", seed)) for seed in range(6)]
+    work = [(wrong, differential.ObjectStyle("random", seed)) for seed in range(6)]
     assert all(differential.java_first(newest, work, newest=True))
     assert any(differential.ours_first(newest, work, newest=True))
 

@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from tools.conformance.report import page, table
-from tools.conformance.run import Amounts, Outcome
+from tools.conformance.run import Amounts, ReleaseOutcome
 
 pytestmark = pytest.mark.slow
 
-GOOD = Outcome(
+GOOD = ReleaseOutcome(
     "4.4.0",
     278,
     744,
@@ -20,7 +20,7 @@ GOOD = Outcome(
     Counter({("mutants", "both accept"): 70_000, ("mutants", "both refuse"): 138_320}),
     [],
 )
-BAD = Outcome(
+BAD = ReleaseOutcome(
     "4.0.0",
     240,
     657,

@@ -7,8 +7,8 @@ from logged import reasons
 
 from kafkawire.logdir import text_files
 from kafkawire.logdir.entries import (
+    CheckpointLine,
     EpochLine,
-    OffsetLine,
     Property,
 )
 
@@ -16,8 +16,8 @@ from kafkawire.logdir.entries import (
 def test_offset_checkpoint() -> None:
     data = b"0\n2\norders 0 17\n__transaction_state 49 3\n"
     assert list(text_files.offset_checkpoint(data)) == [
-        OffsetLine(4, "orders", 0, 17),
-        OffsetLine(16, "__transaction_state", 49, 3),
+        CheckpointLine(4, "orders", 0, 17),
+        CheckpointLine(16, "__transaction_state", 49, 3),
     ]
     assert list(text_files.offset_checkpoint(b"0\n0\n")) == []
 

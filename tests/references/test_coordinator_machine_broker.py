@@ -27,8 +27,8 @@ from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.references import coordinator_machine
 from tests.references.coordinator_machine import TransactionMetadata, Transition
-from tools.broker import Cluster, jars
-from tools.recordings.raw_client import Wire
+from tools.broker import RunningCluster, jars
+from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.broker
 
@@ -51,7 +51,7 @@ COORDINATORS = (Coordinator(jars.BROKER_VERSION, 2, (3, 5)), Coordinator("3.9.1"
 class Beside:
     """An id of the broker, and of the machine. New producer ids are not known before: the broker's are taken over."""
 
-    def __init__(self, wire: Wire, name: str, version: int) -> None:
+    def __init__(self, wire: RawCluster, name: str, version: int) -> None:
         self.name = name
         self._version = version
         first = wire.init_producer(name, timeout_ms=60_000)
@@ -127,7 +127,7 @@ class Beside:
 
 
 @pytest.fixture(scope="module", params=COORDINATORS, ids=lambda one: one.release)
-def asked(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Iterator[tuple[Wire, Coordinator]]:
+def asked(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Iterator[tuple[RawCluster, Coordinator]]:
     coordinator: Coordinator = request.param
     if coordinator.release == jars.BROKER_VERSION:
         yield from ((wire, coordinator) for wire in _wire(request.getfixturevalue("broker")))
@@ -136,19 +136,19 @@ def asked(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Iterat
         yield from ((wire, coordinator) for wire in _wire(cluster))
 
 
-def _wire(broker: Cluster) -> Iterator[Wire]:
+def _wire(broker: RunningCluster) -> Iterator[RawCluster]:
     async def topic() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
             await live.create_topics(admin, {TOPIC: PARTITIONS})
 
     asyncio.run(topic())
-    with Wire(broker.bootstrap) as wire:
+    with RawCluster(broker.bootstrap) as wire:
         wire.leaders([TOPIC])  # waits for them
         yield wire
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_requests(asked: tuple[Wire, Coordinator], seed: int) -> None:
+def test_random_requests(asked: tuple[RawCluster, Coordinator], seed: int) -> None:
     wire, coordinator = asked
     choose = random.Random(seed)
     both = Beside(wire, f"machine-{seed}", coordinator.version)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 from tools.import_schemas.__main__ import SCHEMAS
 
 DESCRIBE_PRODUCERS_REQUEST = "Topics[Name string, PartitionIndexes []int32]"
@@ -99,13 +99,13 @@ def load(folder: str) -> dict[str, dict[str, Any]]:
 def written(fields: list[dict[str, Any]], version: int) -> str:
     carried = (field.get("versions") or field["taggedVersions"] for field in fields)
     return ", ".join(
-        one(field, version) for field, at in zip(fields, carried, strict=True) if version in Versions.parse(at)
+        one(field, version) for field, at in zip(fields, carried, strict=True) if version in VersionRange.parse(at)
     )
 
 
 def one(field: dict[str, Any], version: int) -> str:
-    tag = f"{field['tag']}:" if version in Versions.parse(field.get("taggedVersions", "none")) else ""
-    null = "?" if version in Versions.parse(field.get("nullableVersions", "none")) else ""
+    tag = f"{field['tag']}:" if version in VersionRange.parse(field.get("taggedVersions", "none")) else ""
+    null = "?" if version in VersionRange.parse(field.get("nullableVersions", "none")) else ""
     kind = f"[{written(field['fields'], version)}]" if "fields" in field else f" {field['type']}"
     return f"{tag}{field['name']}{null}{kind}"
 
@@ -114,10 +114,10 @@ def one(field: dict[str, Any], version: int) -> str:
 def test_each_layout_is_as_the_text_has_it(folder: str) -> None:
     found: dict[str, dict[int, str]] = {}
     for name, schema in load(folder).items():
-        flexible = Versions.parse(schema["flexibleVersions"])
+        flexible = VersionRange.parse(schema["flexibleVersions"])
         found[name] = {
             version: (FLEXIBLE if version in flexible else "") + written(schema["fields"], version)
-            for version in Versions.parse(schema["validVersions"])
+            for version in VersionRange.parse(schema["validVersions"])
         }
     assert found == LAYOUTS[folder]
 

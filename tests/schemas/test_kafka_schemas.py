@@ -54,7 +54,7 @@ def test_every_message_of_both_releases_is_there() -> None:
         "rpc": 192, "common": 11, "group": 46, "metadata": 27, "raft": 1, "share": 4, "storage": 5, "transaction": 2,
     }  # fmt: skip
     assert len(KAFKA) == len(list(SCHEMAS.glob("*/*.json"))) == 288
-    messages = {name: catalogue.Message(*entry) for name, entry in KAFKA.items()}
+    messages = {name: catalogue.CatalogueMessage(*entry) for name, entry in KAFKA.items()}
     assert catalogue.count_versions(messages) == 865
 
 

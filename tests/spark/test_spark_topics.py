@@ -16,7 +16,7 @@ from kafkawire.spark import from_kafka_message, local_session, read_topic, strea
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.session import QUICK_START
 from tests.spark.clusters import call
-from tools.broker import BrokerUnavailableError, Cluster
+from tools.broker import BrokerUnavailableError, RunningCluster
 from tools.broker.jars import spark_kafka_jars
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
     return said
 
 
-def in_the_log(broker: Cluster) -> list[tuple[int, int, int | None]]:
+def in_the_log(broker: RunningCluster) -> list[tuple[int, int, int | None]]:
     """(partition, offset, state) of each record of `__transaction_state`."""
     found = []
     for partition in logdir.open(*map(str, broker.log_dirs.values())).partitions:
@@ -90,7 +90,7 @@ def in_the_log(broker: Cluster) -> list[tuple[int, int, int | None]]:
     return found
 
 
-def test_an_internal_topic_is_not_silently_empty(broker: Cluster, tmp_path: Path) -> None:
+def test_an_internal_topic_is_not_silently_empty(broker: RunningCluster, tmp_path: Path) -> None:
     jars = connector()
     transact(broker.bootstrap)
     before = set(in_the_log(broker))

@@ -9,7 +9,7 @@ import pytest
 
 from tools.bench import __main__ as command
 from tools.bench import instruction_counts
-from tools.bench.cases import Case, Inputs, cases
+from tools.bench.cases import BenchCase, Inputs, cases
 from tools.bench.contestants import Contestant, Entrant, python_peer
 from tools.bench.job import AbsentError
 from tools.bench.measurement import BenchError, measure
@@ -46,16 +46,16 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     return Inputs(tmp_path_factory.mktemp("bench"), SCALE)
 
 
-def the_case(inputs: Inputs, key: str) -> Case:
+def the_case(inputs: Inputs, key: str) -> BenchCase:
     (case,) = cases(inputs, lambda other: other == key)
     return case
 
 
-def only(case: Case, *entrants: Entrant) -> Case:
+def only(case: BenchCase, *entrants: Entrant) -> BenchCase:
     return replace(case, entrants=entrants)
 
 
-def once(case: Case) -> Result:
+def once(case: BenchCase) -> Result:
     return measure(case, rounds=1, seconds=0, budget=0, warm_up=0)
 
 

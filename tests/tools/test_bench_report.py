@@ -12,7 +12,7 @@ from rich.console import Console
 from tools.bench import __main__ as command
 from tools.bench.goals import Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
 from tools.bench.report import absences, markdown, show
-from tools.bench.results import Absence, Count, Machine, Memory, Peak, Result, Run, Timing
+from tools.bench.results import AbsentContestant, BenchRun, InstructionCount, Machine, MemoryUse, Peak, Result, Timing
 from tools.pages import write_section
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def result(key: str, title: str, *timings: Timing, items: int = 1, **more: objec
     return Result(key=key, table=table, title=title, unit="message", items=items, size=100, timings=timings, **more)  # type: ignore[arg-type]
 
 
-RUN = Run(
+RUN = BenchRun(
     machine=Machine(
         processor="Some CPU",
         cores=2,
@@ -51,17 +51,20 @@ RUN = Run(
             timing("kio", 4e-6, 4e-6, 4e-6, 4e-6),
             timing("Java", 1.5e-7),
             memory=(
-                Memory(contestant=N, retained=12345, blocks=67, taken=20000),
-                Memory(contestant="Java", retained=500, blocks=0, taken=600),
+                MemoryUse(contestant=N, retained=12345, blocks=67, taken=20000),
+                MemoryUse(contestant="Java", retained=500, blocks=0, taken=600),
             ),
-            instructions=(Count(contestant=N, instructions=10_000), Count(contestant="kio", instructions=25_000)),
+            instructions=(
+                InstructionCount(contestant=N, instructions=10_000),
+                InstructionCount(contestant="kio", instructions=25_000),
+            ),
         ),
         result(
             "decode/B",
             "B v1",
             timing(N, 1e-3),
             timing(P, 0.25),
-            absent=(Absence(contestant="kio", why="kio has no B v1"),),
+            absent=(AbsentContestant(contestant="kio", why="kio has no B v1"),),
         ),
         result("records/columns/none", "none", timing(N, 0.004), timing("Java", 0.002), items=80_000),
         result("dump/deep/none", "records, none", timing(N, 1.0), timing("kafka-dump-log", 1.4), items=500_000),
@@ -76,7 +79,7 @@ def test_page() -> None:
 
 
 def test_a_run_is_kept() -> None:
-    assert msgspec.json.decode(msgspec.json.encode(RUN), type=Run) == RUN
+    assert msgspec.json.decode(msgspec.json.encode(RUN), type=BenchRun) == RUN
 
 
 def test_spread_is_the_interquartile_range() -> None:
@@ -109,7 +112,7 @@ def test_goals() -> None:
 
 
 def test_absences_are_joined() -> None:
-    gone = tuple(Absence(contestant="Java", why="no java") for _ in range(1))
+    gone = tuple(AbsentContestant(contestant="Java", why="no java") for _ in range(1))
     many = tuple(msgspec.structs.replace(found, absent=gone) for found in RUN.results[:4])
     assert absences(msgspec.structs.replace(RUN, results=many)) == ["Java: no java (4 cases)"]
     assert absences(RUN) == ["kio: kio has no B v1 (decode: B v1)"]

@@ -6,13 +6,13 @@ import pytest
 
 from tools.bench import transactions
 from tools.bench.transactions import FAST, JVM, KEY, OURS, STOCK, find_hanging
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 from tools.broker.errors import BrokerUnavailableError
 
 pytestmark = pytest.mark.slow
 
 
-def test_all_take_part(broker: Cluster) -> None:
+def test_all_take_part(broker: RunningCluster) -> None:
     """`find_hanging` compares what each finds with what was made to hang."""
     result = find_hanging(broker, 5, 1)
     assert (result.key, result.items, result.title) == (KEY, 5, "5 partitions on 1 broker")
@@ -23,7 +23,7 @@ def test_all_take_part(broker: Cluster) -> None:
 
 
 def test_without_java_nobody_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(*_: object, **__: object) -> Cluster:
+    def none(*_: object, **__: object) -> RunningCluster:
         raise BrokerUnavailableError("no java")
 
     monkeypatch.setattr(transactions, "cluster", none)

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.broker_fixture import StartCluster
-from tools.broker import BrokerStartError, BrokerUnavailableError, Cluster, cluster, jars, probe
+from tools.broker import BrokerStartError, BrokerUnavailableError, RunningCluster, cluster, jars, probe
 from tools.broker.cluster import free_ports
-from tools.broker.node import HOST, Node
+from tools.broker.node import HOST, BrokerNode
 
 pytestmark = pytest.mark.slow
 
@@ -93,13 +93,13 @@ def test_free_ports_passes_over_taken_ones() -> None:
 
 
 def test_properties_survive_javas_escapes(tmp_path: Path) -> None:
-    node = Node(1, tmp_path / "node-1", 1, 2)
+    node = BrokerNode(1, tmp_path / "node-1", 1, 2)
     node.write_properties({"a.b": "C:\\x", "motd": "zwei\nZeilen, für Ω"})
     assert node.properties_file.read_bytes() == b"a.b=C:\\\\x\nmotd=zwei\\nZeilen, f\\u00fcr \\u03a9\n"
 
 
 def test_log_tail_is_the_end_of_the_log(tmp_path: Path) -> None:
-    node = Node(1, tmp_path, 1, 2)
+    node = BrokerNode(1, tmp_path, 1, 2)
     assert node.log_tail() == ""
     node.log_file.write_text("".join(f"line {i}\n" for i in range(100_000)))
     assert node.log_tail(3) == "line 99997\nline 99998\nline 99999"
@@ -171,7 +171,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.broker
-def test_one_node_answers(broker: Cluster) -> None:
+def test_one_node_answers(broker: RunningCluster) -> None:
     node = broker.node(1)
     assert broker.bootstrap == node.address
     assert probe.registered_brokers(HOST, node.port) == {1: (HOST, node.port)}
@@ -277,7 +277,7 @@ def test_a_cluster_that_cannot_form_names_the_node_and_the_time(start_cluster: S
 
 
 @pytest.mark.broker
-def test_the_command_prints_its_address_and_stops_on_ctrl_c(broker: Cluster, tmp_path: Path) -> None:
+def test_the_command_prints_its_address_and_stops_on_ctrl_c(broker: RunningCluster, tmp_path: Path) -> None:
     del broker  # Kafka's jars are here, else this test is skipped
     folder = tmp_path / "cluster"
     command = [sys.executable, "-m", "tools.broker", "--folder", str(folder), "--config", "num.partitions=3"]

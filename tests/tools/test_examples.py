@@ -20,12 +20,12 @@ from broker_fixture import StartCluster
 
 from kafkawire import records
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 from tools.broker.jars import TOOLS_VERSION
 from tools.broker.kafka_tools import run_tool
 from tools.recordings import broker_answers, examples, tcpdump, transaction_recipes
 from tools.recordings.errors import RecordingError
-from tools.recordings.raw_client import Wire
+from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.slow
 
@@ -267,11 +267,11 @@ def test_trimming_keeps_entries_and_cuts_zeros(tmp_path: Path) -> None:
 
 def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     def said(start: int, state: str) -> broker_answers.Truth:
-        producer = broker_answers.ProducerState(
+        producer = broker_answers.DescribedProducer(
             topic="orders", partition=0, leader=1, producer_id=0, producer_epoch=1, last_sequence=2,
             last_timestamp=0, coordinator_epoch=0, current_txn_start_offset=start,
         )  # fmt: skip
-        transaction = broker_answers.Transaction(
+        transaction = broker_answers.DescribedTransaction(
             transactional_id="orders-service", coordinator=1, producer_id=0, producer_epoch=1, state=state,
             timeout_ms=60_000, start_time_ms=0, partitions=[],
         )  # fmt: skip
@@ -280,7 +280,7 @@ def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: py
     answers = [said(18, "PrepareCommit"), said(-1, "PrepareCommit"), said(-1, "CompleteCommit"), said(18, "never")]
     left = iter(answers)
     monkeypatch.setattr(broker_answers, "ask", lambda wire, topics: next(left))
-    settled = transaction_recipes._settled(transaction_recipes.Scene(running=None, wire=None), {"orders": 1})
+    settled = transaction_recipes._settled(transaction_recipes.TransactionScene(running=None, wire=None), {"orders": 1})
     assert settled is answers[2]
 
 
@@ -332,8 +332,8 @@ def test_the_command_says_what_is_missing_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.broker
-def test_questions_that_cannot_be_answered_are_errors(broker: Cluster) -> None:
-    with Wire(broker.bootstrap) as wire:
+def test_questions_that_cannot_be_answered_are_errors(broker: RunningCluster) -> None:
+    with RawCluster(broker.bootstrap) as wire:
         producer = wire.init_producer("test-examples")
         assert wire.end(producer, committed=True) == 48
         with pytest.raises(RecordingError, match="AddPartitionsToTxn answers error 29"):
@@ -344,7 +344,7 @@ def test_questions_that_cannot_be_answered_are_errors(broker: Cluster) -> None:
 
 
 @pytest.mark.broker
-def test_log_directories_are_made_again(start_cluster: StartCluster, broker: Cluster, tmp_path: Path) -> None:
+def test_log_directories_are_made_again(start_cluster: StartCluster, broker: RunningCluster, tmp_path: Path) -> None:
     del broker  # Kafka's jars are here, else this test is skipped
     (recipe,) = (r for r in transaction_recipes.RECIPES if r.name == "one-node")
     made = transaction_recipes.make(recipe, tmp_path / "made")

@@ -13,8 +13,8 @@ import pytest
 
 from tools.fuzz import __main__ as command
 from tools.fuzz import inputs, libfuzzer_runs, outcome_table, sanitizer, target
-from tools.fuzz.libfuzzer_runs import Outcome
-from tools.fuzz.target import Target
+from tools.fuzz.libfuzzer_runs import FuzzOutcome
+from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets import TARGETS, logs
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
@@ -58,8 +58,8 @@ def test_lines_of_the_corpus_are_as_they_would_be_written() -> None:
             assert one.form.text(one.form.data(line)) == line
 
 
-def failing(check: object) -> Target:
-    return Target(name="records", reads="", holds="", check=check, seeds=list)  # type: ignore[arg-type]
+def failing(check: object) -> FuzzTarget:
+    return FuzzTarget(name="records", reads="", holds="", check=check, seeds=list)  # type: ignore[arg-type]
 
 
 def test_a_failing_input_is_reported() -> None:
@@ -117,7 +117,7 @@ def test_figures_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     page.write_text("before\n<!-- fuzz -->\nold\n<!-- /fuzz -->\nafter\n")
     monkeypatch.setattr(outcome_table, "_PAGE", page)
     for engine, seconds, features in (("installed", 60.0, 10), ("installed", 30.0, 7), ("address", 90.0, 12)):
-        outcome_table.add(Outcome("records", engine, seconds, 1000, features, 5, []), tmp_path)
+        outcome_table.add(FuzzOutcome("records", engine, seconds, 1000, features, 5, []), tmp_path)
     outcome_table.write(tmp_path)
     text = page.read_text()
     assert text.startswith("before\n<!-- fuzz -->\n| target |")

@@ -10,9 +10,9 @@ from kafkawire.codegen import shape
 from kafkawire.codegen.importing import decisions, merge
 from kafkawire.codegen.importing.facts import Schema
 from kafkawire.codegen.load import RawSchema
-from kafkawire.codegen.model import Message
+from kafkawire.codegen.model import MessageModel
 from kafkawire.codegen.resolve import resolve
-from kafkawire.codegen.versions import Versions
+from kafkawire.codegen.versions import VersionRange
 from tools.import_schemas import __main__ as command
 from tools.import_schemas import about, jars
 
@@ -96,7 +96,7 @@ def test_the_earlier_names_are_those_that_the_jars_have(kafka_jars: Path) -> Non
                 seen.add((new["name"], "", name))
             if new["type"] == "coordinator-key" or old["validVersions"] == "none":
                 continue
-            for version in set(Versions.parse(old["validVersions"])) - set(shape.conflicts(model(new), model(old))):
+            for version in set(VersionRange.parse(old["validVersions"])) - set(shape.conflicts(model(new), model(old))):
                 seen.update((new["name"], *pair) for pair in renames(new, old, version))
     table = {(name, "", old) for name, old_names in decisions.RENAMED_MESSAGES.items() for old in old_names}
     for name, fields in decisions.RENAMED_FIELDS.items():
@@ -104,7 +104,7 @@ def test_the_earlier_names_are_those_that_the_jars_have(kafka_jars: Path) -> Non
     assert seen == table
 
 
-def model(schema: Schema) -> Message:
+def model(schema: Schema) -> MessageModel:
     return resolve([RawSchema("", "", schema)], drafts=True)[0]
 
 
@@ -130,7 +130,9 @@ def renames(new: Schema, old: Schema, version: int) -> Iterator[tuple[str, str]]
 
 def by_place(fields: list[Schema], version: int) -> dict[tuple[str, int], Schema]:
     """Fields of `version` by their tag or, untagged, by their number in the order of writing."""
-    present = [entry for entry in fields if version in Versions.parse(entry.get("versions") or entry["taggedVersions"])]
-    tagged = [entry for entry in present if version in Versions.parse(entry.get("taggedVersions", "none"))]
+    present = [
+        entry for entry in fields if version in VersionRange.parse(entry.get("versions") or entry["taggedVersions"])
+    ]
+    tagged = [entry for entry in present if version in VersionRange.parse(entry.get("taggedVersions", "none"))]
     ordered = [entry for entry in present if entry not in tagged]
     return {("tag", entry["tag"]): entry for entry in tagged} | {("field", i): e for i, e in enumerate(ordered)}

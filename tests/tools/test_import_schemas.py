@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkawire.codegen.importing.catalogue import Catalogue, Conflict, Message
+from kafkawire.codegen.importing.catalogue import Catalogue, CatalogueMessage, LayoutConflict
 from kafkawire.codegen.tables import TABLES
 from tools.import_schemas import __main__ as command
 from tools.import_schemas import about, enums, jars
@@ -31,7 +31,7 @@ def test_sentences_in_another_shape_are_refused(tmp_path: Path, text: str) -> No
 
 
 def test_sentences_on_no_message_are_refused() -> None:
-    given = {"M": Message("rpc", {"name": "M", "fields": []})}
+    given = {"M": CatalogueMessage("rpc", {"name": "M", "fields": []})}
     assert command.with_sentences(given, {"M": about.About("M.", {})})["M"].schema["about"] == "M."
     with pytest.raises(ValueError, match="no such message: N"):
         command.with_sentences(given, {"N": about.About("", {})})
@@ -42,7 +42,7 @@ def test_sentences_on_no_message_are_refused() -> None:
 
 def test_conflicts_and_messages_without_layout_are_refused() -> None:
     with pytest.raises(ValueError, match="decide which: M 0 of 1"):
-        command.check(Catalogue({}, [], [Conflict("M", 0, "1")], []))
+        command.check(Catalogue({}, [], [LayoutConflict("M", 0, "1")], []))
     with pytest.raises(ValueError, match="no release given has the layout of M"):
         command.check(Catalogue({}, [], [], ["M"]))
     with pytest.raises(ValueError, match=r"no such message: .*ListOffsetsRequest"):

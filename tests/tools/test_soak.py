@@ -23,7 +23,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 import pyarrow as pa
 from msgspec.structs import replace
 
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 from tools.recordings.errors import RecordingError
 from tools.recordings.tcpdump import recording
 from tools.soak import __main__ as command
@@ -37,8 +37,8 @@ from tools.soak.memory_samples import FLAT_BYTES, descendants, on_disk, series_o
 from tools.soak.polling import until
 from tools.soak.producer_load import KEY, ProducerTotals
 from tools.soak.report import markdown
-from tools.soak.run import Plan, Results, soak, told
-from tools.soak.soak_results import Count, Figure, Series, SoakResults
+from tools.soak.run import SoakPlan, SoakState, soak, told
+from tools.soak.soak_results import ComparedCounts, Figure, Series, SoakResults
 from tools.soak.watch_process import TransactionKey, WatchProcess
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ MIB = 1 << 20
 HUNG = HangingTransaction(TransactionKey("soak", 0, 77), offset=4, records=1)
 
 
-def wrong(counts: list[Count]) -> set[str]:
+def wrong(counts: list[ComparedCounts]) -> set[str]:
     return {count.what.partition(": ")[2] for count in counts if not count.agrees}
 
 
@@ -163,7 +163,7 @@ def wrote() -> ProducerTotals:
     )
 
 
-def streamed(rows: list[tuple[int | None, str | None, bytes | None, str | None]]) -> list[Count]:
+def streamed(rows: list[tuple[int | None, str | None, bytes | None, str | None]]) -> list[ComparedCounts]:
     columns: Any = list(zip(*((0, *row) for row in rows), strict=True))
     table = pa.table(
         {
@@ -357,7 +357,7 @@ def _is_gone(pid: int) -> bool:
 
 
 def test_what_is_told_goes_on() -> None:
-    results = Results()
+    results = SoakState()
     for error in (SoakError("first"), OSError(2, "second"), KeyboardInterrupt()):
         with told(results):
             raise error
@@ -382,8 +382,8 @@ FOUND = SoakResults(
     every_s=5,
     whole=True,
     counts=(
-        Count(what="capture: Produce requests", expected=54321, found=54321, by="librdkafka's statistics"),
-        Count(what="stream: COMMIT markers", expected=1000, at_least=True, found=1002, by="producers"),
+        ComparedCounts(what="capture: Produce requests", expected=54321, found=54321, by="librdkafka's statistics"),
+        ComparedCounts(what="stream: COMMIT markers", expected=1000, at_least=True, found=1002, by="producers"),
     ),
     told=(Figure(what="transactions committed", value="12,345"),),
     series=(
@@ -394,7 +394,7 @@ FOUND = SoakResults(
 
 
 def test_the_page() -> None:
-    lost = Count(what="capture: EndTxn requests", expected=7, found=6, by="librdkafka's statistics")
+    lost = ComparedCounts(what="capture: EndTxn requests", expected=7, found=6, by="librdkafka's statistics")
     bad = replace(
         FOUND,
         nodes=1,
@@ -432,8 +432,8 @@ def test_a_run_that_was_kept(
         (FOUND, True),
         (replace(FOUND, whole=False), False),
         (replace(FOUND, failures=("x",)), False),
-        (replace(FOUND, counts=(Count(what="x", expected=1, found=2, by="y"),)), False),
-        (replace(FOUND, counts=(Count(what="x", expected=2, at_least=True, found=1, by="y"),)), False),
+        (replace(FOUND, counts=(ComparedCounts(what="x", expected=1, found=2, by="y"),)), False),
+        (replace(FOUND, counts=(ComparedCounts(what="x", expected=2, at_least=True, found=1, by="y"),)), False),
         (replace(FOUND, series=(replace(FLAT, flat=False),)), False),
     ],
 )
@@ -452,7 +452,7 @@ def test_amounts_that_cannot_be(words: list[str], capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.broker
-def test_a_short_run(broker: Cluster, tmp_path: Path) -> None:
+def test_a_short_run(broker: RunningCluster, tmp_path: Path) -> None:
     """Without Spark, which has tests of its own; the memory of a few seconds says nothing."""
     if shutil.which("tcpdump") is None:
         pytest.skip("no tcpdump")
@@ -461,7 +461,7 @@ def test_a_short_run(broker: Cluster, tmp_path: Path) -> None:
             pass
     except RecordingError as error:
         pytest.skip(str(error))
-    plan = Plan(seconds=0.1, producers=2, rate=20, partitions=2, watch_every_s=1, sample_every_s=0.2, spark=False)
+    plan = SoakPlan(seconds=0.1, producers=2, rate=20, partitions=2, watch_every_s=1, sample_every_s=0.2, spark=False)
     said: list[str] = []
     found = soak(broker, plan, tmp_path / "run", command="a test", say=said.append)
     assert found.failures == ()

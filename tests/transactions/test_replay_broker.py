@@ -17,7 +17,7 @@ from kafkawire.transactions import Replay, check
 from kafkawire.transactions.answers import LOG_CHECKS, VIOLATED
 from tests.broker_fixture import StartCluster
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
@@ -25,7 +25,7 @@ from tools.recordings import clients
 from tools.recordings import read_committed_recovery as recovery
 from tools.recordings import read_committed_workload as workload
 from tools.recordings.clients import Service
-from tools.recordings.raw_client import Wire
+from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.broker
 
@@ -66,7 +66,7 @@ def test_producers_expire(start_cluster: StartCluster) -> None:
         "producer.id.expiration.ms": expiration_ms,
         "producer.id.expiration.check.interval.ms": 200,
     }
-    with start_cluster(1, config=config) as running, Wire(running.bootstrap) as wire:
+    with start_cluster(1, config=config) as running, RawCluster(running.bootstrap) as wire:
         clients.create_topics(running.bootstrap, {"idle": 1}, replicas=1, config={})
         lost = wire.init_producer("lost")
         wire.produce("idle", 0, [b"lost"], lost, timestamp=int(time.time() * 1000) - 3_600_000)
@@ -90,7 +90,7 @@ def test_producers_expire(start_cluster: StartCluster) -> None:
         assert snapshot_entries(partition_at(running, "idle").snapshots[-1]) == replay.snapshot()
 
 
-def producers_of(wire: Wire, topic: str) -> list[ProducerState]:
+def producers_of(wire: RawCluster, topic: str) -> list[ProducerState]:
     """What DescribeProducers says of partition 0, by producer id."""
     asked = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0,)),))
     answer = wire.connection(1).ask(asked, 0, DescribeProducersResponse).topics[0].partitions[0]
@@ -98,19 +98,19 @@ def producers_of(wire: Wire, topic: str) -> list[ProducerState]:
     return sorted(answer.active_producers, key=lambda producer: producer.producer_id)
 
 
-def open_at(wire: Wire, topic: str) -> list[int]:
+def open_at(wire: RawCluster, topic: str) -> list[int]:
     """First offsets of the transactions that are open in partition 0."""
     found = [producer.current_txn_start_offset for producer in producers_of(wire, topic)]
     return sorted(offset for offset in found if offset >= 0)
 
 
-def partition_at(running: Cluster, topic: str) -> logdir.Partition:
+def partition_at(running: RunningCluster, topic: str) -> logdir.Partition:
     return logdir.open(running.log_dirs[1] / f"{topic}-0").partitions[0]
 
 
-def _as_the_broker_says(running: Cluster, topics: list[str]) -> None:
+def _as_the_broker_says(running: RunningCluster, topics: list[str]) -> None:
     """A running broker's own state, which it tells whoever asks."""
-    with Wire(running.bootstrap) as wire:
+    with RawCluster(running.bootstrap) as wire:
         for topic in topics:
             deadline = time.monotonic() + 60
             while (said := producers_of(wire, topic)) != (expected := _states(running, topic)):
@@ -119,7 +119,7 @@ def _as_the_broker_says(running: Cluster, topics: list[str]) -> None:
             assert said
 
 
-def _states(running: Cluster, topic: str) -> list[ProducerState]:
+def _states(running: RunningCluster, topic: str) -> list[ProducerState]:
     states, _ = replayed(partition_at(running, topic), [_END])
     return [_state(entry) for entry in states[_END]]
 
@@ -135,9 +135,9 @@ def _state(entry: ProducerEntry) -> ProducerState:
     )
 
 
-def _stop(running: Cluster, topics: list[str]) -> tuple[dict[str, int], dict[str, list[list[Any]]]]:
+def _stop(running: RunningCluster, topics: list[str]) -> tuple[dict[str, int], dict[str, list[list[Any]]]]:
     """Ask for the last stable offsets and consume, then stop the broker cleanly: it writes its snapshots."""
-    with Wire(running.bootstrap) as wire:
+    with RawCluster(running.bootstrap) as wire:
         wire.leaders([*topics, *MADE_UP])
     stable, got = workload.stable_offsets(running.bootstrap, topics), workload.committed(running.bootstrap, topics)
     assert running.stop_node(1)

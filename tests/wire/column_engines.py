@@ -11,7 +11,7 @@ from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.wire.columns import decode_structs
 from kafkawire.wire.columns.decoding import ENGINE
 from kafkawire.wire.columns.objects import clean, row_maker, told
-from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of
+from kafkawire.wire.columns.schema import ARROW, ArrowStyle, Shape, shape_of
 from kafkawire.wire.message import Message
 
 #: None: values are decoded object by object.
@@ -75,7 +75,7 @@ def check(
     version: Any,
     *,
     shape: Shape | None = None,
-    style: Style = ARROW,
+    style: ArrowStyle = ARROW,
 ) -> list[Any]:
     """Every engine gives the rows and errors that `decode` does; returns the rows."""
     shape = shape or shape_of(cls.spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.wire import layout
-from kafkawire.wire.layout import ARRAY, BOOL, FLOAT64, INT8, STRING, UUID, Layout, Op, Tag, struct_cost
+from kafkawire.wire.layout import ARRAY, BOOL, FLOAT64, INT8, STRING, UUID, Layout, LayoutTag, Op, struct_cost
 
 
 def test_kinds_have_the_ranges_and_sizes_of_their_names() -> None:
@@ -24,7 +24,7 @@ def test_kinds_have_the_ranges_and_sizes_of_their_names() -> None:
 
 def test_what_an_op_without_a_struct_is() -> None:
     assert Op(STRING, 3) == (STRING, 3, 0)
-    assert Tag(7, STRING, 3) == (7, STRING, 3, 0)
+    assert LayoutTag(7, STRING, 3) == (7, STRING, 3, 0)
     plain = Layout(0, False, 1, (Op(BOOL, 0),))
     assert (plain.tags, plain.absent, plain.foreign_tags, plain.all_ops()) == ((), (), (), [Op(BOOL, 0)])
 

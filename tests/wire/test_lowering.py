@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkawire.messages import REGISTRY, FetchRequest, MetadataResponse, RequestHeader
-from kafkawire.wire.layout import ARRAY, COMPACT, INT32, NULLABLE, STRING, STRUCT, Layout, Op, Tag
+from kafkawire.wire.layout import ARRAY, COMPACT, INT32, NULLABLE, STRING, STRUCT, Layout, LayoutTag, Op
 from kafkawire.wire.lowering import is_guarded, lower, op_code, smallest
 from kafkawire.wire.spec import Field, MessageSpec, StructSpec
 
@@ -32,7 +32,7 @@ def test_versions_of_one_layout_share_it() -> None:
     assert table.layouts[table.roots[1]] == Layout(1, False, 4, (Op(STRUCT | ARRAY, 0, 2),), absent=(1,))
     points = Op(STRUCT | ARRAY | COMPACT | NULLABLE, 0, 4)
     assert table.layouts[table.roots[2]] == Layout(1, True, 3, (points, Op(STRING | COMPACT, 1)), foreign_tags=(0,))
-    assert table.layouts[table.roots[3]] == Layout(1, True, 2, (points,), (Tag(0, STRING | COMPACT, 1),))
+    assert table.layouts[table.roots[3]] == Layout(1, True, 2, (points,), (LayoutTag(0, STRING | COMPACT, 1),))
     assert table.layouts[0] == Layout(0, False, 4, (Op(INT32, 0),), absent=(1,))
 
 

@@ -24,7 +24,7 @@ from tools.bench.machine_info import machine
 from tools.bench.measurement import BenchError, measure
 from tools.bench.peak_memory import capture_peaks, peaks
 from tools.bench.report import markdown, show
-from tools.bench.results import Run
+from tools.bench.results import BenchRun
 from tools.bench.sample_data import ROOT
 from tools.bench.spark import KEYS as SPARK
 from tools.bench.spark import spark
@@ -62,7 +62,7 @@ def _stated(arguments: argparse.Namespace) -> list[str]:
     return words + [f"--{name}" for name in ("large", "instructions", "write") if getattr(arguments, name)]
 
 
-def _run(arguments: argparse.Namespace, console: Console) -> Run:
+def _run(arguments: argparse.Namespace, console: Console) -> BenchRun:
     load, start = os.getloadavg()[0], time.monotonic()
     wanted = arguments.only or [""]
     inputs = Inputs()
@@ -97,7 +97,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> Run:
         results += spark(arguments.rounds, is_wanted)
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
     command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(_stated(arguments))}"
-    return Run(
+    return BenchRun(
         machine=machine(command, load, (time.monotonic() - start) / 60),
         rounds=arguments.rounds,
         results=tuple(results),
@@ -112,7 +112,7 @@ def main(words: Sequence[str] | None = None) -> int:
         before = PAGE.read_text("utf-8") if arguments.write and PAGE.exists() else ""
         keep_sections("", before)  # fails for broken markers before the measurement, not after it
         if arguments.source:
-            run = msgspec.json.decode(arguments.source.read_bytes(), type=Run)
+            run = msgspec.json.decode(arguments.source.read_bytes(), type=BenchRun)
         else:
             run = _run(arguments, Console(stderr=True))
     except BenchError as error:

@@ -40,7 +40,7 @@ _WITH_RECORDS = ("FetchResponse", "ProduceRequest")
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """One case. Every run of a contestant's job handles `items` items of `size` bytes in all."""
 
     key: str
@@ -123,14 +123,14 @@ class Inputs:
         return path, count * times
 
 
-def cases(inputs: Inputs, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Case]:
+def cases(inputs: Inputs, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[BenchCase]:
     """The cases whose keys are wanted. Their inputs are made as they come."""
     for key, make in CASES.items():
         if wanted(key):
             yield make(inputs)
 
 
-def _codec(operation: str, message: str, version: int, title: str, inputs: Inputs) -> Case:
+def _codec(operation: str, message: str, version: int, title: str, inputs: Inputs) -> BenchCase:
     path = inputs.message(message, version)
     options = {"operation": operation, "message": message, "version": str(version), "path": str(path)}
     return _message_case(
@@ -146,7 +146,7 @@ def _codec(operation: str, message: str, version: int, title: str, inputs: Input
     )
 
 
-def _strict(message: str, version: int, title: str, inputs: Inputs) -> Case:
+def _strict(message: str, version: int, title: str, inputs: Inputs) -> BenchCase:
     path = inputs.message(message, version)
     options = {"operation": "decode", "message": message, "version": str(version), "path": str(path)}
     return _message_case(
@@ -159,7 +159,7 @@ def _strict(message: str, version: int, title: str, inputs: Inputs) -> Case:
     )
 
 
-def _no_copy(message: str, version: int, title: str, inputs: Inputs) -> Case:
+def _no_copy(message: str, version: int, title: str, inputs: Inputs) -> BenchCase:
     path = inputs.message(message, version)
     options = {"operation": "decode", "message": message, "version": str(version), "path": str(path)}
     java = (message, str(version), str(path))
@@ -174,9 +174,9 @@ def _no_copy(message: str, version: int, title: str, inputs: Inputs) -> Case:
     )
 
 
-def _message_case(table: str, message: str, title: str, path: Path, *entrants: Entrant) -> Case:
+def _message_case(table: str, message: str, title: str, path: Path, *entrants: Entrant) -> BenchCase:
     data = path.read_bytes()
-    return Case(
+    return BenchCase(
         key=f"{table}/{message}",
         table=table,
         title=title,
@@ -189,7 +189,7 @@ def _message_case(table: str, message: str, title: str, path: Path, *entrants: E
     )
 
 
-def _records(shape: str, codec: str, inputs: Inputs) -> Case:
+def _records(shape: str, codec: str, inputs: Inputs) -> BenchCase:
     path, count = inputs.record_set(codec)
     job = "records" if shape == "objects" else "record_columns"
     entrants = [kafkawire(engine, job, path=str(path), shape=shape) for engine in ENGINES]
@@ -205,7 +205,7 @@ def _records(shape: str, codec: str, inputs: Inputs) -> Case:
         kafka_java("records", str(path), "true", walk),
         kafka_java("records", str(path), "false", walk, variant="no checksum"),
     ]
-    return Case(
+    return BenchCase(
         key=f"records/{shape}/{codec}",
         table=f"records/{shape}",
         title=codec,
@@ -216,9 +216,9 @@ def _records(shape: str, codec: str, inputs: Inputs) -> Case:
     )
 
 
-def _values(inputs: Inputs) -> Case:
+def _values(inputs: Inputs) -> BenchCase:
     path, ends, count = inputs.log_values()
-    return Case(
+    return BenchCase(
         key="columns/TransactionLogValue",
         table="columns",
         title="TransactionLogValue v1",
@@ -242,7 +242,7 @@ _DUMPS = {
 }
 
 
-def _dump(shape: str, codec: str, inputs: Inputs) -> Case:
+def _dump(shape: str, codec: str, inputs: Inputs) -> BenchCase:
     path, count = inputs.segment(codec, SEGMENT, "segment")
     small, _ = inputs.segment(codec, 0, "small")
     title, ours, theirs = _DUMPS[shape]
@@ -255,7 +255,7 @@ def _dump(shape: str, codec: str, inputs: Inputs) -> Case:
     else:
         job = "dump"
         options["options"] = ours
-    return Case(
+    return BenchCase(
         key=f"dump/{shape}/{codec}",
         table="dump",
         title=f"{title}, {codec}",
@@ -278,10 +278,10 @@ _CAPTURES = {
 _TSHARK = {"json": "tshark, json", "kafka": "tshark, json of Kafka", "fields": "tshark, fields"}
 
 
-def _capture(shape: str, connections: str, inputs: Inputs) -> Case:
+def _capture(shape: str, connections: str, inputs: Inputs) -> BenchCase:
     path, count = inputs.capture(long=connections == "long")
     title, options, forms = _CAPTURES[shape]
-    return Case(
+    return BenchCase(
         key=f"capture/{shape}/{connections}",
         table="capture",
         title=f"{title}, {connections} connections",
@@ -296,7 +296,7 @@ def _capture(shape: str, connections: str, inputs: Inputs) -> Case:
 
 
 #: Key -> what makes the case.
-CASES: dict[str, Callable[[Inputs], Case]] = {
+CASES: dict[str, Callable[[Inputs], BenchCase]] = {
     **{
         f"{operation}/{message}": partial(_codec, operation, message, version, title)
         for operation in ("decode", "encode")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafkawire.cli.schema_emit import with_kafkas_own, words
 from kafkawire.codegen.wireshark import render_wireshark
-from tools.bench.results import Absence, Result, Timing
+from tools.bench.results import AbsentContestant, Result, Timing
 from tools.bench.sample_data import ROOT
 
 KEY = "wireshark/fields"
@@ -101,5 +101,5 @@ def dissectors(rounds: int) -> Iterator[Result]:
             for name, found in times.items()
             if found and name not in absent
         ),
-        absent=tuple(Absence(contestant=name, why=why) for name, why in absent.items()),
+        absent=tuple(AbsentContestant(contestant=name, why=why) for name, why in absent.items()),
     )

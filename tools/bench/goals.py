@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from tools.bench import dissectors, spark, transactions
-from tools.bench.results import Result, Run
+from tools.bench.results import BenchRun, Result
 
 #: (contestants that were divided, quotient) of each case; a goal judges all of them or their mean.
 Ratios = list[tuple[str, float]]
@@ -19,10 +19,10 @@ class Goal:
     `why` says what a profile shows where the goal is not met."""
 
     text: str
-    measure: Callable[[Run], float | None]
+    measure: Callable[[BenchRun], float | None]
     meets: Callable[[float], bool]
     show: str = "{:.2f}×"
-    why: Callable[[Run], str] | None = None
+    why: Callable[[BenchRun], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Judged:
     why: str = ""
 
 
-def ratios(run: Run, table: str, ours: str, other: str) -> Ratios:
+def ratios(run: BenchRun, table: str, ours: str, other: str) -> Ratios:
     """How many times as long `other` takes as `ours`, for each case of a table in which both took part."""
     found = []
     for result in run.table(table):
@@ -45,29 +45,29 @@ def ratios(run: Run, table: str, ours: str, other: str) -> Ratios:
     return found
 
 
-def mean(table: str, ours: str, other: str) -> Callable[[Run], float | None]:
+def mean(table: str, ours: str, other: str) -> Callable[[BenchRun], float | None]:
     """Geometric mean of the ratios of a table."""
 
-    def measure(run: Run) -> float | None:
+    def measure(run: BenchRun) -> float | None:
         found = ratios(run, table, ours, other)
         return geometric_mean([ratio for _, ratio in found]) if found else None
 
     return measure
 
 
-def least(table: str, ours: str, other: str) -> Callable[[Run], float | None]:
+def least(table: str, ours: str, other: str) -> Callable[[BenchRun], float | None]:
     """The smallest ratio of a table."""
 
-    def measure(run: Run) -> float | None:
+    def measure(run: BenchRun) -> float | None:
         return min((ratio for _, ratio in ratios(run, table, ours, other)), default=None)
 
     return measure
 
 
-def quotient(key: str, ours: str, other: str, other_key: str = "") -> Callable[[Run], float | None]:
+def quotient(key: str, ours: str, other: str, other_key: str = "") -> Callable[[BenchRun], float | None]:
     """The ratio in one case (or of `other` in another case to `ours` in this)."""
 
-    def measure(run: Run) -> float | None:
+    def measure(run: BenchRun) -> float | None:
         mine = _time(run.result(key), ours)
         theirs = _time(run.result(other_key or key), other)
         return theirs / mine if mine and theirs else None
@@ -80,10 +80,10 @@ def _time(result: Result | None, contestant: str) -> float | None:
     return timing.median if timing else None
 
 
-def rate(key: str, contestant: str) -> Callable[[Run], float | None]:
+def rate(key: str, contestant: str) -> Callable[[BenchRun], float | None]:
     """Thousands of items a second."""
 
-    def measure(run: Run) -> float | None:
+    def measure(run: BenchRun) -> float | None:
         result = run.result(key)
         time = _time(result, contestant)
         return result.items / time / 1e3 if result and time else None
@@ -91,18 +91,18 @@ def rate(key: str, contestant: str) -> Callable[[Run], float | None]:
     return measure
 
 
-def milliseconds(key: str, contestant: str) -> Callable[[Run], float | None]:
-    def measure(run: Run) -> float | None:
+def milliseconds(key: str, contestant: str) -> Callable[[BenchRun], float | None]:
+    def measure(run: BenchRun) -> float | None:
         time = _time(run.result(key), contestant)
         return None if time is None else time * 1e3
 
     return measure
 
 
-def peak(what: str, least_size: int) -> Callable[[Run], float | None]:
+def peak(what: str, least_size: int) -> Callable[[BenchRun], float | None]:
     """Most megabytes that such a command took with a file of at least that size."""
 
-    def measure(run: Run) -> float | None:
+    def measure(run: BenchRun) -> float | None:
         return max(
             (found.peak / 1e6 for found in run.peaks if found.title.startswith(what) and found.size >= least_size),
             default=None,
@@ -119,10 +119,10 @@ def at_most(limit: float) -> Callable[[float], bool]:
     return lambda value: value <= limit
 
 
-def bound(other: str) -> Callable[[Run], str]:
+def bound(other: str) -> Callable[[BenchRun], str]:
     """The C bound's own ratio to a peer: what no decoder that makes Python objects passes by much."""
 
-    def say(run: Run) -> str:
+    def say(run: BenchRun) -> str:
         found = mean("decode", "C bound", other)(run)
         ratio = "–" if found is None else f"{found:.2f}×"
         return (
@@ -134,7 +134,7 @@ def bound(other: str) -> Callable[[Run], str]:
     return say
 
 
-def _fixed(text: str) -> Callable[[Run], str]:
+def _fixed(text: str) -> Callable[[BenchRun], str]:
     return lambda run: text
 
 
@@ -278,7 +278,7 @@ GOALS = (
 )
 
 
-def judge(run: Run, goals: Iterable[Goal] = GOALS) -> list[Judged]:
+def judge(run: BenchRun, goals: Iterable[Goal] = GOALS) -> list[Judged]:
     """Every goal, with its value in this run."""
     judged = []
     for goal in goals:

@@ -11,9 +11,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from tools.bench.cases import Case
+from tools.bench.cases import BenchCase
 from tools.bench.contestants import Entrant, environment
-from tools.bench.results import Count, Result
+from tools.bench.results import InstructionCount, Result
 from tools.bench.sample_data import ROOT
 
 #: About as long as the counted runs take without valgrind.
@@ -25,7 +25,7 @@ def available() -> bool:
     return shutil.which("valgrind") is not None
 
 
-def instructions(case: Case, result: Result) -> Iterator[Count]:
+def instructions(case: BenchCase, result: Result) -> Iterator[InstructionCount]:
     """Instruction counts of the contestants that took part and are Python processes."""
     entrants = {entrant.name: entrant for entrant in case.entrants}
     for timing in result.timings:
@@ -33,7 +33,7 @@ def instructions(case: Case, result: Result) -> Iterator[Count]:
         if entrant.is_python:
             times = max(1, int(_SECONDS / timing.median))
             if (counted := _collected(entrant, times)) is not None:
-                yield Count(contestant=timing.contestant, instructions=counted // times)
+                yield InstructionCount(contestant=timing.contestant, instructions=counted // times)
 
 
 def _collected(entrant: Entrant, times: int) -> int | None:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from statistics import median
 
-from tools.bench.cases import Case
+from tools.bench.cases import BenchCase
 from tools.bench.contestants import BrokenContestantError, Contestant
 from tools.bench.job import AbsentError
-from tools.bench.results import Absence, Memory, Result, Timing
+from tools.bench.results import AbsentContestant, MemoryUse, Result, Timing
 
 #: The minimum number of rounds of a contestant, for jobs of any duration.
 FEWEST = 3
@@ -24,7 +24,7 @@ class BenchError(Exception):
 
 
 def measure(
-    case: Case,
+    case: BenchCase,
     *,
     rounds: int,
     seconds: float,
@@ -45,19 +45,19 @@ def measure(
     Raises:
         BenchError: an engine of kafkawire fails, or its result differs from the others'.
     """
-    absent: list[Absence] = []
+    absent: list[AbsentContestant] = []
     with ExitStack() as stack:
         present: list[Contestant] = []
         for entrant in case.entrants:
             try:
                 contestant = Contestant(entrant)
             except AbsentError as error:
-                absent.append(Absence(contestant=entrant.name, why=str(error)))
+                absent.append(AbsentContestant(contestant=entrant.name, why=str(error)))
                 continue
             except BrokenContestantError as error:
                 if entrant.ours:
                     raise BenchError(f"{case.title}: {entrant.name}: {error}") from error
-                absent.append(Absence(contestant=entrant.name, why=f"{entrant.name} fails: {error}"))
+                absent.append(AbsentContestant(contestant=entrant.name, why=f"{entrant.name} fails: {error}"))
                 continue
             stack.callback(contestant.close)
             present.append(contestant)
@@ -65,7 +65,7 @@ def measure(
         say(f"{case.table}: {case.title}: {', '.join(contestant.entrant.name for contestant in present)}")
         timings = _timings(present, rounds, seconds, budget, warm_up)
         memory = [
-            Memory(contestant=contestant.entrant.name, retained=retained, blocks=blocks, taken=taken)
+            MemoryUse(contestant=contestant.entrant.name, retained=retained, blocks=blocks, taken=taken)
             for contestant in (present if case.memory else ())
             for retained, blocks, taken in [contestant.memory()]
         ]
@@ -82,14 +82,16 @@ def measure(
     )
 
 
-def _agrees(case: Case, contestant: Contestant, present: Sequence[Contestant], absent: list[Absence]) -> bool:
+def _agrees(
+    case: BenchCase, contestant: Contestant, present: Sequence[Contestant], absent: list[AbsentContestant]
+) -> bool:
     """Whether the contestant has the same result as the others. Called before anything is measured."""
     if contestant.check == (case.check or present[0].check):
         return True
     name = contestant.entrant.name
     if contestant.entrant.ours:
         raise BenchError(f"{case.title}: {name} has another result than the others")
-    absent.append(Absence(contestant=name, why=f"{name} has another result than the others"))
+    absent.append(AbsentContestant(contestant=name, why=f"{name} has another result than the others"))
     return False
 
 

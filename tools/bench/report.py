@@ -10,13 +10,13 @@ from rich.text import Text
 
 from tools.bench.goals import judge
 from tools.bench.result_tables import NOTHING, tables
-from tools.bench.results import Run
+from tools.bench.results import BenchRun
 from tools.pages import templates
 
 _TEMPLATE = "performance.md.jinja"
 
 
-def absences(run: Run) -> list[str]:
+def absences(run: BenchRun) -> list[str]:
     """A sentence for each contestant and reason, with the cases in which it took no part."""
     found: dict[tuple[str, str], list[str]] = {}
     for result in run.results:
@@ -28,13 +28,13 @@ def absences(run: Run) -> list[str]:
     ]
 
 
-def markdown(run: Run) -> str:
+def markdown(run: BenchRun) -> str:
     """The page."""
     template = templates(Path(__file__).parent).get_template(_TEMPLATE)
     return template.render(run=run, machine=run.machine, tables=tables(run), goals=judge(run), absences=absences(run))
 
 
-def show(run: Run, console: Console) -> None:
+def show(run: BenchRun, console: Console) -> None:
     """The same on a terminal."""
     for table in tables(run):
         shown = RichTable(title=table.title, caption=table.about, title_justify="left", caption_justify="left")

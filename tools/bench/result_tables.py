@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from tools.bench.results import Result, Run, Timing
+from tools.bench.results import BenchRun, Result, Timing
 
 #: A cell of a contestant that took no part.
 NOTHING = "–"
@@ -84,7 +84,7 @@ KINDS = (
 )
 
 
-def tables(run: Run) -> list[ResultTable]:
+def tables(run: BenchRun) -> list[ResultTable]:
     """The tables for which the run has results."""
     found = [_table(kind, run.table(kind.name)) for kind in KINDS if any(one.timings for one in run.table(kind.name))]
     for make in (_memory, _instructions, _peaks):
@@ -126,7 +126,7 @@ def _mean(results: list[Result], name: str) -> str:
     return f"{_number(geometric_mean(found))}×" + (f" of {len(found)}" if len(found) < len(results) else "")
 
 
-def _memory(run: Run) -> ResultTable:
+def _memory(run: BenchRun) -> ResultTable:
     with_memory = [result for result in run.results if result.memory]
     names = list(dict.fromkeys(memory.contestant for result in with_memory for memory in result.memory))
     rows = []
@@ -143,7 +143,7 @@ def _memory(run: Run) -> ResultTable:
     )
 
 
-def _instructions(run: Run) -> ResultTable:
+def _instructions(run: BenchRun) -> ResultTable:
     counted = [result for result in run.results if result.instructions]
     names = list(dict.fromkeys(count.contestant for result in counted for count in result.instructions))
     rows = []
@@ -155,7 +155,7 @@ def _instructions(run: Run) -> ResultTable:
     return ResultTable("Instructions", "Of one run, counted by callgrind: steadier than time.", ["", *names], rows)
 
 
-def _peaks(run: Run) -> ResultTable:
+def _peaks(run: BenchRun) -> ResultTable:
     rows = [
         [f"{peak.title}, a file of {peak.size / 1e6:,.0f} MB", peak.contestant, f"{peak.peak / 1e6:,.0f} MB"]
         for peak in run.peaks

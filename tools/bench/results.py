@@ -36,7 +36,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
         return (high - low) / self.median
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     """What one result costs. `taken`: in Python the most bytes at once while it is made, in Java all allocated ones."""
 
     contestant: str
@@ -45,14 +45,14 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     taken: int
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True):
+class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
     """Instructions of one run of the job."""
 
     contestant: str
     instructions: int
 
 
-class Absence(msgspec.Struct, frozen=True, kw_only=True):
+class AbsentContestant(msgspec.Struct, frozen=True, kw_only=True):
     """A contestant that took no part in a case, with the reason."""
 
     contestant: str
@@ -69,9 +69,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     items: int
     size: int
     timings: tuple[Timing, ...] = ()
-    absent: tuple[Absence, ...] = ()
-    memory: tuple[Memory, ...] = ()
-    instructions: tuple[Count, ...] = ()
+    absent: tuple[AbsentContestant, ...] = ()
+    memory: tuple[MemoryUse, ...] = ()
+    instructions: tuple[InstructionCount, ...] = ()
 
     def timing(self, contestant: str) -> Timing | None:
         return next((timing for timing in self.timings if timing.contestant == contestant), None)
@@ -105,7 +105,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     minutes: float
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class BenchRun(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run."""
 
     machine: Machine

@@ -16,7 +16,7 @@ from typing import Any
 from kafkawire import logdir, records
 from kafkawire.messages import TransactionLogValue
 from tools.bench.measurement import BenchError
-from tools.bench.results import Absence, Result, Timing
+from tools.bench.results import AbsentContestant, Result, Timing
 from tools.bench.sample_data import transaction_log_values
 
 MESSAGES, HEADERS, AUDIT = "spark/messages", "spark/headers", "spark/audit"
@@ -49,7 +49,9 @@ def spark(rounds: int, wanted: Callable[[str], bool]) -> Iterator[Result]:
         if wanted(AUDIT):
             yield _audit(min(rounds, _ROUNDS))
     except ImportError as error:
-        yield _result(MESSAGES, "messages", "value", 0, {}, {}, (Absence(contestant=FUNCTION, why=str(error)),))
+        yield _result(
+            MESSAGES, "messages", "value", 0, {}, {}, (AbsentContestant(contestant=FUNCTION, why=str(error)),)
+        )
     except SparkError as error:
         raise BenchError(f"spark: {error}") from error
 
@@ -226,7 +228,7 @@ def _result(
     items: int,
     seconds: Mapping[str, list[float]],
     ours: Mapping[str, bool],
-    absent: tuple[Absence, ...] = (),
+    absent: tuple[AbsentContestant, ...] = (),
 ) -> Result:
     return Result(
         key=key,

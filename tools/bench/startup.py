@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from tools.bench.results import Absence, Result, Timing
+from tools.bench.results import AbsentContestant, Result, Timing
 from tools.bench.sample_data import ROOT
 
 #: Runs what is imported everywhere, then a library's import, then its first use; prints the CPU time of the last two.
@@ -91,7 +91,7 @@ def startup(rounds: int) -> Iterator[Result]:
         for library in LIBRARIES:
             found = _once(library, compiled)  # fills the caches of compiled code and of the disk, too
             if isinstance(found, str):
-                absent.append(Absence(contestant=library.name, why=found))
+                absent.append(AbsentContestant(contestant=library.name, why=found))
             else:
                 present.append((library, []))
         for _ in range(rounds):

@@ -26,12 +26,12 @@ from kafkawire.messages import CreateTopicsRequest
 from kafkawire.messages.create_topics_request import CreatableTopic
 from tools.bench.job import AbsentError
 from tools.bench.measurement import BenchError
-from tools.bench.results import Absence, Result, Timing
+from tools.bench.results import AbsentContestant, Result, Timing
 from tools.bench.sample_data import ROOT
-from tools.broker import Cluster, cluster
+from tools.broker import RunningCluster, cluster
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.kafka_tools import FAST_START, RUN_CLASS, tool_command
-from tools.recordings.raw_client import Producer, Wire
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 KEY = "transactions/find-hanging"
 OURS = ("kafkawire native", "kafkawire python")
@@ -94,11 +94,11 @@ def transactions(rounds: int) -> Iterator[Result]:
         with cluster(BROKERS, config={"transaction.partition.verification.enable": False}) as running:
             yield find_hanging(running, PARTITIONS, min(rounds, _ROUNDS))
     except BrokerUnavailableError as error:
-        absent = tuple(Absence(contestant=name, why=str(error)) for name in (*OURS, STOCK, FAST, JVM))
+        absent = tuple(AbsentContestant(contestant=name, why=str(error)) for name in (*OURS, STOCK, FAST, JVM))
         yield _result(PARTITIONS, BROKERS, {}, absent)
 
 
-def find_hanging(running: Cluster, partitions: int, rounds: int) -> Result:
+def find_hanging(running: RunningCluster, partitions: int, rounds: int) -> Result:
     """The case on a cluster that runs. Raises BenchError where one of ours fails, or does not find what hangs."""
     hanging = _furnish(running, partitions)
     arguments = ("--bootstrap-server", running.bootstrap, "find-hanging", "--topic", _TOPIC)
@@ -123,7 +123,7 @@ def find_hanging(running: Cluster, partitions: int, rounds: int) -> Result:
             try:
                 printed = one.run()
             except AbsentError as error:
-                absent.append(Absence(contestant=name, why=str(error)))
+                absent.append(AbsentContestant(contestant=name, why=str(error)))
                 del present[name]
                 continue
             except RuntimeError as error:
@@ -136,7 +136,9 @@ def find_hanging(running: Cluster, partitions: int, rounds: int) -> Result:
     return _result(partitions, len(running.nodes), present, tuple(absent))
 
 
-def _result(partitions: int, brokers: int, present: dict[str, _Contestant], absent: tuple[Absence, ...]) -> Result:
+def _result(
+    partitions: int, brokers: int, present: dict[str, _Contestant], absent: tuple[AbsentContestant, ...]
+) -> Result:
     return Result(
         key=KEY,
         table="transactions",
@@ -158,12 +160,12 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in set_here}
 
 
-def _furnish(running: Cluster, partitions: int) -> Hanging:
+def _furnish(running: RunningCluster, partitions: int) -> Hanging:
     """Makes the topic and its transactions; what hangs."""
     asyncio.run(_create_topic(running.bootstrap, partitions))
     old = int(time.time() * 1000) - 3 * _HOUR_MS
-    lost = Producer(987_654_321, 0)
-    with Wire(running.bootstrap) as wire:
+    lost = RawProducer(987_654_321, 0)
+    with RawCluster(running.bootstrap) as wire:
         start = wire.produce(_TOPIC, 0, [b"x"], lost, timestamp=old)
         for number in range(1, min(partitions, 1 + _LIVE)):
             alive = wire.init_producer(f"bench-{number}")

@@ -6,8 +6,8 @@
 On the command line: `python -m tools.broker --nodes 3`.
 """
 
-from .cluster import Cluster, cluster
-from .errors import BrokerError, BrokerStartError, BrokerUnavailableError
-from .node import Node
+from .cluster import RunningCluster, cluster
+from .errors import BrokerStartError, BrokerToolError, BrokerUnavailableError
+from .node import BrokerNode
 
-__all__ = ["BrokerError", "BrokerStartError", "BrokerUnavailableError", "Cluster", "Node", "cluster"]
+__all__ = ["BrokerNode", "BrokerStartError", "BrokerToolError", "BrokerUnavailableError", "RunningCluster", "cluster"]

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from .cluster import Cluster, cluster
-from .errors import BrokerError
+from .cluster import RunningCluster, cluster
+from .errors import BrokerToolError
 from .jars import BROKER_VERSION
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -65,16 +65,16 @@ def main(
             _watch(running)
     except KeyboardInterrupt:
         pass
-    except (BrokerError, OSError) as e:
+    except (BrokerToolError, OSError) as e:
         print(f"error: {e}", file=sys.stderr)
         raise typer.Exit(1) from None
 
 
-def _watch(running: Cluster) -> None:
+def _watch(running: RunningCluster) -> None:
     while True:
         for node in running.nodes:
             if not node.running:
-                raise BrokerError(f"node {node.node_id} has ended; the end of its log:\n{node.log_tail()}")
+                raise BrokerToolError(f"node {node.node_id} has ended; the end of its log:\n{node.log_tail()}")
         time.sleep(0.5)
 
 

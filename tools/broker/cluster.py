@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import jars, orphans, probe
 from .errors import BrokerStartError
-from .node import HOST, Node, ZooKeeper
+from .node import HOST, BrokerNode, ZooKeeper
 from .process import JavaProcess
 
 READY_TIMEOUT_S = 90.0
@@ -40,12 +40,12 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 
-class Cluster:
+class RunningCluster:
     """Running nodes. Node ids count from 1. Made by `cluster()`."""
 
     def __init__(
         self,
-        nodes: tuple[Node, ...],
+        nodes: tuple[BrokerNode, ...],
         *,
         java: str,
         jars: Path,
@@ -70,7 +70,7 @@ class Cluster:
         """The log directory of each node, by node id."""
         return {node.node_id: node.log_dir for node in self.nodes}
 
-    def node(self, node_id: int) -> Node:
+    def node(self, node_id: int) -> BrokerNode:
         """The node with that id. Raises KeyError."""
         for node in self.nodes:
             if node.node_id == node_id:
@@ -142,7 +142,7 @@ class Cluster:
             if waiting:
                 time.sleep(0.1)
 
-    def _launch(self, node: Node) -> None:
+    def _launch(self, node: BrokerNode) -> None:
         if node.running:
             raise BrokerStartError(f"node {node.node_id} is running already")
         node.process = node.spawn(
@@ -151,7 +151,7 @@ class Cluster:
 
     def _format(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
         features = [f"--feature={name}={level}" for name, level in feature_levels.items()]
-        running: list[tuple[Node, subprocess.Popen[bytes]]] = []
+        running: list[tuple[BrokerNode, subprocess.Popen[bytes]]] = []
         try:
             for node in self.nodes:
                 arguments = ["format", "-t", cluster_id, "-c", str(node.properties_file), *features]
@@ -204,7 +204,7 @@ def cluster(
     loggers: Mapping[str, str] | None = None,
     cache: Path | None = None,
     ready_timeout: float = READY_TIMEOUT_S,
-) -> Iterator[Cluster]:
+) -> Iterator[RunningCluster]:
     """A running cluster of `nodes` combined broker and controller nodes (KRaft); stopped and removed at the end.
 
     Releases before 3.0 run with one ZooKeeper server beside the nodes.
@@ -228,7 +228,7 @@ def cluster(
     root = folder.resolve() if folder else Path(tempfile.mkdtemp(prefix="kafkawire-broker-"))
     made = tuple(_nodes(root, nodes, port))
     zookeeper = _zookeeper(root, made) if jars.needs_zookeeper(version) else None
-    running = Cluster(made, java=java, jars=libs, heap=heap, ready_timeout=ready_timeout, zookeeper=zookeeper)
+    running = RunningCluster(made, java=java, jars=libs, heap=heap, ready_timeout=ready_timeout, zookeeper=zookeeper)
     try:
         if zookeeper:
             zookeeper.write_properties(zookeeper.properties, log_level="warn")
@@ -252,21 +252,21 @@ def cluster(
                 shutil.rmtree(root, ignore_errors=True)
 
 
-def _nodes(root: Path, count: int, port: int | None) -> Iterator[Node]:
+def _nodes(root: Path, count: int, port: int | None) -> Iterator[BrokerNode]:
     given = range(0) if port is None else range(port, port + count)
     ports = free_ports(2 * count, without=given)
     for i in range(count):
         client_port = given[i] if given else ports[2 * i]
-        yield Node(i + 1, root / f"node-{i + 1}", port=client_port, controller_port=ports[2 * i + 1])
+        yield BrokerNode(i + 1, root / f"node-{i + 1}", port=client_port, controller_port=ports[2 * i + 1])
 
 
-def _zookeeper(root: Path, nodes: tuple[Node, ...]) -> ZooKeeper:
+def _zookeeper(root: Path, nodes: tuple[BrokerNode, ...]) -> ZooKeeper:
     taken = {port for node in nodes for port in (node.port, node.controller_port)}
     return ZooKeeper(root / "zookeeper", free_ports(1, without=taken)[0])
 
 
 def _properties(
-    node: Node, nodes: tuple[Node, ...], zookeeper: ZooKeeper | None, config: Mapping[str, object]
+    node: BrokerNode, nodes: tuple[BrokerNode, ...], zookeeper: ZooKeeper | None, config: Mapping[str, object]
 ) -> dict[str, str]:
     copies = str(min(len(nodes), 3))
     in_sync = str(min(len(nodes), 2))
@@ -340,7 +340,7 @@ def free_ports(count: int, *, without: Container[int] = ()) -> list[int]:
     raise BrokerStartError(f"fewer than {count} free ports on {HOST}")
 
 
-def _missing(node: Node, expected: set[int]) -> str | None:
+def _missing(node: BrokerNode, expected: set[int]) -> str | None:
     try:
         if not probe.api_versions(HOST, node.port):
             return "names no API"

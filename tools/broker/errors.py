@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 
-class BrokerError(Exception):
+class BrokerToolError(Exception):
     """Base class of the errors of tools.broker."""
 
 
-class BrokerUnavailableError(BrokerError):
+class BrokerUnavailableError(BrokerToolError):
     """Java, Maven or Kafka's jars are missing, so that no broker can be started. Tests skip then."""
 
 
-class BrokerStartError(BrokerError):
+class BrokerStartError(BrokerToolError):
     """Kafka was started and did not become ready. The text ends with the tail of its logs."""

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from .errors import BrokerError
+from .errors import BrokerToolError
 from .jars import TOOLS_VERSION, java, tools_jars
 
 _LOG4J = Path(__file__).with_name("tools-log4j2.properties")
@@ -63,8 +63,8 @@ def run_tool(
 ) -> str:
     """Runs `org.apache.kafka.tools.<main>` and returns what it printed on standard output.
 
-    Raises BrokerUnavailableError where Java or the jars are missing, BrokerError when it takes longer than `timeout`
-    seconds or ends with a status that is not among `statuses`.
+    Raises BrokerUnavailableError where Java or the jars are missing, BrokerToolError when it takes longer than
+    `timeout` seconds or ends with a status that is not among `statuses`.
     """
     command = tool_command(main, *arguments, version=version, cache=cache, heap=heap)
     try:
@@ -72,8 +72,8 @@ def run_tool(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired:
-        raise BrokerError(f"{main} has not ended in {timeout:g} s") from None
+        raise BrokerToolError(f"{main} has not ended in {timeout:g} s") from None
     if done.returncode not in statuses:
         said = (done.stderr.strip() or done.stdout.strip())[-1000:]
-        raise BrokerError(f"{main} {' '.join(arguments)}: status {done.returncode}: {said}")
+        raise BrokerToolError(f"{main} {' '.join(arguments)}: status {done.returncode}: {said}")
     return done.stdout

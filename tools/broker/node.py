@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .process import HOST, JavaProcess
 
-__all__ = ["HOST", "Node", "ZooKeeper"]
+__all__ = ["HOST", "BrokerNode", "ZooKeeper"]
 
 
 @dataclass(eq=False)
@@ -17,7 +17,7 @@ class _Numbered:
 
 
 @dataclass(eq=False)
-class Node(JavaProcess, _Numbered):
+class BrokerNode(JavaProcess, _Numbered):
     """A broker. `node_id` counts from 1. Its folder contains its log and `data/` (log.dirs)."""
 
     port: int

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tools.conformance.report import page, table
-from tools.conformance.run import RELEASES, Amounts, Outcome, compare
+from tools.conformance.run import RELEASES, Amounts, ReleaseOutcome, compare
 from tools.oracle import OracleUnavailableError
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
@@ -34,7 +34,7 @@ def main(
     """Compares the codecs with Kafka's own classes. Exit code 1: something differs that is not meant to."""
     releases = release or list(RELEASES)
     amounts = Amounts(objects=objects, mutants=mutants)
-    outcomes: list[Outcome] = []
+    outcomes: list[ReleaseOutcome] = []
     for name in releases:
         begun = time.monotonic()
         try:

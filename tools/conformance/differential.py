@@ -15,7 +15,7 @@ from tools.oracle import Oracle
 Answer = dict[str, Any]
 
 
-class Style(NamedTuple):
+class ObjectStyle(NamedTuple):
     """A kind of object and the seed to make it from."""
 
     name: str
@@ -26,7 +26,7 @@ class Failure(NamedTuple):
     """A difference: which message, what it was made from, what differs, and the bytes in question."""
 
     pair: Pair
-    style: Style
+    style: ObjectStyle
     direction: str
     what: str
     data: str
@@ -35,12 +35,12 @@ class Failure(NamedTuple):
         return f"{self.pair} {self.style.name} {self.style.seed} {self.direction}: {self.what}  [{self.data:.400}]"
 
 
-def styles(count: int) -> list[Style]:
+def styles(count: int) -> list[ObjectStyle]:
     """The default object, and `count` others: every fourth is extreme."""
-    return [Style("default", 0)] + [Style("extreme" if i % 4 == 3 else "random", i) for i in range(count)]
+    return [ObjectStyle("default", 0)] + [ObjectStyle("extreme" if i % 4 == 3 else "random", i) for i in range(count)]
 
 
-def java_first(oracle: Oracle, work: list[tuple[Pair, Style]], *, newest: bool) -> Iterator[Failure | None]:
+def java_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Failure | None]:
     """Java -> ours -> Java for each of `work`: None where all agree."""
     questions = (
         {
@@ -83,7 +83,7 @@ def _read_java(pair: Pair, answer: Answer, newest: bool) -> str | None:
     return json_difference(pair, ours, answer, newest)
 
 
-def ours_first(oracle: Oracle, work: list[tuple[Pair, Style]], *, newest: bool) -> Iterator[Failure | None]:
+def ours_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Failure | None]:
     """Ours -> Java -> ours for each of `work`: None where all agree."""
     made = [_make(pair, style) for pair, style in work]
     questions = (
@@ -96,7 +96,7 @@ def ours_first(oracle: Oracle, work: list[tuple[Pair, Style]], *, newest: bool) 
         yield Failure(pair, style, "ours -> Java", what, data.hex()) if what else None
 
 
-def _make(pair: Pair, style: Style) -> tuple[Any, bytes]:
+def _make(pair: Pair, style: ObjectStyle) -> tuple[Any, bytes]:
     if style.name == "default":
         value = pair.ours()
     else:

@@ -12,7 +12,7 @@ from tools.conformance.making import make
 from tools.oracle import Oracle
 
 
-class Header(NamedTuple):
+class HeaderPair(NamedTuple):
     """A request and its response in one version, and the versions of the headers that Java puts before them."""
 
     api_key: int
@@ -34,7 +34,7 @@ class Wrong(NamedTuple):
 
 def check(oracle: Oracle) -> tuple[int, list[Wrong]]:
     """How many frames were compared, and what differs."""
-    headers = [Header(**_snake(item)) for item in oracle.one(op="headers")["headers"]]
+    headers = [HeaderPair(**_snake(item)) for item in oracle.one(op="headers")["headers"]]
     work = [
         (cls, kind, header)
         for header in headers
@@ -51,7 +51,7 @@ def _snake(item: dict[str, int]) -> dict[str, int]:
     return {"api_key": item.pop("apiKey"), **item}
 
 
-def _versions(work: list[tuple[type[Message], str, Header]]) -> Iterator[Wrong]:
+def _versions(work: list[tuple[type[Message], str, HeaderPair]]) -> Iterator[Wrong]:
     for cls, kind, header in work:
         rule = frames.request_header_version if kind == "request" else frames.response_header_version
         ours, java = rule(cls, header.version), getattr(header, kind)
@@ -59,7 +59,7 @@ def _versions(work: list[tuple[type[Message], str, Header]]) -> Iterator[Wrong]:
             yield Wrong(cls.spec.name, header.version, f"header version {ours}, Java's {java}")
 
 
-def _frames(oracle: Oracle, work: list[tuple[type[Message], str, Header]], listed: set[str]) -> Iterator[Wrong]:
+def _frames(oracle: Oracle, work: list[tuple[type[Message], str, HeaderPair]], listed: set[str]) -> Iterator[Wrong]:
     """Frames of ours, of which Java reads the header (in the version that it has for it) and then the body."""
     sent = []
     for number, (cls, kind, header) in enumerate(work):

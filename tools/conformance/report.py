@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools.conformance.run import BEFORE_4, NEWEST, Amounts, Outcome
+from tools.conformance.run import BEFORE_4, NEWEST, Amounts, ReleaseOutcome
 from tools.oracle.build import artifacts
 from tools.pages import templates
 
@@ -23,7 +23,7 @@ _COMPARISONS = (
 _TEMPLATE = "conformance.md.jinja"
 
 
-def table(outcomes: Iterable[Outcome]) -> str:
+def table(outcomes: Iterable[ReleaseOutcome]) -> str:
     """A Markdown table, a line a release and a last one for all."""
     rows: list[tuple[str, ...]] = [("release", "jars", "messages", "versions", *_COMPARISONS, "differences")]
     total: Counter[str] = Counter()
@@ -60,7 +60,7 @@ def _aligned(rows: list[tuple[str, ...]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def page(outcomes: list[Outcome], amounts: Amounts) -> str:
+def page(outcomes: list[ReleaseOutcome], amounts: Amounts) -> str:
     """docs/conformance.md."""
     classes: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:

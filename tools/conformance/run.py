@@ -28,7 +28,7 @@ class Amounts(NamedTuple):
     conversions: int = 4
 
 
-class Outcome(NamedTuple):
+class ReleaseOutcome(NamedTuple):
     """What one release was compared in."""
 
     release: str
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     failures: list[str]
 
 
-def compare(release: str, amounts: Amounts, note: Callable[[str], None]) -> Outcome:
+def compare(release: str, amounts: Amounts, note: Callable[[str], None]) -> ReleaseOutcome:
     """Runs the comparisons that a release is good for. `note` is told what begins.
 
     Raises OracleUnavailableError.
@@ -59,7 +59,7 @@ def compare(release: str, amounts: Amounts, note: Callable[[str], None]) -> Outc
             work.versions(decided)
             work.mutants(decided)
     different = [(pair.name, pair.version, why) for pair, why in found.different]
-    return Outcome(
+    return ReleaseOutcome(
         release,
         len({pair.name for pair in found.same}),
         len(found.same),

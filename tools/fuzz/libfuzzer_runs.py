@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.fuzz import sanitizer
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 
 ROOT = Path(__file__).parents[2]
 #: Limits of a run: memory in MiB, seconds for one input, number of inputs. The last one is there because code that
@@ -31,7 +31,7 @@ _FEATURES = re.compile(r"^#\d+\s.*\bft: (\d+)", re.MULTILINE)
 
 
 @dataclass
-class Outcome:
+class FuzzOutcome:
     """The outcome of the runs of one target.
 
     Attributes:
@@ -49,9 +49,9 @@ class Outcome:
     findings: list[Path] = field(default_factory=list)
 
 
-def fuzz(target: Target, seconds: float, seed: int, output: Path, engine: Path | None) -> Outcome:
+def fuzz(target: FuzzTarget, seconds: float, seed: int, output: Path, engine: Path | None) -> FuzzOutcome:
     """Runs libFuzzer until the time is over. A run ends at its first finding."""
-    outcome = Outcome(target.name, "address" if engine else "installed")
+    outcome = FuzzOutcome(target.name, "address" if engine else "installed")
     home = output.absolute() / target.name
     corpus, seeds, raw = (home / name for name in ("corpus", "seeds", "raw"))
     shutil.rmtree(seeds, ignore_errors=True)
@@ -81,7 +81,7 @@ def fuzz(target: Target, seconds: float, seed: int, output: Path, engine: Path |
     return outcome
 
 
-def run(target: Target, engine: Path | None, *options: str) -> subprocess.CompletedProcess[str]:
+def run(target: FuzzTarget, engine: Path | None, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tools.fuzz.harness", target.name, "-print_final_stats=1", *LIMITS, *options]
     # The same order of sets and dicts of strings in every run.
     variables = os.environ | {"PYTHONHASHSEED": "0"} | (sanitizer.environment(engine) if engine else {})
@@ -91,7 +91,7 @@ def run(target: Target, engine: Path | None, *options: str) -> subprocess.Comple
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", env=variables)
 
 
-def saved(target: Target, raw: Path, folder: Path, printed: str) -> list[Path]:
+def saved(target: FuzzTarget, raw: Path, folder: Path, printed: str) -> list[Path]:
     """libFuzzer's artifacts (crash-..., timeout-..., oom-...) as lines of text, one a file."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tools.fuzz.libfuzzer_runs import ROOT, Outcome
+from tools.fuzz.libfuzzer_runs import ROOT, FuzzOutcome
 from tools.fuzz.targets import TARGETS
 
 _OUTCOMES = "outcomes.jsonl"
@@ -15,7 +15,7 @@ _PAGE = ROOT / "SECURITY.md"
 _BEGIN, _END = "<!-- fuzz -->\n", "<!-- /fuzz -->\n"
 
 
-def add(outcome: Outcome, output: Path) -> None:
+def add(outcome: FuzzOutcome, output: Path) -> None:
     """Appends an outcome to `outcomes.jsonl`."""
     line = {name: value for name, value in vars(outcome).items() if name != "findings"}
     with (output / _OUTCOMES).open("a") as file:

@@ -1,4 +1,4 @@
-"""`Target`: a parser that is fuzzed, with the property that is checked for every input."""
+"""`FuzzTarget`: a parser that is fuzzed, with the property that is checked for every input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTED = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class FuzzTarget:
     """A parser that is fuzzed. A finding is an input for which `check` raises, hangs, or allocates too much.
 
     Attributes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kafkawire.codegen.__main__ import main as generate
 from kafkawire.codegen.importing import annotate, catalogue, decisions, render
-from kafkawire.codegen.importing.catalogue import Catalogue, Message
+from kafkawire.codegen.importing.catalogue import Catalogue, CatalogueMessage
 from kafkawire.codegen.importing.sources import newest_first
 from kafkawire.errors import SchemaError
 from tools.import_schemas import about, enums, jars
@@ -60,11 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if stale else 0
 
 
-def with_sentences(messages: dict[str, Message], abouts: dict[str, about.About]) -> dict[str, Message]:
+def with_sentences(
+    messages: dict[str, CatalogueMessage], abouts: dict[str, about.About]
+) -> dict[str, CatalogueMessage]:
     """The messages with our sentences; ValueError when one is on something that is not there."""
     _known(messages, abouts)
     return {
-        name: Message(family, annotate.described(schema, *abouts[name]) if name in abouts else schema)
+        name: CatalogueMessage(family, annotate.described(schema, *abouts[name]) if name in abouts else schema)
         for name, (family, schema) in messages.items()
     }
 
@@ -81,12 +83,12 @@ def check(built: Catalogue) -> None:
         annotate.aliased(built.messages[name].schema, [], fields)
 
 
-def _known(messages: dict[str, Message], named: Iterable[str]) -> None:
+def _known(messages: dict[str, CatalogueMessage], named: Iterable[str]) -> None:
     if unknown := set(named) - messages.keys():
         raise ValueError(f"no such message: {', '.join(sorted(unknown))}")
 
 
-def write(messages: dict[str, Message], output: Path) -> list[Path]:
+def write(messages: dict[str, CatalogueMessage], output: Path) -> list[Path]:
     """Write one file a message below `output`; return the schema files there that belong to none of them."""
     written = set()
     for name, message in messages.items():

@@ -47,7 +47,7 @@ UNSEEN = ("gc", "slots")
 
 
 @dataclass
-class Target:
+class MutationTarget:
     """One source file, the tests of it, and (old line, new line) of the mutants that nobody can tell from it."""
 
     source: str
@@ -78,13 +78,13 @@ def main() -> int:
     return int(survivors > 0)
 
 
-def read(room: Path, wanted: list[str]) -> Iterator[Target]:
+def read(room: Path, wanted: list[str]) -> Iterator[MutationTarget]:
     """The targets of a room that are asked for."""
     told: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
     for source, tests in told["tests"].items():
         if not wanted or source in wanted or room.stem in wanted:
             same = {(each["old"], each["new"]) for each in told.get("equivalent", ()) if each["file"] == source}
-            yield Target(source, tests, same)
+            yield MutationTarget(source, tests, same)
 
 
 def copy(folder: Path) -> None:
@@ -98,7 +98,7 @@ def copy(folder: Path) -> None:
             shutil.copy(ROOT / name, folder)
 
 
-def run(target: Target, sample: int, seed: int) -> int:
+def run(target: MutationTarget, sample: int, seed: int) -> int:
     """Runs the mutants of one file, prints those that survive, and gives their number."""
     from cosmic_ray.commands import execute, init
     from cosmic_ray.config import ConfigDict

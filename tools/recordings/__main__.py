@@ -13,7 +13,7 @@ import confluent_kafka
 import typer
 
 from kafkawire.errors import KafkaWireError
-from tools.broker import BrokerError
+from tools.broker import BrokerToolError
 
 from . import archive, examples, hanging_transactions, log_directories, read_committed
 from .errors import RecordingError
@@ -56,7 +56,7 @@ def main(
                 else:
                     ARCHIVES[name](folder, cache)
                     _pack(name, folder)
-    except (RecordingError, BrokerError, KafkaWireError, confluent_kafka.KafkaException, OSError) as e:
+    except (RecordingError, BrokerToolError, KafkaWireError, confluent_kafka.KafkaException, OSError) as e:
         print(f"error: {e}", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:

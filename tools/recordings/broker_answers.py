@@ -22,7 +22,7 @@ from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 
 from .errors import RecordingError
-from .raw_client import Wire
+from .raw_client import RawCluster
 
 NONE = -1
 _EARLIEST, _LATEST = -2, -1
@@ -30,7 +30,7 @@ _UNCOMMITTED, _COMMITTED = 0, 1
 _SETTLE_S = 20.0
 
 
-class ProducerState(msgspec.Struct, frozen=True, kw_only=True):
+class DescribedProducer(msgspec.Struct, frozen=True, kw_only=True):
     """DescribeProducers' answer for one producer in one partition. `current_txn_start_offset` -1: none is open."""
 
     topic: str
@@ -52,7 +52,7 @@ class ProducerState(msgspec.Struct, frozen=True, kw_only=True):
         return self.topic, self.partition, self.producer_id
 
 
-class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+class DescribedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """ListTransactions' and DescribeTransactions' answer for one transactional id."""
 
     transactional_id: str
@@ -65,7 +65,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
     partitions: list[tuple[str, int]]
 
 
-class Offsets(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderOffsets(msgspec.Struct, frozen=True, kw_only=True):
     """ListOffsets' answers for one partition, at its leader."""
 
     topic: str
@@ -80,25 +80,25 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
     """The brokers' words at one time (`asked_at`, epoch milliseconds)."""
 
     asked_at: int
-    producers: list[ProducerState]
-    transactions: list[Transaction]
-    offsets: list[Offsets]
+    producers: list[DescribedProducer]
+    transactions: list[DescribedTransaction]
+    offsets: list[LeaderOffsets]
 
-    def producer(self, topic: str, partition: int, producer_id: int) -> ProducerState:
+    def producer(self, topic: str, partition: int, producer_id: int) -> DescribedProducer:
         for state in self.producers:
             if (state.topic, state.partition, state.producer_id) == (topic, partition, producer_id):
                 return state
         raise RecordingError(f"the leader of {topic}-{partition} does not know producer id {producer_id}")
 
-    def transaction(self, producer_id: int) -> Transaction | None:
+    def transaction(self, producer_id: int) -> DescribedTransaction | None:
         """What a coordinator says about a producer id; None: none knows it."""
         return next((t for t in self.transactions if t.producer_id == producer_id), None)
 
-    def offsets_of(self, topic: str, partition: int) -> Offsets:
+    def offsets_of(self, topic: str, partition: int) -> LeaderOffsets:
         return next(o for o in self.offsets if (o.topic, o.partition) == (topic, partition))
 
 
-def ask(wire: Wire, topics: Iterable[str]) -> Truth:
+def ask(wire: RawCluster, topics: Iterable[str]) -> Truth:
     """Asks all brokers; `topics` are the ones whose producers and offsets are of interest."""
     leaders = dict(sorted(wire.leaders(topics).items()))
     return Truth(
@@ -109,7 +109,7 @@ def ask(wire: Wire, topics: Iterable[str]) -> Truth:
     )
 
 
-def ask_until(wire: Wire, topics: Iterable[str], settled: Callable[[Truth], bool]) -> Truth:
+def ask_until(wire: RawCluster, topics: Iterable[str], settled: Callable[[Truth], bool]) -> Truth:
     """Asks until the answer has `settled`, at most 20 s; the last answer. EndTxn is answered before the markers are
     written: what brokers say directly after it is not yet what they will keep saying."""
     deadline = time.monotonic() + _SETTLE_S
@@ -122,13 +122,13 @@ def as_json(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-def _producers(wire: Wire, topic: str, partition: int, leader: int) -> list[ProducerState]:
+def _producers(wire: RawCluster, topic: str, partition: int, leader: int) -> list[DescribedProducer]:
     request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
     answer = wire.connection(leader).ask(request, 0, DescribeProducersResponse).topics[0].partitions[0]
     if answer.error_code:
         raise RecordingError(f"DescribeProducers of {topic}-{partition} answers error {answer.error_code}")
     states = [
-        ProducerState(
+        DescribedProducer(
             topic=topic,
             partition=partition,
             leader=leader,
@@ -144,7 +144,7 @@ def _producers(wire: Wire, topic: str, partition: int, leader: int) -> list[Prod
     return sorted(states, key=lambda s: s.producer_id)
 
 
-def _transactions(wire: Wire) -> list[Transaction]:
+def _transactions(wire: RawCluster) -> list[DescribedTransaction]:
     found = []
     for node in sorted(wire.brokers()):
         connection = wire.connection(node)
@@ -161,7 +161,7 @@ def _transactions(wire: Wire) -> list[Transaction]:
                     f"DescribeTransactions of {state.transactional_id} answers error {state.error_code}"
                 )
             found.append(
-                Transaction(
+                DescribedTransaction(
                     transactional_id=state.transactional_id,
                     coordinator=node,
                     producer_id=state.producer_id,
@@ -175,7 +175,7 @@ def _transactions(wire: Wire) -> list[Transaction]:
     return sorted(found, key=lambda t: t.transactional_id)
 
 
-def _offsets(wire: Wire, topic: str, partition: int, leader: int) -> Offsets:
+def _offsets(wire: RawCluster, topic: str, partition: int, leader: int) -> LeaderOffsets:
     def offset(timestamp: int, isolation_level: int) -> int:
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         request = ListOffsetsRequest(
@@ -188,7 +188,7 @@ def _offsets(wire: Wire, topic: str, partition: int, leader: int) -> Offsets:
             raise RecordingError(f"ListOffsets of {topic}-{partition} answers error {answer.error_code}")
         return answer.offset
 
-    return Offsets(
+    return LeaderOffsets(
         topic=topic,
         partition=partition,
         leader=leader,

@@ -24,7 +24,7 @@ from tools.broker import cluster
 from . import broker_answers, clients
 from .clients import Service, order
 from .errors import RecordingError
-from .raw_client import Producer, Wire
+from .raw_client import RawCluster, RawProducer
 from .tcpdump import recorded
 from .transaction_recipes import CONFIG, HOUR, INVALID_TXN_STATE, MINUTE
 
@@ -34,7 +34,7 @@ _TRANSACTIONAL_ID_NOT_FOUND = 105
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
-class Abort(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedAbort(msgspec.Struct, frozen=True, kw_only=True):
     """A hanging transaction that was made and aborted while the capture ran."""
 
     by: str
@@ -51,7 +51,7 @@ def make(path: Path, *, cache: Path | None = None) -> dict[str, Any]:
     """Records one capture; the truth about it, as JSON values. Port 9092 has to be free."""
     with cluster(1, config=CONFIG, port=PORT, cache=cache) as running, recorded(path, PORT):
         bootstrap = running.bootstrap
-        with Wire(bootstrap) as wire:
+        with RawCluster(bootstrap) as wire:
             now = int(time.time() * 1000)
             clients.create_topics(bootstrap, TOPICS, replicas=1, config={})
             _applications(bootstrap, now)
@@ -92,7 +92,9 @@ def _applications(bootstrap: str, now: int) -> None:
     clients.java_consumer(bootstrap, "payments", "java-auditors", records=60)
 
 
-def _hang(wire: Wire, transactional_id: str, topic: str, partition: int, timestamp: int) -> tuple[Producer, int]:
+def _hang(
+    wire: RawCluster, transactional_id: str, topic: str, partition: int, timestamp: int
+) -> tuple[RawProducer, int]:
     producer = wire.init_producer(transactional_id)
     start = wire.produce(topic, partition, [order(n) for n in range(900, 903)], producer, timestamp=timestamp)
     code = wire.end(producer, committed=True)
@@ -101,7 +103,7 @@ def _hang(wire: Wire, transactional_id: str, topic: str, partition: int, timesta
     return producer, start
 
 
-def _blocked(wire: Wire, topic: str, partition: int, start: int) -> int:
+def _blocked(wire: RawCluster, topic: str, partition: int, start: int) -> int:
     """The last stable offset, once nothing but the transaction from `start` on holds it back."""
 
     def stops_there(found: broker_answers.Truth) -> bool:
@@ -110,7 +112,9 @@ def _blocked(wire: Wire, topic: str, partition: int, start: int) -> int:
     return broker_answers.ask_until(wire, [topic], stops_there).offsets_of(topic, partition).last_stable_offset
 
 
-def _abort(wire: Wire, by: str, topic: str, partition: int, producer: Producer, start: int, before: int) -> Abort:
+def _abort(
+    wire: RawCluster, by: str, topic: str, partition: int, producer: RawProducer, start: int, before: int
+) -> RecordedAbort:
     said = broker_answers.ask_until(
         wire, [topic], lambda said: said.offsets_of(topic, partition).last_stable_offset not in (before, start)
     )
@@ -118,7 +122,7 @@ def _abort(wire: Wire, by: str, topic: str, partition: int, producer: Producer, 
     after = said.offsets_of(topic, partition).last_stable_offset
     if state.open or not before == start < after:
         raise RecordingError(f"the abort has not freed {topic}-{partition}: {state}, {before} -> {after}")
-    return Abort(
+    return RecordedAbort(
         by=by,
         topic=topic,
         partition=partition,
@@ -130,7 +134,7 @@ def _abort(wire: Wire, by: str, topic: str, partition: int, producer: Producer, 
     )
 
 
-def _abort_with_kafka_transactions(wire: Wire, now: int) -> Abort:
+def _abort_with_kafka_transactions(wire: RawCluster, now: int) -> RecordedAbort:
     """An operator finds a hanging transaction with kafka-transactions.sh and aborts it."""
     topic, partition = "orders", 1
     producer, start = _hang(wire, "orders-archiver", topic, partition, now - 3 * HOUR)
@@ -146,7 +150,7 @@ def _abort_with_kafka_transactions(wire: Wire, now: int) -> Abort:
     return _abort(wire, "kafka-transactions.sh abort", topic, partition, producer, start, before)
 
 
-def _abort_by_hand(wire: Wire, now: int) -> Abort:
+def _abort_by_hand(wire: RawCluster, now: int) -> RecordedAbort:
     """The same with single requests: WriteTxnMarkers v1 over the client's listener."""
     topic, partition = "payments", 0
     producer, start = _hang(wire, "payments-archiver", topic, partition, now - 2 * HOUR)
@@ -156,7 +160,7 @@ def _abort_by_hand(wire: Wire, now: int) -> Abort:
     return _abort(wire, "WriteTxnMarkers v1", topic, partition, producer, start, before)
 
 
-def _questions(wire: Wire) -> None:
+def _questions(wire: RawCluster) -> None:
     """Every version of what operators ask, and answers with errors in them."""
     peer = wire.connection(-1)
     peer.ask_api_versions_of_the_future(99)

@@ -17,8 +17,16 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from . import clients, transaction_recipes
 from .errors import RecordingError
-from .raw_client import TRANSIENT, Producer
-from .transaction_recipes import HOUR, INVALID_TXN_STATE, Case, Recipe, Scene, expect, some_orders
+from .raw_client import TRANSIENT, RawProducer
+from .transaction_recipes import (
+    HOUR,
+    INVALID_TXN_STATE,
+    RecipeCase,
+    TransactionRecipe,
+    TransactionScene,
+    expect,
+    some_orders,
+)
 
 VERIFICATION = "transaction.partition.verification.enable"
 TRANSACTION_ABORTABLE = 120
@@ -83,7 +91,7 @@ BROKEN = (("one_outcome", "torn-1"), ("producer_id_unique", "invented-0"), ("pre
 BROKEN_LATER = (("prepare_completed", "torn"),)
 
 
-def visit(scene: Scene) -> None:
+def visit(scene: TransactionScene) -> None:
     """Everything, in order: first what brokers refuse while they verify, then what they did before Kafka 3.6."""
     _verified(scene)
     _ended(scene)
@@ -112,13 +120,13 @@ def visit(scene: Scene) -> None:
     scene.nobodys("young", 0, hours=0, reason="young")
 
 
-RECIPE = Recipe("hanging-transactions", 3, TOPICS, visit, replicas=3, brokers=BROKERS)
+RECIPE = TransactionRecipe("hanging-transactions", 3, TOPICS, visit, replicas=3, brokers=BROKERS)
 
 
 # Setups that the examples do not have --------------------------------------------------------------------------------
 
 
-def _verified(scene: Scene) -> None:
+def _verified(scene: TransactionScene) -> None:
     for partition, version, code in ((0, 9, INVALID_TXN_STATE), (1, 11, TRANSACTION_ABORTABLE)):
         producer = scene.wire.init_producer(f"verified-v{version}")
         found = scene.wire.refused(
@@ -128,14 +136,14 @@ def _verified(scene: Scene) -> None:
     _added_by_the_broker(scene, "verified", 2)
 
 
-def _added_by_the_broker(scene: Scene, topic: str, partition: int) -> None:
+def _added_by_the_broker(scene: TransactionScene, topic: str, partition: int) -> None:
     producer = scene.wire.init_producer(f"{topic}-v12")
     scene.wire.produce(topic, partition, some_orders(5, 2), producer, timestamp=scene.hours_ago(3), version=12)
     expect(scene.wire.end(producer, committed=True, version=5), 0, "EndTxn")
     scene.wait_until_ended(topic, partition, producer)
 
 
-def _ended(scene: Scene) -> None:
+def _ended(scene: TransactionScene) -> None:
     one, two = scene.service("ended-1"), scene.service("ended-2", codec="lz4")
     then = scene.hours_ago(6)
     one.transaction({("ended", 0): range(3), ("ended", 1): range(3, 6)}, timestamp=then)
@@ -148,7 +156,7 @@ def _ended(scene: Scene) -> None:
     )
 
 
-def _stop_verifying(scene: Scene) -> None:
+def _stop_verifying(scene: TransactionScene) -> None:
     """Each broker takes its new property up in its own time: a batch that would hang is tried until it is taken."""
     admin = AdminClient({"bootstrap.servers": scene.running.bootstrap})
     for node in scene.running.nodes:
@@ -162,7 +170,7 @@ def _stop_verifying(scene: Scene) -> None:
         _wait_unverified(scene, "first", partition)
 
 
-def _wait_unverified(scene: Scene, topic: str, partition: int) -> None:
+def _wait_unverified(scene: TransactionScene, topic: str, partition: int) -> None:
     """Until the partition's leader takes a batch unverified. The batch is committed: nothing stays open of it."""
     producer = scene.wire.init_producer("first")
     scene.wire.produce(
@@ -178,13 +186,15 @@ def _wait_unverified(scene: Scene, topic: str, partition: int) -> None:
     scene.wait_until_ended(topic, partition, producer)
 
 
-def _invented(scene: Scene) -> None:
-    start = scene.wire.produce("invented", 0, some_orders(20, 2), Producer(INVENTED, 0), timestamp=scene.hours_ago(2.5))
+def _invented(scene: TransactionScene) -> None:
+    start = scene.wire.produce(
+        "invented", 0, some_orders(20, 2), RawProducer(INVENTED, 0), timestamp=scene.hours_ago(2.5)
+    )
     story = "a producer id that nobody gave out"
-    scene.cases.append(Case(story, "hanging", "no_transactional_id", "invented", 0, INVENTED, start))
+    scene.cases.append(RecipeCase(story, "hanging", "no_transactional_id", "invented", 0, INVENTED, start))
 
 
-def _torn(scene: Scene) -> None:
+def _torn(scene: TransactionScene) -> None:
     """What kafka-transactions.sh abort does to a stuck PrepareCommit: one partition committed, the other aborted."""
     producer = scene.wire.init_producer("torn")
     scene.wire.add_partitions(producer, {"torn": [0, 1]})
@@ -197,22 +207,24 @@ def _torn(scene: Scene) -> None:
     scene.unfinished.add(producer.producer_id)
 
 
-def _two_phase(scene: Scene) -> None:
+def _two_phase(scene: TransactionScene) -> None:
     producer = scene.wire.init_producer("two-phase", two_phase=True)
     scene.wire.add_partitions(producer, {"two-phase": [0]})
     start = scene.wire.produce("two-phase", 0, some_orders(40, 2), producer, timestamp=scene.hours_ago(5))
     story = "an ongoing transaction of a two-phase commit, which never times out (KIP-939)"
-    scene.cases.append(Case(story, "not_hanging", "two_phase_commit", "two-phase", 0, producer.producer_id, start))
+    scene.cases.append(
+        RecipeCase(story, "not_hanging", "two_phase_commit", "two-phase", 0, producer.producer_id, start)
+    )
 
 
-def _timed_out(scene: Scene) -> None:
+def _timed_out(scene: TransactionScene) -> None:
     producer = scene.wire.init_producer("timed-out", timeout_ms=1000)
     scene.wire.add_partitions(producer, {"timed-out": [0]})
     scene.wire.produce("timed-out", 0, some_orders(50, 2), producer, timestamp=scene.hours_ago(3))
     scene.wait_until_ended("timed-out", 0, producer)
 
 
-def _fenced(scene: Scene) -> None:
+def _fenced(scene: TransactionScene) -> None:
     producer = scene.wire.init_producer("fenced")
     scene.wire.add_partitions(producer, {"fenced": [0]})
     scene.wire.produce("fenced", 0, some_orders(55, 2), producer, timestamp=scene.hours_ago(3))
@@ -220,21 +232,21 @@ def _fenced(scene: Scene) -> None:
     scene.wait_until_ended("fenced", 0, producer)
 
 
-def _empty(scene: Scene) -> None:
+def _empty(scene: TransactionScene) -> None:
     producer = scene.wire.init_producer("empty")
     for committed in (True, False):
         scene.wire.add_partitions(producer, {"empty": [0]})
         expect(scene.wire.end(producer, committed=committed), 0, "EndTxn")
 
 
-def _repaired(scene: Scene) -> None:
+def _repaired(scene: TransactionScene) -> None:
     producer = scene.wire.init_producer("repaired")
     scene.wire.produce("repaired", 0, some_orders(80, 2), producer, timestamp=scene.hours_ago(3))
     scene.wire.write_marker("repaired", 0, producer, coordinator_epoch=0)
     scene.wait_until_ended("repaired", 0, producer)
 
 
-def _ghost(scene: Scene) -> None:
+def _ghost(scene: TransactionScene) -> None:
     """An operator deletes the records of a transaction that hangs. It is in the producer state still."""
     scene.nobodys("ghost", 0, hours=3, reason="ghost")
     admin = AdminClient({"bootstrap.servers": scene.running.bootstrap})

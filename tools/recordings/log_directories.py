@@ -12,20 +12,20 @@ from tools.broker import cluster
 
 from .errors import RecordingError
 from .log_directory_clients import read_all
-from .log_directory_recipes import SMALL, Recipe, Scene, create_topics
+from .log_directory_recipes import SMALL, LogDirectoryRecipe, LogDirectoryScene, create_topics
 
 #: The metadata log's indexes have a size of their own, 10 MiB each: a copy keeps this much of their zeros.
 METADATA_INDEX_BYTES = 2048
 
 
-def record(recipe: Recipe, folder: Path, cache: Path | None = None) -> None:
+def record(recipe: LogDirectoryRecipe, folder: Path, cache: Path | None = None) -> None:
     """Makes `data/`, the broker's log directory, and `expected.json`, what librdkafka read from it, in `folder`.
 
     Raises:
         RecordingError: the broker was not shut down cleanly, or a client did not get an answer.
     """
     with cluster(version=recipe.version, config={**SMALL, **recipe.config}, cache=cache) as running:
-        scene = Scene(running)
+        scene = LogDirectoryScene(running)
         create_topics(scene, recipe.topics)
         recipe.act(scene)
         expected = {f"{topic}-0": read_all(running.bootstrap, topic, 0) for topic in recipe.topics}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-from tools.broker import Cluster
+from tools.broker import RunningCluster
 
 from . import clients as applications
 from .log_directory_clients import OLD_BROKER, items, last_magic, produce, set_topic_config, wait_for
@@ -30,10 +30,10 @@ Topics = Mapping[str, Mapping[str, str]]
 
 
 @dataclass
-class Scene:
+class LogDirectoryScene:
     """A running cluster, and the clients whose transactions are to stay open."""
 
-    running: Cluster
+    running: RunningCluster
     left_open: list[applications.Service] = field(default_factory=list)
 
     @property
@@ -45,7 +45,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class LogDirectoryRecipe:
     """A folder: which release with which topics ({name: properties}, one partition each), and what happens to them.
 
     running: copied while the broker runs, otherwise after a clean stop.
@@ -54,7 +54,7 @@ class Recipe:
     name: str
     version: str
     topics: Topics
-    act: Callable[[Scene], None]
+    act: Callable[[LogDirectoryScene], None]
     config: Mapping[str, object] = field(default_factory=dict)
     running: bool = False
 
@@ -75,7 +75,7 @@ def _old_topics() -> Topics:
     return topics
 
 
-def _old_formats(scene: Scene) -> None:
+def _old_formats(scene: LogDirectoryScene) -> None:
     """Message sets of magic 0 and 1 by both roads: an old client's own, and those that the broker converts to."""
     for magic in OLD_BROKER:
         for codec in CODECS:
@@ -91,7 +91,7 @@ def _old_formats(scene: Scene) -> None:
     _transactions(scene, ("none", "lz4"))
 
 
-def _upgraded(scene: Scene) -> None:
+def _upgraded(scene: LogDirectoryScene) -> None:
     """One partition through three formats, its segments with a mix."""
     partition = scene.running.log_dirs[1] / "upgraded-0"
     numbers = count()
@@ -107,14 +107,14 @@ def _upgraded(scene: Scene) -> None:
             produce(scene.bootstrap, "upgraded", items(1000 * magic, 8, THEN), codec=codec)
 
 
-def _compacted(scene: Scene) -> None:
+def _compacted(scene: LogDirectoryScene) -> None:
     for first in range(0, 120, 20):
         produce(scene.bootstrap, "compacted", items(first, 20, THEN + 1000 * first, keys=7), codec="gzip")
     checkpoint = scene.running.log_dirs[1] / "cleaner-offset-checkpoint"
     wait_for(lambda: checkpoint.exists() and "compacted 0 " in checkpoint.read_text(), "compaction")
 
 
-def _transactions(scene: Scene, codecs: tuple[str, ...]) -> None:
+def _transactions(scene: LogDirectoryScene, codecs: tuple[str, ...]) -> None:
     """Committed, aborted, interleaved, with offsets of a consumer group; one stays open."""
     services = [scene.service(f"{codec}-service", codec) for codec in codecs]
     for i, service in enumerate(services):
@@ -137,14 +137,14 @@ def _transactions(scene: Scene, codecs: tuple[str, ...]) -> None:
     scene.left_open.append(second)
 
 
-def _modern(scene: Scene) -> None:
+def _modern(scene: LogDirectoryScene) -> None:
     for codec in (*CODECS, "zstd"):
         produce(scene.bootstrap, "plain", items(0, 10, THEN), codec=codec)
     produce(scene.bootstrap, "stamped", items(0, 10, THEN), codec="zstd")
     _transactions(scene, ("none", "gzip", "snappy", "lz4", "zstd"))
 
 
-def _snapshots(scene: Scene) -> None:
+def _snapshots(scene: LogDirectoryScene) -> None:
     """Metadata that grows until the controller writes a snapshot of it."""
     _modern(scene)
     metadata = scene.running.log_dirs[1] / "__cluster_metadata-0"
@@ -164,15 +164,15 @@ _MODERN_TOPICS: Topics = {
 }
 
 RECIPES = (
-    Recipe("kafka-2.8.2", "2.8.2", _old_topics(), _old_formats, config={"log.cleaner.backoff.ms": 100}),
-    Recipe(
+    LogDirectoryRecipe("kafka-2.8.2", "2.8.2", _old_topics(), _old_formats, config={"log.cleaner.backoff.ms": 100}),
+    LogDirectoryRecipe(
         "kafka-3.9.1",
         "3.9.1",
         _MODERN_TOPICS,
         _snapshots,
         config={"metadata.log.max.record.bytes.between.snapshots": 4000},
     ),
-    Recipe(
+    LogDirectoryRecipe(
         "kafka-4.4.0-running",
         "4.4.0",
         # Segments of 4.x are at least a mebibyte, unless it is told that this is a test.
@@ -183,7 +183,7 @@ RECIPES = (
 )
 
 
-def create_topics(scene: Scene, topics: Topics) -> None:
+def create_topics(scene: LogDirectoryScene, topics: Topics) -> None:
     keep = {"retention.ms": "-1"}
     applications.create_topics(
         scene.bootstrap,

@@ -51,7 +51,7 @@ M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exchange:
+class RawExchange:
     """A request that we sent and the response it got, as the machine-readable truth names them."""
 
     api: str
@@ -66,7 +66,7 @@ class Exchange:
 
 
 @dataclass
-class Producer:
+class RawProducer:
     """A producer id, its epoch, and the transactional id that it was given for (None: for none)."""
 
     producer_id: int
@@ -74,10 +74,10 @@ class Producer:
     transactional_id: str | None = None
 
 
-class Connection:
+class RawConnection:
     """One TCP connection to one broker; a request at a time."""
 
-    def __init__(self, host: str, port: int, exchanges: list[Exchange]) -> None:
+    def __init__(self, host: str, port: int, exchanges: list[RawExchange]) -> None:
         self._socket = socket.create_connection((host, port), timeout=_TIMEOUT_S)
         self._port = port
         self._client_port: int = self._socket.getsockname()[1]
@@ -126,7 +126,7 @@ class Connection:
         self._socket.sendall(request)
         frame = self._frame()
         self._exchanges.append(
-            Exchange(
+            RawExchange(
                 api=name,
                 api_key=api_key,
                 version=version,
@@ -152,21 +152,21 @@ class Connection:
 
 
 @dataclass
-class Wire:
+class RawCluster:
     """A cluster, seen request by request. Every exchange is kept in `exchanges`."""
 
     bootstrap: str
-    exchanges: list[Exchange] = field(default_factory=list)
-    _connections: dict[int, Connection] = field(default_factory=dict)
+    exchanges: list[RawExchange] = field(default_factory=list)
+    _connections: dict[int, RawConnection] = field(default_factory=dict)
 
-    def __enter__(self) -> Wire:
+    def __enter__(self) -> RawCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
         for connection in self._connections.values():
             connection.close()
 
-    def connection(self, node_id: int) -> Connection:
+    def connection(self, node_id: int) -> RawConnection:
         """The connection to one broker; -1 is the first of the bootstrap addresses."""
         if node_id not in self._connections:
             if node_id == -1:
@@ -174,7 +174,7 @@ class Wire:
                 address = (host, int(port))
             else:
                 address = self.brokers()[node_id]
-            self._connections[node_id] = Connection(*address, self.exchanges)
+            self._connections[node_id] = RawConnection(*address, self.exchanges)
         return self._connections[node_id]
 
     def metadata(self, topics: Iterable[str] = ()) -> MetadataResponse:
@@ -212,13 +212,13 @@ class Wire:
 
     def init_producer(
         self, transactional_id: str | None, *, timeout_ms: int = 900_000, two_phase: bool = False
-    ) -> Producer:
+    ) -> RawProducer:
         """A producer id: for a transactional id from its coordinator, for none from any broker.
 
         `two_phase`: its transactions never time out (KIP-939); the brokers must allow that.
         """
 
-        def given() -> Producer | None:
+        def given() -> RawProducer | None:
             node = -1 if transactional_id is None else self.coordinator(transactional_id)
             request = InitProducerIdRequest(
                 transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, enable2_pc=two_phase
@@ -227,11 +227,11 @@ class Wire:
             if answer.error_code in TRANSIENT:
                 return None
             _checked(answer, answer.error_code, "InitProducerId")
-            return Producer(answer.producer_id, answer.producer_epoch, transactional_id)
+            return RawProducer(answer.producer_id, answer.producer_epoch, transactional_id)
 
         return _until(given, f"a producer id for {transactional_id}")
 
-    def add_partitions(self, producer: Producer, partitions: Mapping[str, Sequence[int]]) -> None:
+    def add_partitions(self, producer: RawProducer, partitions: Mapping[str, Sequence[int]]) -> None:
         """AddPartitionsToTxn v3, which producers send before they write with transaction version 1."""
         transactional_id = _id_of(producer)
 
@@ -263,7 +263,7 @@ class Wire:
         topic: str,
         partition: int,
         values: Sequence[bytes],
-        producer: Producer,
+        producer: RawProducer,
         *,
         timestamp: int,
         sequence: int = 0,
@@ -288,7 +288,14 @@ class Wire:
         return _until(written, f"{topic}-{partition}")
 
     def refused(
-        self, topic: str, partition: int, values: Sequence[bytes], producer: Producer, *, timestamp: int, version: int
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        producer: RawProducer,
+        *,
+        timestamp: int,
+        version: int,
     ) -> int:
         """The error that answers such a batch; 0 where it was written."""
 
@@ -303,7 +310,7 @@ class Wire:
         topic: str,
         partition: int,
         values: Sequence[bytes],
-        producer: Producer,
+        producer: RawProducer,
         timestamp: int,
         sequence: int,
         version: int,
@@ -330,7 +337,7 @@ class Wire:
         node = self.leaders([topic])[topic, partition]
         return self.connection(node).ask(request, version, ProduceResponse).responses[0].partition_responses[0]
 
-    def end(self, producer: Producer, *, committed: bool, version: int = 3) -> int:
+    def end(self, producer: RawProducer, *, committed: bool, version: int = 3) -> int:
         """EndTxn; the error code. With version 3 the epoch stays (version 5, of transaction version 2, bumps it)."""
         transactional_id = _id_of(producer)
 
@@ -351,7 +358,7 @@ class Wire:
         self,
         topic: str,
         partition: int,
-        producer: Producer,
+        producer: RawProducer,
         *,
         coordinator_epoch: int,
         committed: bool = False,
@@ -395,7 +402,7 @@ def _checked(value: T, error_code: int, what: str) -> T:
     return value
 
 
-def _id_of(producer: Producer) -> str:
+def _id_of(producer: RawProducer) -> str:
     if producer.transactional_id is None:
         raise RecordingError(f"producer id {producer.producer_id} has no transactional id")
     return producer.transactional_id

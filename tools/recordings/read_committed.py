@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tools.broker import Cluster, cluster
+from tools.broker import RunningCluster, cluster
 
 from . import clients
 from . import read_committed_recovery as recovery
 from . import read_committed_workload as workload
-from .raw_client import Wire
+from .raw_client import RawCluster
 
 _MADE_UP = [f"made-up-{seed}" for seed in range(3)]
 _RECOVERED = ["compacted", "deleted", *_MADE_UP]
@@ -45,8 +45,8 @@ def record(folder: Path, cache: Path | None = None) -> None:
     (folder / "consumed.json").write_text(json.dumps(consumed, indent=1) + "\n")
 
 
-def _consumed(running: Cluster, topics: list[str]) -> dict[str, Any]:
-    with Wire(running.bootstrap) as wire:
+def _consumed(running: RunningCluster, topics: list[str]) -> dict[str, Any]:
+    with RawCluster(running.bootstrap) as wire:
         wire.leaders(topics)
     return {
         "last_stable_offset": workload.stable_offsets(running.bootstrap, topics),

@@ -21,8 +21,8 @@ from kafkawire.records import Batch
 from . import clients
 from .clients import Service
 from .errors import RecordingError
-from .raw_client import TRANSIENT, Wire
-from .raw_client import Producer as RawProducer
+from .raw_client import TRANSIENT, RawCluster
+from .raw_client import RawProducer as RawProducer
 
 SEGMENT_MS = 10_000
 STEP_MS = 20_000
@@ -76,7 +76,7 @@ class Workload:
         clients.create_topics(
             self.bootstrap, dict.fromkeys(TOPICS, 1), replicas=1, config={k: dict(v) for k, v in TOPICS.items() if v}
         )
-        with Wire(self.bootstrap) as wire:
+        with RawCluster(self.bootstrap) as wire:
             self.mixed(wire)
             self.hanging(wire)
             self.wrapped(wire)
@@ -92,7 +92,7 @@ class Workload:
         self.now += STEP_MS
         return self.now
 
-    def mixed(self, wire: Wire) -> None:
+    def mixed(self, wire: RawCluster) -> None:
         """Commits, aborts, empty transactions, interleaved producers, and segments that end within transactions."""
         one, two = Service(self.bootstrap, "zoo-mixed-1"), Service(self.bootstrap, "zoo-mixed-2", codec="lz4")
         idempotent = _producer(self.bootstrap, {"enable.idempotence": True})
@@ -117,7 +117,7 @@ class Workload:
             self._wait_ended(wire, empty, "mixed")
         _send(idempotent, "mixed", range(32, 35), self.step())
 
-    def hanging(self, wire: Wire) -> None:
+    def hanging(self, wire: RawCluster) -> None:
         """A transaction that nobody ends, with ended ones before and behind it."""
         service = Service(self.bootstrap, "zoo-hanging")
         service.transaction({("hanging", 0): range(3)}, timestamp=self.now)
@@ -128,7 +128,7 @@ class Workload:
         service.transaction({("hanging", 0): range(9, 12)}, timestamp=self.step())
         wire.produce("hanging", 0, [b"lost again"], lost, timestamp=self.now, sequence=2)
 
-    def wrapped(self, wire: Wire) -> None:
+    def wrapped(self, wire: RawCluster) -> None:
         """Sequence numbers over 2^31 - 1, outside of transactions and in one, and a retry that is not written."""
         top = 2**31
         producer = wire.init_producer(None)
@@ -143,7 +143,7 @@ class Workload:
             _expect(wire.end(in_transaction, committed=committed), 0)
             self._wait_ended(wire, in_transaction, "wrapped")
 
-    def fenced(self, wire: Wire) -> None:
+    def fenced(self, wire: RawCluster) -> None:
         """Epochs that rise: by a new InitProducerId, which aborts what is open, and by an operator's abort."""
         old = wire.init_producer("zoo-fenced")
         wire.add_partitions(old, {"fenced": [0]})
@@ -201,7 +201,7 @@ class Workload:
         finally:
             reader.close()
 
-    def _raw(self, wire: Wire, topic: str, producer: RawProducer, sequence: int, count: int) -> int:
+    def _raw(self, wire: RawCluster, topic: str, producer: RawProducer, sequence: int, count: int) -> int:
         transactional = producer.transactional_id is not None
         batch = records.build(
             [records.Record(key=b"raw", value=b"%d" % i, timestamp=self.now) for i in range(count)],
@@ -226,7 +226,7 @@ class Workload:
         offset: int = _until(written, f"Produce to {topic}")
         return offset
 
-    def _wait_ended(self, wire: Wire, producer: RawProducer, topic: str) -> None:
+    def _wait_ended(self, wire: RawCluster, producer: RawProducer, topic: str) -> None:
         """EndTxn is answered before its markers are written."""
         path = str(self.log_dir / f"{topic}-0")
         _until(

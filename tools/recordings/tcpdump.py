@@ -36,7 +36,7 @@ class Traffic(NamedTuple):
     repeated: int
 
 
-class Packet(NamedTuple):
+class DumpedSegment(NamedTuple):
     """A TCP segment in a capture: where its packet begins in the file, its ends' ports, and the data it carries."""
 
     position: int
@@ -47,7 +47,7 @@ class Packet(NamedTuple):
     size: int
 
 
-def packets(path: Path) -> Iterator[Packet]:
+def packets(path: Path) -> Iterator[DumpedSegment]:
     """What `recorded` wrote: classic pcap, Ethernet, IPv4, TCP. A last packet that is not whole yet is left out."""
     data = path.read_bytes()
     position = _FILE_HEADER
@@ -61,7 +61,7 @@ def packets(path: Path) -> Iterator[Packet]:
         source, destination = (int.from_bytes(data[tcp + i : tcp + i + 2]) for i in (0, 2))
         size = start + int.from_bytes(data[start + 2 : start + 4]) - tcp - (data[tcp + 12] >> 4) * 4
         sequence = int.from_bytes(data[tcp + 4 : tcp + 8])
-        yield Packet(position, source, destination, data[tcp : tcp + 4], sequence, size)
+        yield DumpedSegment(position, source, destination, data[tcp : tcp + 4], sequence, size)
         position = following
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from tools.broker import Cluster, cluster
+from tools.broker import RunningCluster, cluster
 
 from . import broker_answers, clients
 from .clients import Service, order
 from .errors import RecordingError
-from .raw_client import Producer, Wire
+from .raw_client import RawCluster, RawProducer
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -30,7 +30,7 @@ INVALID_TXN_STATE = 48
 CONFIG: Mapping[str, object] = {"transaction.partition.verification.enable": False}
 
 
-class Open(msgspec.Struct, frozen=True, kw_only=True):
+class OpenRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An open transaction in one partition: how it was made, what is true of it, and what the brokers said.
 
     `verdict` and `reason` are docs/DESIGN.md's; `blocked`: it holds the partition's last stable offset back.
@@ -53,7 +53,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass
-class Case:
+class RecipeCase:
     story: str
     verdict: str
     reason: str
@@ -64,13 +64,13 @@ class Case:
 
 
 @dataclass
-class Scene:
+class TransactionScene:
     """A running cluster and what has been done to it. Times are epoch milliseconds."""
 
-    running: Cluster
-    wire: Wire
+    running: RunningCluster
+    wire: RawCluster
     now: int = field(default_factory=lambda: int(time.time() * 1000))
-    cases: list[Case] = field(default_factory=list)
+    cases: list[RecipeCase] = field(default_factory=list)
     # Producers whose decided transactions never complete, although nothing of them is open.
     unfinished: set[int] = field(default_factory=set)
     # Clients whose transactions stay open: they must not be collected before the brokers have stopped.
@@ -89,7 +89,7 @@ class Scene:
         start = self.wire.produce(topic, partition, some_orders(900, 3), producer, timestamp=self.hours_ago(hours))
         verdict = "hanging" if reason == "no_transactional_id" else "not_hanging"
         story = "a transactional batch of a producer id that was given out without a transactional id"
-        self.cases.append(Case(story, verdict, reason, topic, partition, producer.producer_id, start))
+        self.cases.append(RecipeCase(story, verdict, reason, topic, partition, producer.producer_id, start))
 
     def late_batch(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
         producer = self.wire.init_producer(transactional_id)
@@ -102,7 +102,9 @@ class Scene:
             topic, partition, some_orders(912, 2), producer, sequence=2, version=11, timestamp=then + MINUTE
         )
         story = "a batch of the same producer epoch that arrived after its transaction had been committed (KAFKA-14402)"
-        self.cases.append(Case(story, "hanging", "transaction_ended", topic, partition, producer.producer_id, start))
+        self.cases.append(
+            RecipeCase(story, "hanging", "transaction_ended", topic, partition, producer.producer_id, start)
+        )
 
     def never_added(self, topic: str, partition: int, transactional_id: str, *, hours: float, version: int = 9) -> None:
         producer = self.wire.init_producer(transactional_id)
@@ -116,7 +118,7 @@ class Scene:
             "of it"
         )
         self.cases.append(
-            Case(story, "hanging", "partition_not_in_transaction", topic, partition, producer.producer_id, start)
+            RecipeCase(story, "hanging", "partition_not_in_transaction", topic, partition, producer.producer_id, start)
         )
 
     def bumped(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
@@ -126,7 +128,7 @@ class Scene:
         if (again.producer_id, again.epoch) <= (producer.producer_id, producer.epoch):
             raise RecordingError(f"the epoch of {transactional_id} was not bumped: {again}")
         story = "a batch without AddPartitionsToTxn, then a restart of its producer: the coordinator has a newer epoch"
-        self.cases.append(Case(story, "hanging", "epoch_bumped", topic, partition, producer.producer_id, start))
+        self.cases.append(RecipeCase(story, "hanging", "epoch_bumped", topic, partition, producer.producer_id, start))
 
     def one_partition_too_many(
         self, added: tuple[str, int], other: tuple[str, int], transactional_id: str, *, hours: float
@@ -137,9 +139,11 @@ class Scene:
         live = self.wire.produce(*added, some_orders(940, 2), producer, timestamp=then)
         lost = self.wire.produce(*other, some_orders(942, 2), producer, timestamp=then + MINUTE)
         story = "an ongoing transaction with old timestamps, of this partition only"
-        self.cases.append(Case(story, "not_hanging", "live", *added, producer.producer_id, live))
+        self.cases.append(RecipeCase(story, "not_hanging", "live", *added, producer.producer_id, live))
         story = f"a batch of a producer whose ongoing transaction has {added[0]}-{added[1]} only"
-        self.cases.append(Case(story, "hanging", "partition_not_in_transaction", *other, producer.producer_id, lost))
+        self.cases.append(
+            RecipeCase(story, "hanging", "partition_not_in_transaction", *other, producer.producer_id, lost)
+        )
 
     def live(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
         service = self.service(transactional_id)
@@ -148,7 +152,7 @@ class Scene:
         self.left_open.append(service)
         producer_id = self._id_of(transactional_id)
         story = "an ongoing transaction of a real client with old timestamps"
-        self.cases.append(Case(story, "not_hanging", "live", topic, partition, producer_id))
+        self.cases.append(RecipeCase(story, "not_hanging", "live", topic, partition, producer_id))
 
     def stuck_prepare(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
         producer = self.wire.init_producer(transactional_id)
@@ -158,9 +162,11 @@ class Scene:
         start = self.wire.produce(topic, partition, some_orders(960, 2), producer, timestamp=self.hours_ago(hours))
         expect(self.wire.end(producer, committed=True), 0, "EndTxn")
         story = "committed; the coordinator's marker is refused for ever: it stays PrepareCommit"
-        self.cases.append(Case(story, "not_hanging", "stuck_prepare", topic, partition, producer.producer_id, start))
+        self.cases.append(
+            RecipeCase(story, "not_hanging", "stuck_prepare", topic, partition, producer.producer_id, start)
+        )
 
-    def wait_until_ended(self, topic: str, partition: int, producer: Producer) -> None:
+    def wait_until_ended(self, topic: str, partition: int, producer: RawProducer) -> None:
         def ended(said: broker_answers.Truth) -> bool:
             return not said.producer(topic, partition, producer.producer_id).open
 
@@ -175,19 +181,19 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TransactionRecipe:
     """What to do to a cluster. `config`: properties of topics, `brokers`: of the brokers."""
 
     name: str
     nodes: int
     topics: Mapping[str, int]
-    act: Callable[[Scene], None]
+    act: Callable[[TransactionScene], None]
     replicas: int = 1
     config: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     brokers: Mapping[str, object] = field(default_factory=lambda: CONFIG)
 
 
-def _one_node(scene: Scene) -> None:
+def _one_node(scene: TransactionScene) -> None:
     _finished(scene, 4.0)
     scene.late_batch("orders", 1, "orders-archiver", hours=3)
     scene.nobodys("payments", 0, hours=2.5)
@@ -196,7 +202,7 @@ def _one_node(scene: Scene) -> None:
     scene.nobodys("orders", 0, hours=0, reason="young")
 
 
-def _three_nodes(scene: Scene) -> None:
+def _three_nodes(scene: TransactionScene) -> None:
     _finished(scene, 6.0)
     scene.nobodys("orders", 0, hours=5)
     scene.never_added("orders", 1, "labels-service", hours=4.5)
@@ -211,8 +217,8 @@ def _three_nodes(scene: Scene) -> None:
 
 
 RECIPES = (
-    Recipe("one-node", 1, {"orders": 2, "payments": 1}, _one_node),
-    Recipe(
+    TransactionRecipe("one-node", 1, {"orders": 2, "payments": 1}, _one_node),
+    TransactionRecipe(
         "three-nodes",
         3,
         {"orders": 3, "payments": 2, "audit-trail": 1, "ledger": 1},
@@ -224,10 +230,10 @@ RECIPES = (
 )
 
 
-def make(recipe: Recipe, target: Path, *, cache: Path | None = None) -> dict[str, Any]:
+def make(recipe: TransactionRecipe, target: Path, *, cache: Path | None = None) -> dict[str, Any]:
     """Runs a recipe, copies the log directories to `target/broker-<node id>`; the truth about them, as JSON values."""
-    with cluster(recipe.nodes, config=recipe.brokers, cache=cache) as running, Wire(running.bootstrap) as wire:
-        scene = Scene(running, wire)
+    with cluster(recipe.nodes, config=recipe.brokers, cache=cache) as running, RawCluster(running.bootstrap) as wire:
+        scene = TransactionScene(running, wire)
         clients.create_topics(running.bootstrap, recipe.topics, replicas=recipe.replicas, config=recipe.config)
         recipe.act(scene)
         said = _settled(scene, recipe.topics)
@@ -252,7 +258,7 @@ def _trim_indexes(partition: Path) -> None:
             os.truncate(path, -(-used // entry) * entry)
 
 
-def _finished(scene: Scene, hours: float) -> None:
+def _finished(scene: TransactionScene, hours: float) -> None:
     """Transactions that ended well before anything hangs: committed and aborted, side by side, by three clients."""
     orders, invoices = scene.service("orders-service"), scene.service("invoices-service", codec="lz4")
     then = scene.hours_ago(hours)
@@ -277,7 +283,7 @@ def _finished(scene: Scene, hours: float) -> None:
     )
 
 
-def _after_the_hang(scene: Scene, hours: float) -> None:
+def _after_the_hang(scene: TransactionScene, hours: float) -> None:
     """Life goes on: committed, and nobody who reads committed data sees it."""
     orders = scene.service("orders-service")
     for i in range(3):
@@ -287,7 +293,7 @@ def _after_the_hang(scene: Scene, hours: float) -> None:
         )
 
 
-def _settled(scene: Scene, topics: Mapping[str, int]) -> broker_answers.Truth:
+def _settled(scene: TransactionScene, topics: Mapping[str, int]) -> broker_answers.Truth:
     """The brokers' words once the markers of all transactions that ended have arrived."""
     made = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
     stuck = {case.producer_id for case in scene.cases if case.reason == "stuck_prepare"} | scene.unfinished
@@ -306,7 +312,7 @@ _NOBODYS = frozenset({"no_transactional_id", "young", "ghost"})
 _HELD = frozenset({"live", "two_phase_commit", "stuck_prepare"})
 
 
-def _compare(scene: Scene, said: broker_answers.Truth) -> list[Open]:
+def _compare(scene: TransactionScene, said: broker_answers.Truth) -> list[OpenRecord]:
     """What was made against what the brokers say: they must agree, or the examples would lie."""
     opened = []
     for case in scene.cases:
@@ -321,7 +327,7 @@ def _compare(scene: Scene, said: broker_answers.Truth) -> list[Open]:
         if listed != (case.reason in _HELD):
             raise RecordingError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
         opened.append(
-            Open(
+            OpenRecord(
                 story=case.story,
                 verdict=case.verdict,
                 reason=case.reason,
@@ -344,7 +350,7 @@ def _compare(scene: Scene, said: broker_answers.Truth) -> list[Open]:
     return sorted(opened, key=lambda o: (o.topic, o.partition, o.start_offset))
 
 
-def _blocks(offsets: broker_answers.Offsets, start: int) -> bool:
+def _blocks(offsets: broker_answers.LeaderOffsets, start: int) -> bool:
     """Whether a transaction from `start` on is the one that holds the last stable offset back."""
     stable = offsets.last_stable_offset
     return stable == max(start, offsets.log_start_offset) and stable < offsets.high_watermark

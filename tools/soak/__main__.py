@@ -20,12 +20,12 @@ import msgspec
 from rich.console import Console
 
 from tools.bench.sample_data import ROOT
-from tools.broker import BrokerError, cluster
+from tools.broker import BrokerToolError, cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.pages import write_section
 
 from .report import markdown, show
-from .run import Plan, soak
+from .run import SoakPlan, soak
 from .soak_results import SoakResults
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -86,7 +86,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> SoakResults:
     for ending in (signal.SIGINT, signal.SIGTERM):  # in a background job Ctrl-C is ignored, and so it were in children
         signal.signal(ending, _interrupt)
     seconds = arguments.minutes * 60
-    plan = Plan(
+    plan = SoakPlan(
         seconds=seconds,
         producers=arguments.producers,
         rate=arguments.rate,
@@ -117,7 +117,7 @@ def main(words: Sequence[str] | None = None) -> int:
             found = _run(arguments, Console(stderr=True))
     except KeyboardInterrupt:
         return 130
-    except (BrokerError, OSError, msgspec.MsgspecError) as error:
+    except (BrokerToolError, OSError, msgspec.MsgspecError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     show(found, Console())

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"\d+")
 _INTERRUPTED = 130
 
 
-class _Row(msgspec.Struct):
+class _ExchangeCount(msgspec.Struct):
     """An exchange, in what is counted of it."""
 
     api: str | None
@@ -66,7 +66,7 @@ class CaptureProcess:
         self._last = time.monotonic()
 
     def take(self, line: bytes) -> None:
-        row = msgspec.json.decode(line, type=_Row)
+        row = msgspec.json.decode(line, type=_ExchangeCount)
         self.exchanges += 1
         client = row.client_id or ""
         self.requests[client, row.api or ""] += row.request_bytes is not None

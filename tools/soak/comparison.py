@@ -14,7 +14,7 @@ from tools.recordings.raw_client import CLIENT_ID
 from .capture_process import CaptureProcess
 from .hanging_transactions import HangingTransaction, HangingTransactions
 from .producer_load import KEY, ProducerTotals
-from .soak_results import Count
+from .soak_results import ComparedCounts
 from .stream_process import Longs, offsets_of
 from .watch_process import WatchProcess
 
@@ -29,7 +29,7 @@ def stream_counts(
     hangs: Sequence[HangingTransaction],
     ends: Mapping[int, int],
     dumped: Counter[str],
-) -> list[Count]:
+) -> list[ComparedCounts]:
     """Compares the stream's rows with what was written.
 
     Args:
@@ -61,17 +61,19 @@ def stream_counts(
     markers = {kind: pc.sum(pc.equal(read["control"], kind)).as_py() or 0 for kind in aborted_by_hand}
     stream, client, broker = "Spark stream: ", "delivery reports", "ListOffsets of the brokers"
     return [
-        Count(what=stream + "records at their offsets", expected=wrote.records, found=matched, by=client),
-        Count(what=stream + "records that nobody wrote", expected=0, found=strangers, by=client),
-        Count(what=stream + "records of hangs", expected=len(left_open), found=len(hung), by="Produce responses"),
-        Count(what=stream + "records in all", expected=dumped["records"], found=len(data), by=_TOOL),
+        ComparedCounts(what=stream + "records at their offsets", expected=wrote.records, found=matched, by=client),
+        ComparedCounts(what=stream + "records that nobody wrote", expected=0, found=strangers, by=client),
+        ComparedCounts(
+            what=stream + "records of hangs", expected=len(left_open), found=len(hung), by="Produce responses"
+        ),
+        ComparedCounts(what=stream + "records in all", expected=dumped["records"], found=len(data), by=_TOOL),
         *(
-            Count(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL)
+            ComparedCounts(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL)
             for kind in markers
         ),
         # A new coordinator writes markers again that the previous one has written.
         *(
-            Count(
+            ComparedCounts(
                 what=f"{stream}{kind} markers of transactions",
                 expected=by_hand + sum(n for (_, ended), n in wrote.markers.items() if ended == kind),
                 at_least=True,
@@ -80,35 +82,37 @@ def stream_counts(
             )
             for kind, by_hand in aborted_by_hand.items()
         ),
-        Count(what=stream + "offsets", expected=sum(ends.values()), found=distinct, by=broker),
-        Count(what=stream + "rows that came again", expected=0, found=offsets - distinct, by=broker),
-        Count(
+        ComparedCounts(what=stream + "offsets", expected=sum(ends.values()), found=distinct, by=broker),
+        ComparedCounts(what=stream + "rows that came again", expected=0, found=offsets - distinct, by=broker),
+        ComparedCounts(
             what=stream + "rows with an error", expected=0, found=len(rows) - len(read), by="the log's own checksums"
         ),
     ]
 
 
-def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[Count]:
+def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[ComparedCounts]:
     """Compares the reports of `txn watch` with the hanging transactions that were made and aborted."""
     made = {hang.place for hang in hangs.made}
     strangers = sum(count for place, count in found.hanging.items() if place not in made)
     by = "the soak, which made them"
     return [
-        Count(
+        ComparedCounts(
             what="txn watch: hangs that were reported once",
             expected=len(made),
             found=sum(found.hanging[place] == 1 for place in made),
             by=by,
         ),
-        Count(
+        ComparedCounts(
             what="txn watch: hangs whose end was reported once",
             expected=len(made),
             found=sum(found.gone[place] == 1 for place in made),
             by="`txn abort`",
         ),
-        Count(what="txn watch: hangs in its metrics", expected=len(made), found=hangs.scraped, by=by),
-        Count(what="txn watch: transactions reported as hanging that are not", expected=0, found=strangers, by=by),
-        Count(
+        ComparedCounts(what="txn watch: hangs in its metrics", expected=len(made), found=hangs.scraped, by=by),
+        ComparedCounts(
+            what="txn watch: transactions reported as hanging that are not", expected=0, found=strangers, by=by
+        ),
+        ComparedCounts(
             what="txn watch: polls reported",
             expected=max(found.numbers, default=0),
             found=len(set(found.numbers)),
@@ -117,7 +121,7 @@ def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[Count]
     ]
 
 
-def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingTransactions) -> list[Count]:
+def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingTransactions) -> list[ComparedCounts]:
     """Compares captured exchanges with the requests and responses that clients count."""
     apis = sorted({api for _, api in wrote.requests})
     names = {name for name, _ in wrote.requests}
@@ -130,9 +134,9 @@ def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingT
     differ = sum(wrote.requests[key] != found.requests[key] for key in exact)
     by_hand = sum(count for (name, _), count in found.requests.items() if name == CLIENT_ID)
     return [
-        Count(what="capture: packets dropped by the kernel", expected=0, found=found.dropped, by="tcpdump"),
+        ComparedCounts(what="capture: packets dropped by the kernel", expected=0, found=found.dropped, by="tcpdump"),
         *(
-            Count(
+            ComparedCounts(
                 what=f"capture: {api} requests of the producers",
                 expected=of_ours(wrote.requests, api),
                 found=of_ours(found.requests, api),
@@ -141,15 +145,17 @@ def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingT
             )
             for api in apis
         ),
-        Count(
+        ComparedCounts(
             what="capture: responses to the producers",
             expected=sum(wrote.responses.values()),
             found=sum(found.responses[name] for name in names),
             at_least=True,
             by=by,
         ),
-        Count(what="capture: producers and APIs of these whose requests differ", expected=0, found=differ, by=by),
-        Count(
+        ComparedCounts(
+            what="capture: producers and APIs of these whose requests differ", expected=0, found=differ, by=by
+        ),
+        ComparedCounts(
             what="capture: exchanges of the client that made hangs",
             expected=hangs.exchanges,
             found=by_hand,

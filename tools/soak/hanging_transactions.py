@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.bench.sample_data import ROOT
-from tools.broker import Cluster
-from tools.recordings.raw_client import Producer, Wire
+from tools.broker import RunningCluster
+from tools.recordings.raw_client import RawCluster, RawProducer
 
 from .errors import SoakError
 from .polling import until
@@ -45,7 +45,7 @@ class HangingTransactions:
         scraped: how often the metrics said that one hangs, while one did.
     """
 
-    running: Cluster
+    running: RunningCluster
     watching: WatchProcess
     topic: str
     partitions: int
@@ -85,8 +85,8 @@ class HangingTransactions:
         """Of a producer id that was given out without a transactional id, or of one whose coordinator knows nothing of
         the partition."""
         then = int(time.time() * 1000) - 3 * _HOUR_MS
-        with Wire(self.running.bootstrap) as wire:
-            producer: Producer = wire.init_producer(f"soak-hung-{len(self.made)}" if transactional else None)
+        with RawCluster(self.running.bootstrap) as wire:
+            producer: RawProducer = wire.init_producer(f"soak-hung-{len(self.made)}" if transactional else None)
             offset = wire.produce(self.topic, partition, _VALUES, producer, timestamp=then)
             if transactional and (code := wire.end(producer, committed=True)) != _INVALID_TXN_STATE:
                 raise SoakError(f"EndTxn of a transaction that no coordinator knows answers {code}")

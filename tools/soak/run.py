@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kafkawire import backend
 from tools.bench.machine_info import machine
-from tools.broker import BrokerError, Cluster
+from tools.broker import BrokerToolError, RunningCluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION
 from tools.recordings.clients import create_topics
 from tools.recordings.errors import RecordingError
@@ -29,7 +29,7 @@ from .hanging_transactions import HangingTransactions
 from .memory_samples import Sampler
 from .polling import until
 from .producer_load import ProducerLoad, load
-from .soak_results import Count, Figure, SoakResults
+from .soak_results import ComparedCounts, Figure, SoakResults
 from .stream_process import StreamProcess, dumped, streaming
 from .watch_process import WatchProcess, watching
 
@@ -37,13 +37,13 @@ TOPIC = "soak"
 _SETTLED_S = 300.0
 _STEP_S = 1.0
 #: What ends a part of a run, and not the whole of it.
-_FAILURES = (SoakError, RecordingError, BrokerError, KafkaException, OSError)
+_FAILURES = (SoakError, RecordingError, BrokerToolError, KafkaException, OSError)
 #: What is kept of the capture's file at most, about: the time between two rounds of giving blocks back.
 _GIVE_BACK_S = 20.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class SoakPlan:
     """What is run.
 
     seconds: of load. rate: transactions a second, over all producers.
@@ -83,10 +83,10 @@ class _Parts:
 
 
 @dataclass
-class Results:
+class SoakState:
     """What is there so far."""
 
-    counts: list[Count] = field(default_factory=list)
+    counts: list[ComparedCounts] = field(default_factory=list)
     told: list[Figure] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
@@ -97,13 +97,15 @@ class Results:
         self.told.append(Figure(what=what, value=f"{value:,}" if isinstance(value, int) else str(value)))
 
 
-def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Callable[[str], None]) -> SoakResults:
+def soak(
+    running: RunningCluster, plan: SoakPlan, folder: Path, *, command: str, say: Callable[[str], None]
+) -> SoakResults:
     """Runs a plan on a cluster that lets transactions hang; Ctrl-C ends it with what there is so far.
 
     folder: is made, and left to the caller. say: is told how it goes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    results = Results()
+    results = SoakState()
     sampler = Sampler(every_s=plan.sample_every_s)
     try:
         with ExitStack() as stack:
@@ -139,7 +141,7 @@ def soak(running: Cluster, plan: Plan, folder: Path, *, command: str, say: Calla
 
 
 @contextmanager
-def told(results: Results) -> Iterator[None]:
+def told(results: SoakState) -> Iterator[None]:
     """What goes wrong in the block is told, and what comes behind it is done anyway."""
     try:
         yield
@@ -149,7 +151,7 @@ def told(results: Results) -> Iterator[None]:
         results.failures.append(str(error))
 
 
-def _start(running: Cluster, plan: Plan, folder: Path, stack: ExitStack, sampler: Sampler) -> _Parts:
+def _start(running: RunningCluster, plan: SoakPlan, folder: Path, stack: ExitStack, sampler: Sampler) -> _Parts:
     """Starts everything; returns when all of it works."""
     ports = [node.port for node in running.nodes]
     captured = stack.enter_context(capturing(ports, folder / "capture"))
@@ -183,11 +185,11 @@ def _pid(child: ChildProcess) -> list[int]:
 
 
 def _keep_going(
-    running: Cluster,
-    plan: Plan,
+    running: RunningCluster,
+    plan: SoakPlan,
     parts: _Parts,
     hangs: HangingTransactions,
-    results: Results,
+    results: SoakState,
     say: Callable[[str], None],
 ) -> None:
     """Makes hanging transactions, restarts brokers and checks all processes until the time is over."""
@@ -220,14 +222,14 @@ def _keep_going(
         results.tell("restarts of a broker, while a transaction hung", restarts)
 
 
-def _crash(running: Cluster, node_id: int) -> None:
+def _crash(running: RunningCluster, node_id: int) -> None:
     """As by a power cut: what the broker had not given to others yet is cut off when it comes back."""
     running.kill_node(node_id)
     running.start_node(node_id)
 
 
 def _end(
-    running: Cluster, parts: _Parts, hangs: HangingTransactions, results: Results, say: Callable[[str], None]
+    running: RunningCluster, parts: _Parts, hangs: HangingTransactions, results: SoakState, say: Callable[[str], None]
 ) -> None:
     """Stops one after the other, and compares."""
     say("the load ends; what was written, sent and read is compared")
@@ -261,7 +263,7 @@ def _end(
         results.tell(f"exchanges captured with the problem: {problem}", count)
 
 
-def _settled(running: Cluster) -> dict[int, int] | None:
+def _settled(running: RunningCluster) -> dict[int, int] | None:
     """The end of each partition, once no transaction is open in any: EndTxn is answered before markers are written."""
     stable, end = (_ends(running.bootstrap, isolation) for isolation in IsolationLevel)
     return end if stable == end else None
@@ -275,7 +277,7 @@ def _ends(bootstrap: str, isolation: IsolationLevel) -> dict[int, int]:
     return {place.partition: answer.result().offset for place, answer in answers.items()}
 
 
-def _versions(plan: Plan, ours: str) -> dict[str, str]:
+def _versions(plan: SoakPlan, ours: str) -> dict[str, str]:
     found = {"kafkawire": f"{ours}, {backend} engine", "Python": platform.python_version(), "Kafka": plan.kafka}
     found["librdkafka"] = libversion()[0]
     if plan.spark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Two counts of one thing, made in different ways.
 
     Attributes:
@@ -78,7 +78,7 @@ class SoakResults(msgspec.Struct, frozen=True, kw_only=True):
     minutes: float
     every_s: float
     whole: bool
-    counts: tuple[Count, ...]
+    counts: tuple[ComparedCounts, ...]
     told: tuple[Figure, ...]
     series: tuple[Series, ...]
     failures: tuple[str, ...] = ()

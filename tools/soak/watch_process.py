@@ -40,7 +40,7 @@ class _Finding(msgspec.Struct):
     producer_id: int
 
 
-class _Row(msgspec.Struct):
+class _WatchLine(msgspec.Struct):
     """A change, or a poll, in what matters here."""
 
     kind: str
@@ -69,7 +69,7 @@ class WatchProcess:
         self.child: ChildProcess
 
     def take(self, line: bytes) -> None:
-        row = msgspec.json.decode(line, type=_Row)
+        row = msgspec.json.decode(line, type=_WatchLine)
         if row.kind == "poll":
             self.numbers.append(row.poll)
             self.outcomes[row.outcome or ""] += 1

@@ -15,6 +15,6 @@ is bad exactly when the message's `decode` refuses it; then its columns are null
 
 from __future__ import annotations
 
-from kafkawire.wire.columns.decoding import ERROR, VERSION, Decoded, decode, decode_structs, schema, shape
+from kafkawire.wire.columns.decoding import ERROR, VERSION, DecodedColumns, decode, decode_structs, schema, shape
 
-__all__ = ["ERROR", "VERSION", "Decoded", "decode", "decode_structs", "schema", "shape"]
+__all__ = ["ERROR", "VERSION", "DecodedColumns", "decode", "decode_structs", "schema", "shape"]

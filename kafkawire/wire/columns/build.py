@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkawire.wire.columns.inputs import MOST_BYTES, Bytes, Ints
-from kafkawire.wire.columns.plan import NONE, ArrayNode, BlobNode, ListNode, Node, NumberNode, Plan, StructNode
+from kafkawire.wire.columns.plan import NONE, ArrayNode, BlobNode, LayoutPlan, ListNode, Node, NumberNode, StructNode
 from kafkawire.wire.columns.schema import (
     ARROW,
+    ArrowStyle,
     FieldShape,
     Shape,
-    Style,
     field_type,
     field_types,
     struct_type,
@@ -67,7 +67,7 @@ class Built(NamedTuple):
     impure: Ints
 
 
-def build(plan: Plan, filled: PlanColumns, shape: Shape, style: Style = ARROW) -> Built:
+def build(plan: LayoutPlan, filled: PlanColumns, shape: Shape, style: ArrowStyle = ARROW) -> Built:
     """The columns of a shape, in its order."""
     builder = _Builder(filled, style)
     columns = builder.struct(plan.root, shape, 0, [])
@@ -76,7 +76,7 @@ def build(plan: Plan, filled: PlanColumns, shape: Shape, style: Style = ARROW) -
 
 
 class _Builder:
-    def __init__(self, filled: PlanColumns, style: Style) -> None:
+    def __init__(self, filled: PlanColumns, style: ArrowStyle) -> None:
         self.filled = filled
         self.style = style
         self.impure: list[Ints] = []
@@ -150,7 +150,7 @@ def _rows(elements: Ints, above: list[Offsets]) -> Ints:
     return elements
 
 
-def constant(part: FieldShape, style: Style, count: int) -> pa.Array:
+def constant(part: FieldShape, style: ArrowStyle, count: int) -> pa.Array:
     """The default of a field, `count` times."""
     import pyarrow as pa
 
@@ -170,7 +170,7 @@ def constant(part: FieldShape, style: Style, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(default, type_), count)
 
 
-def _no_tags(style: Style, count: int) -> pa.Array:
+def _no_tags(style: ArrowStyle, count: int) -> pa.Array:
     """The unknown tags of structs that have none."""
     return _no_items(unknown_tags_type(style), count)
 

@@ -13,9 +13,9 @@ from kafkawire.errors import DecodeError, MissingExtraError, UnsupportedVersionE
 from kafkawire.wire.backend import native
 from kafkawire.wire.columns import objects
 from kafkawire.wire.columns.build import Built, PlanColumns, build
-from kafkawire.wire.columns.inputs import MISSING, Ints, Values, Versions, read_values, read_versions
-from kafkawire.wire.columns.plan import Plan, make_plan
-from kafkawire.wire.columns.schema import ARROW, Shape, Style, shape_of, struct_type
+from kafkawire.wire.columns.inputs import MISSING, Ints, Values, ValueVersions, read_values, read_versions
+from kafkawire.wire.columns.plan import LayoutPlan, make_plan
+from kafkawire.wire.columns.schema import ARROW, ArrowStyle, Shape, shape_of, struct_type
 from kafkawire.wire.layout import Table
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 VERSION, ERROR = "_version", "_error"
 
 #: Fills the columns of a plan out of values.
-Engine = Callable[[Plan, Values], PlanColumns]
+Engine = Callable[[LayoutPlan, Values], PlanColumns]
 
 #: Values that are decoded one by one before arrays are made of them: their objects are in memory together.
 _AT_ONCE = 4096
 
 
 @lru_cache(maxsize=1024)
-def _prepared(plan: Plan) -> Any:
+def _prepared(plan: LayoutPlan) -> Any:
     return native.ColumnPlan(plan)  # type: ignore[union-attr]
 
 
-def _native_engine(plan: Plan, values: Values) -> PlanColumns:
+def _native_engine(plan: LayoutPlan, values: Values) -> PlanColumns:
     """The native engine, which walks over values with the GIL released."""
     return PlanColumns(*_prepared(plan).walk(values.data, values.starts, values.ends))
 
@@ -47,7 +47,7 @@ def _native_engine(plan: Plan, values: Values) -> PlanColumns:
 ENGINE: Engine | None = None if native is None else _native_engine
 
 
-class Decoded(NamedTuple):
+class DecodedColumns(NamedTuple):
     """Values as one array of structs.
 
     Attributes:
@@ -157,9 +157,9 @@ def decode_structs(
     *,
     offsets: Any = None,
     asked: Shape | None = None,
-    style: Style = ARROW,
+    style: ArrowStyle = ARROW,
     engine: Engine | None = ENGINE,
-) -> Decoded:
+) -> DecodedColumns:
     """Many values as one array of structs, with their errors: what `decode` is made of.
 
     Args:
@@ -197,7 +197,7 @@ def decode_structs(
     def told(row: int) -> str | None:
         return objects.told(objects.decode_one(message, read, versions, row), asked)
 
-    return Decoded(
+    return DecodedColumns(
         _joined(parts, len(read), type_),
         _version_column(versions, there),
         errors,
@@ -215,7 +215,7 @@ class _Part(NamedTuple):
 
 
 def _by_layout(
-    message: type[Message], values: Values, versions: Versions, shape: Shape, style: Style, engine: Engine
+    message: type[Message], values: Values, versions: ValueVersions, shape: Shape, style: ArrowStyle, engine: Engine
 ) -> tuple[list[_Part], Ints]:
     """Parts, one for each layout that values have; and the numbers of values that no engine read."""
     table = message.codec.table
@@ -245,7 +245,7 @@ def _by_layout(
     return parts, np.flatnonzero(~read)
 
 
-def _roots(table: Table, versions: Versions) -> Any:
+def _roots(table: Table, versions: ValueVersions) -> Any:
     """The layout of each value."""
     if isinstance(versions.each, int):
         return table.roots[versions.each - table.first_version]
@@ -256,7 +256,7 @@ def _roots(table: Table, versions: Versions) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _plan(message: type[Message], root: int, shape: Shape) -> Plan:
+def _plan(message: type[Message], root: int, shape: Shape) -> LayoutPlan:
     return make_plan(message.codec.table, root, shape)
 
 
@@ -291,7 +291,7 @@ def _struct_array(part: _Part, type_: pa.StructType) -> pa.StructArray:
     return pa.Array.from_buffers(type_, len(part.rows), [bits], children=part.built.columns)
 
 
-def _version_column(versions: Versions, there: NDArray[np.bool_]) -> pa.Array:
+def _version_column(versions: ValueVersions, there: NDArray[np.bool_]) -> pa.Array:
     import pyarrow as pa
 
     known = there if versions.valid is None else there & versions.valid

@@ -45,7 +45,7 @@ class Values(NamedTuple):
         return self.data[self.starts[row] : self.ends[row]].data
 
 
-class Versions(NamedTuple):
+class ValueVersions(NamedTuple):
     """The version of each value: one for all, or one a value (`each`); `skip` bytes of prefix stand before it.
 
     `valid` says which values have a version that the message has (None: all), `given` which have any.
@@ -178,7 +178,7 @@ def valid_rows(array: pa.Array) -> NDArray[np.bool_]:
 # Versions ------------------------------------------------------------------------------------------------------------
 
 
-def read_versions(spec: MessageSpec, values: Values, version: Any) -> Versions:
+def read_versions(spec: MessageSpec, values: Values, version: Any) -> ValueVersions:
     """The version of each value.
 
     Raises:
@@ -194,11 +194,11 @@ def read_versions(spec: MessageSpec, values: Values, version: Any) -> Versions:
     if isinstance(version, (int, np.integer)) and not isinstance(version, bool):
         if version not in valid:
             raise UnsupportedVersionError(spec.name, version, valid)
-        return Versions(int(version))
+        return ValueVersions(int(version))
     each, given = _numbers(version)
     if len(each) != len(values):
         raise ValueError(f"{len(each)} versions for {len(values)} values")
-    return Versions(each, 0, given & (each >= valid.start) & (each < valid.stop), given)
+    return ValueVersions(each, 0, given & (each >= valid.start) & (each < valid.stop), given)
 
 
 def _numbers(versions: Any) -> tuple[Ints, NDArray[np.bool_]]:
@@ -219,7 +219,7 @@ def _numbers(versions: Any) -> tuple[Ints, NDArray[np.bool_]]:
     return numbers.astype(np.int64), there
 
 
-def _prefixes(spec: MessageSpec, values: Values) -> Versions:
+def _prefixes(spec: MessageSpec, values: Values) -> ValueVersions:
     """Versions as `Message.decode_prefixed` reads them."""
     long = (values.starts != MISSING) & (values.ends - values.starts >= 2)
     at = values.starts if long.all() else np.where(long, values.starts, 0)
@@ -228,5 +228,5 @@ def _prefixes(spec: MessageSpec, values: Values) -> Versions:
     valid = spec.valid_versions
     if spec.kind == "coordinator-key":
         known = prefixes == spec.api_key
-        return Versions(np.full(len(values), valid[-1]), 2, long & known)
-    return Versions(prefixes, 2, long & (prefixes >= valid.start) & (prefixes < valid.stop))
+        return ValueVersions(np.full(len(values), valid[-1]), 2, long & known)
+    return ValueVersions(prefixes, 2, long & (prefixes >= valid.start) & (prefixes < valid.stop))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkawire.errors import DecodeError, UnsupportedVersionError
-from kafkawire.wire.columns.inputs import Values, Versions
-from kafkawire.wire.columns.schema import ARROW, UNKNOWN_TAGS, FieldShape, Shape, Style
+from kafkawire.wire.columns.inputs import Values, ValueVersions
+from kafkawire.wire.columns.schema import ARROW, UNKNOWN_TAGS, ArrowStyle, FieldShape, Shape
 from kafkawire.wire.layout import BYTES, RECORDS, STRING
 from kafkawire.wire.layout import UUID as UUID_KIND
 
@@ -26,7 +26,7 @@ MOST_TOLD = 10
 Row = dict[str, Any]
 
 
-def decode_one(message: type[Message], values: Values, versions: Versions, row: int) -> Message:
+def decode_one(message: type[Message], values: Values, versions: ValueVersions, row: int) -> Message:
     """One value. Raises DecodeError, or UnsupportedVersionError where its own version is none of the message's."""
     data = bytes(values.octets(row))
     if versions.skip:
@@ -38,7 +38,7 @@ def decode_one(message: type[Message], values: Values, versions: Versions, row: 
 
 
 def decode_each(
-    message: type[Message], values: Values, versions: Versions, rows: list[int]
+    message: type[Message], values: Values, versions: ValueVersions, rows: list[int]
 ) -> tuple[dict[int, Message], dict[int, DecodeError | UnsupportedVersionError]]:
     """Messages and errors by row."""
     messages: dict[int, Message] = {}
@@ -54,7 +54,7 @@ def decode_each(
 # Messages to rows ----------------------------------------------------------------------------------------------------
 
 
-def row_maker(shape: Shape, style: Style = ARROW) -> Callable[[Any], Row]:
+def row_maker(shape: Shape, style: ArrowStyle = ARROW) -> Callable[[Any], Row]:
     """A function from structs to rows that pyarrow makes columns of; what is no UTF-8 becomes U+FFFD."""
     makers = [(part.field.attribute, _maker(part, style)) for part in shape.fields]
 
@@ -67,14 +67,14 @@ def row_maker(shape: Shape, style: Style = ARROW) -> Callable[[Any], Row]:
     return make
 
 
-def _maker(part: FieldShape, style: Style) -> Callable[[Any], Any]:
+def _maker(part: FieldShape, style: ArrowStyle) -> Callable[[Any], Any]:
     one = _one_maker(part, style)
     if part.field.is_array:
         return lambda values: None if values is None else [one(value) for value in values]
     return lambda value: None if value is None else one(value)
 
 
-def _one_maker(part: FieldShape, style: Style) -> Callable[[Any], Any]:
+def _one_maker(part: FieldShape, style: ArrowStyle) -> Callable[[Any], Any]:
     if part.struct is not None:
         return row_maker(part.struct, style)
     kind = part.field.kind

@@ -31,9 +31,9 @@ from kafkawire.wire.layout import (
     STRING,
     STRUCT,
     UUID,
+    LayoutTag,
     Op,
     Table,
-    Tag,
 )
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ RUN, BLOB, NUMBERS, LIST, NESTED = range(5)
 NONE = -1
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """One step of a walk.
 
     Attributes:
@@ -70,13 +70,13 @@ class Walk(NamedTuple):
     """How one struct is read. `unknown` is the column of its unknown tags."""
 
     flexible: bool
-    steps: tuple[Step, ...]
-    tags: tuple[tuple[int, Step], ...] = ()
+    steps: tuple[WalkStep, ...]
+    tags: tuple[tuple[int, WalkStep], ...] = ()
     foreign_tags: tuple[int, ...] = ()
     unknown: int = NONE
 
 
-class Run(NamedTuple):
+class FixedRun(NamedTuple):
     """Fixed-size values that stand together: bytes in all."""
 
     space: int
@@ -167,7 +167,7 @@ Node = NumberNode | BlobNode | ArrayNode | ListNode | StructNode
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Plan:
+class LayoutPlan:
     """Walks, the last of them that of the whole value; columns (of unknown tags, their spaces); the nodes.
 
     Equal to itself only, as shapes are.
@@ -175,7 +175,7 @@ class Plan:
 
     walks: tuple[Walk, ...]
     spaces: int
-    runs: tuple[Run, ...]
+    runs: tuple[FixedRun, ...]
     numbers: tuple[Number, ...]
     blobs: tuple[Blob, ...]
     arrays: tuple[Array, ...]
@@ -185,11 +185,11 @@ class Plan:
     root: StructNode
 
 
-def make_plan(table: Table, root: int, shape: Shape) -> Plan:
+def make_plan(table: Table, root: int, shape: Shape) -> LayoutPlan:
     """The plan for the layout with index `root`."""
-    planner = _Planner(table)
+    planner = _ColumnPlanner(table)
     _, node = planner.struct(root, shape, 0, NONE)
-    return Plan(
+    return LayoutPlan(
         tuple(planner.walks),
         planner.spaces,
         tuple(planner.runs),
@@ -206,12 +206,12 @@ def make_plan(table: Table, root: int, shape: Shape) -> Plan:
 _NOTHING = Shape((), False)
 
 
-class _Planner:
+class _ColumnPlanner:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.walks: list[Walk] = []
         self.spaces = 1
-        self.runs: list[Run] = []
+        self.runs: list[FixedRun] = []
         self.numbers: list[Number] = []
         self.blobs: list[Blob] = []
         self.arrays: list[Array] = []
@@ -228,8 +228,8 @@ class _Planner:
         found = self.table.layouts[layout]
         asked = {part.slot: part for part in shape.fields}
         nodes: dict[int, Node] = {}
-        steps: list[Step] = []
-        run: list[Op | Tag] = []
+        steps: list[WalkStep] = []
+        run: list[Op | LayoutTag] = []
         for op in found.ops:
             if _is_number(op.code):
                 run.append(op)
@@ -241,7 +241,7 @@ class _Planner:
         tag_steps = []
         for tag in found.tags:
             if _is_number(tag.code):
-                inner: list[Step] = []
+                inner: list[WalkStep] = []
                 self.run([tag], asked, space, inner, nodes)
                 tag_steps.append((tag.tag, inner[0]))
             else:
@@ -254,10 +254,10 @@ class _Planner:
 
     def run(
         self,
-        run: list[Op | Tag],
+        run: list[Op | LayoutTag],
         asked: dict[int, FieldShape],
         space: int,
-        steps: list[Step],
+        steps: list[WalkStep],
         nodes: dict[int, Node],
     ) -> None:
         """A run of fixed-size fields is one step."""
@@ -273,17 +273,17 @@ class _Planner:
                 nodes[op.slot] = NumberNode(kind, column)
             size += FIXED_SIZES[kind]
         if number != NONE:
-            self.runs.append(Run(space, size))
-        steps.append(Step(RUN, number, size))
+            self.runs.append(FixedRun(space, size))
+        steps.append(WalkStep(RUN, number, size))
 
-    def step(self, op: Op | Tag, part: FieldShape | None, space: int, nodes: dict[int, Node]) -> Step:
+    def step(self, op: Op | LayoutTag, part: FieldShape | None, space: int, nodes: dict[int, Node]) -> WalkStep:
         kind = op.code & KIND_MASK
         compact, nullable = bool(op.code & COMPACT), bool(op.code & NULLABLE)
         null = part is not None and part.field.default is None
         if op.code & ARRAY and kind in FIXED_SIZES:
             column = NONE if part is None else _new(self.arrays, Array(space, kind, null))
             nodes[op.slot] = ArrayNode(kind, column)
-            return Step(NUMBERS, column, FIXED_SIZES[kind], compact=compact, nullable=nullable)
+            return WalkStep(NUMBERS, column, FIXED_SIZES[kind], compact=compact, nullable=nullable)
         if op.code & ARRAY:
             column = own = NONE
             if part is not None:
@@ -299,12 +299,12 @@ class _Planner:
                 walk = self.add(Walk(False, (step,)))
                 size = 1 if compact else 2 if kind == STRING else 4
             nodes[op.slot] = ListNode(column, own, item)
-            return Step(LIST, column, size, compact=compact, nullable=nullable, walk=walk, space=own)
+            return WalkStep(LIST, column, size, compact=compact, nullable=nullable, walk=walk, space=own)
         if kind == STRUCT:
             mark = NONE if part is None or not nullable else _new(self.marks, Mark(space, null))
             walk, node = self.struct(op.arg, _inner(part), space, mark)
             nodes[op.slot] = node
-            return Step(NESTED, mark, compact=compact, nullable=nullable, walk=walk)
+            return WalkStep(NESTED, mark, compact=compact, nullable=nullable, walk=walk)
         default = None if part is None else part.field.default
         octets = default.encode() if isinstance(default, str) else default
         step, nodes[op.slot] = self.blob(kind, compact, nullable, NONE if part is None else space, octets)
@@ -312,11 +312,11 @@ class _Planner:
 
     def blob(
         self, kind: int, compact: bool, nullable: bool, space: int, default: bytes | None
-    ) -> tuple[Step, BlobNode]:
+    ) -> tuple[WalkStep, BlobNode]:
         """A string or bytes, in a space or walked past; `default` is None for null."""
         text = kind == STRING
         column = NONE if space == NONE else _new(self.blobs, Blob(space, text, default is None, default or b""))
-        return Step(BLOB, column, 1, text, compact, nullable), BlobNode(text, column)
+        return WalkStep(BLOB, column, 1, text, compact, nullable), BlobNode(text, column)
 
 
 def _is_number(code: int) -> bool:

@@ -38,15 +38,15 @@ UNKNOWN_TAGS = "unknown_tagged_fields"
 ELEMENT = "element"
 
 
-class Style(NamedTuple):
+class ArrowStyle(NamedTuple):
     """What differs between users of Arrow data: Spark knows text uuids only, and no column that is never null."""
 
     text_uuids: bool = False
     all_nullable: bool = False
 
 
-ARROW = Style()
-SPARK = Style(text_uuids=True, all_nullable=True)
+ARROW = ArrowStyle()
+SPARK = ArrowStyle(text_uuids=True, all_nullable=True)
 
 
 class FieldShape(NamedTuple):
@@ -126,7 +126,7 @@ def _part(spec: StructSpec, paths: list[list[str]], unknown_tags: bool, place: s
 
 
 @lru_cache(maxsize=4096)
-def struct_type(shape: Shape, style: Style = ARROW) -> pa.StructType:
+def struct_type(shape: Shape, style: ArrowStyle = ARROW) -> pa.StructType:
     """The Arrow type of a struct."""
     import pyarrow as pa
 
@@ -140,25 +140,25 @@ def struct_type(shape: Shape, style: Style = ARROW) -> pa.StructType:
 
 
 @lru_cache(maxsize=4096)
-def field_types(shape: Shape, style: Style = ARROW) -> tuple[pa.DataType, ...]:
+def field_types(shape: Shape, style: ArrowStyle = ARROW) -> tuple[pa.DataType, ...]:
     """The Arrow types of a struct's fields."""
     return tuple(field_type(part, style) for part in shape.fields)
 
 
-def field_type(part: FieldShape, style: Style = ARROW) -> pa.DataType:
+def field_type(part: FieldShape, style: ArrowStyle = ARROW) -> pa.DataType:
     """The Arrow type of a field."""
     one = value_type(part.field.kind, style) if part.struct is None else struct_type(part.struct, style)
     return _list_of(one, style) if part.field.is_array else one
 
 
-def _list_of(one: pa.DataType, style: Style) -> pa.DataType:
+def _list_of(one: pa.DataType, style: ArrowStyle) -> pa.DataType:
     import pyarrow as pa
 
     return pa.list_(pa.field(ELEMENT, one, nullable=style.all_nullable))
 
 
 @cache
-def unknown_tags_type(style: Style = ARROW) -> pa.DataType:
+def unknown_tags_type(style: ArrowStyle = ARROW) -> pa.DataType:
     import pyarrow as pa
 
     nullable = style.all_nullable
@@ -166,7 +166,7 @@ def unknown_tags_type(style: Style = ARROW) -> pa.DataType:
     return _list_of(pa.struct(fields), style)
 
 
-def value_type(kind: int, style: Style = ARROW) -> pa.DataType:
+def value_type(kind: int, style: ArrowStyle = ARROW) -> pa.DataType:
     """The Arrow type of the values of a kind (see `wire.layout`) that is no struct."""
     if kind == UUID and style.text_uuids:
         return _types()[STRING]

@@ -13,7 +13,7 @@ for _folder in (_TESTS, _TESTS / "wire", _TESTS / "records", _TESTS / "capture")
     if str(_folder) not in sys.path:
         sys.path.append(str(_folder))
 
-from tools.fuzz.target import Target  # noqa: E402 (the tests' helpers are imported by their bare names)
+from tools.fuzz.target import FuzzTarget  # noqa: E402 (the tests' helpers are imported by their bare names)
 from tools.fuzz.targets import (  # noqa: E402
     brokers,
     captures,
@@ -25,7 +25,7 @@ from tools.fuzz.targets import (  # noqa: E402
     schemas,
 )
 
-TARGETS: dict[str, Target] = {
+TARGETS: dict[str, FuzzTarget] = {
     target.name: target
     for room in (messages, schemas, records, logs, captures, logins, brokers, commands)
     for target in room.TARGETS

@@ -20,7 +20,7 @@ from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
 from kafkawire.wire.message import Message
 from tools.fuzz import inputs, seed_vectors
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 
 _PLACE = TopicPartition("orders", 0)
 
@@ -207,7 +207,7 @@ def _scripted() -> Iterator[bytes]:
 # ----------------------------------------------------------------------------------------------------------------------
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="connections",
         reads="what a hostile broker sends: TLS, HTTP, sizes, correlation ids, versions, SASL",
         holds="`ClientError`, or events; nothing is answered that was not asked",
@@ -215,7 +215,7 @@ TARGETS = (
         seeds=_connections,
         form=inputs.PARTS,
     ),
-    Target(
+    FuzzTarget(
         name="calls",
         reads="a hostile broker's answers to every call of the admin client and to find-hanging",
         holds="`ClientError`, or a result; every request that follows can be encoded",

@@ -13,7 +13,7 @@ from typing import Any
 import cramjam
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, Selection, TcpSegment, parse, read_packets
+from kafkawire.capture import Exchanges, ExchangeSelection, TcpSegment, parse, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.files import FollowedFile
 from kafkawire.capture.fragments import MOST_DATAGRAMS, Fragment, Fragments
@@ -21,7 +21,7 @@ from kafkawire.capture.network import FIN, RST, SYN, Skipped, endpoint, transpor
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.errors import CaptureError
 from tools.fuzz import inputs, seed_vectors
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 
 _BODY, _TEXT, _RECORDS = 4, 8, 16
 #: What a file is wrapped in, by the lowest bits of its first byte.
@@ -44,7 +44,9 @@ def _read(exchanges: Exchanges) -> tuple[Any, Any]:
 def _both_ways(data: bytes, options: dict[str, bool]) -> tuple[Any, Any]:
     """What the native engine's lanes give is what Python alone gives."""
     found = _read(capture.read(BytesIO(data), **options))
-    alone = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(**options), Selection())
+    alone = Exchanges(
+        lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(**options), ExchangeSelection()
+    )
     assert found == _read(alone)
     return found
 
@@ -269,7 +271,7 @@ def _talks() -> list[Any]:
 # ----------------------------------------------------------------------------------------------------------------------
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="captures",
         reads="a capture file, pcap or pcapng, plain, gzip or zstd: with the native engine's lanes, and without",
         holds="the same rows and counts, or the same `CaptureError`",
@@ -277,7 +279,7 @@ TARGETS = (
         seeds=_captures,
         longest=4096,
     ),
-    Target(
+    FuzzTarget(
         name="following",
         reads="a capture file that grows a few bytes at a time",
         holds="the packets that are read of it when it is whole",
@@ -285,7 +287,7 @@ TARGETS = (
         seeds=_pcaps,
         longest=4096,
     ),
-    Target(
+    FuzzTarget(
         name="packets",
         reads="packets of every link type: VLAN, tunnels, fragments of IPv4 and IPv6, exported PDUs",
         holds="a segment, a fragment or why not; fragments in bounded memory, each in a datagram or counted",
@@ -294,7 +296,7 @@ TARGETS = (
         form=inputs.PARTS,
         longest=2048,
     ),
-    Target(
+    FuzzTarget(
         name="conversations",
         reads="TCP packets of a few connections: out of order, overlapping, lost, reset",
         holds="lanes give what Python alone gives; every byte of a Kafka connection is in a frame or told",

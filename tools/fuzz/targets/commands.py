@@ -19,7 +19,7 @@ from kafkawire.cli.txn_watch import parse_address
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.transport.config import parse_addresses
 from tools.fuzz import input_files, inputs, seed_vectors
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets import captures, records
 
 # Arguments ------------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _commands() -> Iterator[bytes]:
 # ----------------------------------------------------------------------------------------------------------------------
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="arguments",
         reads="arguments: hex, ranges of offsets and times, addresses, and text for a terminal",
         holds="a usage error, or a value; text that is printed does nothing to a terminal",
@@ -180,7 +180,7 @@ TARGETS = (
         longest=5000,
         words=(b"..", b"0x", b"T10:00", b"+00:00", b"://", b"[::1]", "\u202e".encode(), b"\xff"),
     ),
-    Target(
+    FuzzTarget(
         name="commands",
         reads="whole commands (decode, encode, capture, dump, audit, schema, txn) on a file or text of any bytes",
         holds="an exit code and a sentence, never a traceback; no output acts on a terminal",

@@ -18,7 +18,7 @@ from kafkawire.client.transport.oauth import get_token
 from kafkawire.client.transport.sasl import MECHANISMS, Credentials, SaslError
 from kafkawire.client.transport.tls import Tls
 from tools.fuzz import input_files, inputs
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 
 # Properties -----------------------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ _PROPERTY_WORDS = (
 )
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="properties",
         reads="client properties and the JAAS line in them",
         holds="`ConfigError`, or a configuration that can begin to log in",
@@ -198,7 +198,7 @@ TARGETS = (
         longest=5000,
         words=_PROPERTY_WORDS,
     ),
-    Target(
+    FuzzTarget(
         name="stores",
         reads="PEM and PKCS#12 stores of certificates and keys",
         holds="`ConfigError`, or a TLS context",
@@ -207,7 +207,7 @@ TARGETS = (
         longest=8192,
         words=(b"-----BEGIN CERTIFICATE-----\n", b"-----END CERTIFICATE-----\n", b"-----BEGIN PRIVATE KEY-----\n"),
     ),
-    Target(
+    FuzzTarget(
         name="sasl",
         reads="the broker's messages of SCRAM, OAUTHBEARER and PLAIN",
         holds="`SaslError`, or an end; no work without end",
@@ -216,7 +216,7 @@ TARGETS = (
         form=inputs.PARTS,
         words=(b"r=$", b",s=", b",i=", b"v=", b"e=", b"=="),
     ),
-    Target(
+    FuzzTarget(
         name="tokens",
         reads="the HTTP of a token endpoint, and its URL",
         holds="`AuthenticationError` or `ConfigError`, or a token",

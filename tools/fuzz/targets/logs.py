@@ -16,7 +16,7 @@ from kafkawire import logdir, report, transactions
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.transactions.verdicts import HANGING, NOT_HANGING, UNKNOWN
 from tools.fuzz import input_files, inputs, seed_vectors
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets import records
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
@@ -202,7 +202,7 @@ def _of_directory(root: Path) -> bytes:
 # ----------------------------------------------------------------------------------------------------------------------
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="segments",
         reads="a segment of any topic: rows, native JSON lines, Arrow columns",
         holds="the same rows, value for value",
@@ -210,7 +210,7 @@ TARGETS = (
         seeds=_segments,
         longest=2048,
     ),
-    Target(
+    FuzzTarget(
         name="files",
         reads="a file of any kind (segment, index, snapshot, checkpoint, properties, JSON), with real ones beside it",
         holds="rows inside of the file and not more of them than its bytes allow; bytes read in proportion",
@@ -219,7 +219,7 @@ TARGETS = (
         longest=2048,
         words=(b"version", b"\n0\n", b" -1 ", b"9223372036854775807", b'{"', b'":', b"null", b"\xff" * 8, bytes(8)),
     ),
-    Target(
+    FuzzTarget(
         name="directories",
         reads="a whole log directory: rules, columns and objects, audit, report",
         holds="columns give the facts that objects give; every finding has a verdict, evidence and an action",

@@ -17,7 +17,7 @@ from kafkawire.wire.json_form import from_json, to_json
 from kafkawire.wire.json_text import text_writer
 from kafkawire.wire.message import Message
 from tools.fuzz import inputs, seed_vectors
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 
 #: Values in one input of columns.
 _MOST_VALUES = 8
@@ -200,7 +200,7 @@ def _frames() -> Iterator[bytes]:
 # ----------------------------------------------------------------------------------------------------------------------
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="codecs",
         reads="a message's bytes: generated functions, native engine, interpreter",
         holds="same verdict, value, end, error and bytes written again; strict accepts what is written as it was read",
@@ -208,7 +208,7 @@ TARGETS = (
         seeds=_codecs,
         form=inputs.MESSAGE,
     ),
-    Target(
+    FuzzTarget(
         name="columns",
         reads="some messages' bytes as Arrow columns: object by object and native engine",
         holds="rows and errors are those of `decode`",
@@ -216,7 +216,7 @@ TARGETS = (
         seeds=_columns,
         form=inputs.MESSAGE_PARTS,
     ),
-    Target(
+    FuzzTarget(
         name="prefixed",
         reads="a message behind its version (coordinators' keys and values, markers, snapshots)",
         holds="what is written again is read as the same",
@@ -224,7 +224,7 @@ TARGETS = (
         seeds=_prefixed,
         form=inputs.MESSAGE,
     ),
-    Target(
+    FuzzTarget(
         name="json-text",
         reads="a message's bytes as JSON text: native engine, and `to_json`",
         holds="same text; `from_json` of it gives the same bytes",
@@ -232,7 +232,7 @@ TARGETS = (
         seeds=_codecs,
         form=inputs.MESSAGE,
     ),
-    Target(
+    FuzzTarget(
         name="from-json",
         reads="any JSON as a message's",
         holds="`JsonError`, or a value that is written and read as the same",
@@ -253,7 +253,7 @@ TARGETS = (
             b"\\ud800",
         ),
     ),
-    Target(
+    FuzzTarget(
         name="frames",
         reads="a stream of frames, as requests and as responses",
         holds="same frames in whatever pieces they come; nothing is raised, and what is sent on is read as it was",

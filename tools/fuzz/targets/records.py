@@ -20,7 +20,7 @@ from kafkawire.records.internal_topics import (
 )
 from kafkawire.wire.write import uvarint
 from tools.fuzz import inputs, seed_vectors
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 from tools.recordings.archive import unpacked
 
 _MAX_BYTES = 1 << 20
@@ -111,14 +111,14 @@ def _internal() -> Iterator[bytes]:
 # ----------------------------------------------------------------------------------------------------------------------
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="records",
         reads="record batches and message sets, checksums right or not: objects, columns of objects, native engine",
         holds="every engine gives the same headers, records, damage and places",
         check=check_records,
         seeds=_records,
     ),
-    Target(
+    FuzzTarget(
         name="internal",
         reads="keys and values of internal topics, and control records",
         holds="nothing is raised: a message, or a problem in words; both are JSON",

@@ -12,7 +12,7 @@ from kafkawire.codegen.load import load_text
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import SchemaError
 from tools.fuzz import inputs, seed_vectors
-from tools.fuzz.target import Target
+from tools.fuzz.target import FuzzTarget
 
 #: Between a schema and the bytes that its message is to read.
 _BEHIND = b"\0\0"
@@ -98,7 +98,7 @@ _KEYS = (
 )
 
 TARGETS = (
-    Target(
+    FuzzTarget(
         name="schemas",
         reads="a schema's text, compiled and run; and bytes for its message",
         holds="`SchemaError` with places, or classes whose engines agree on the bytes",
