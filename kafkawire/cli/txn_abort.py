@@ -278,7 +278,7 @@ def _attempt(wanted: rows.Finding | TransactionSpec, job: EndingJob) -> Abort:
     )
     try:
         if found is None:
-            found = choose(job.action(lambda admin: look_at(admin, named, job.search)).findings, named)
+            found = choose(job.action(lambda admin: look_at(admin.cluster, named, job.search)).findings, named)
         return _abort(found, job)
     except NotConfirmed as declined:
         _record_refusal(job, found, "not_confirmed", str(declined))
@@ -309,7 +309,9 @@ def _ended(named: TransactionSpec, job: EndingJob) -> EndedTransaction | None:
     from kafkawire.client.diagnosis.ended_transaction import how_it_ended
 
     try:
-        ended: EndedTransaction | None = job.action(lambda admin: how_it_ended(admin, named, job.search.timeout_s))
+        ended: EndedTransaction | None = job.action(
+            lambda admin: how_it_ended(admin.cluster, named, job.search.timeout_s)
+        )
     except ClientError:  # that the transaction is not open is the answer; this was to explain it
         return None
     return ended
@@ -325,13 +327,13 @@ def _abort(finding: rows.Finding, job: EndingJob) -> Abort:
     permit(finding, force=job.force)
     log = job.log
     if job.human or log is None:
-        call = job.action(lambda admin: plan_abort(admin, finding))
+        call = job.action(lambda admin: plan_abort(admin.cluster, finding))
         if job.human:
             show_call(call)
         if log is None:
             return _row(finding, call, DRY_RUN)
     ask_leave(f"Abort {findings.place_of(finding)} of producer id {finding.producer_id}?", yes=job.yes)
-    done = job.action(lambda admin: abort(admin, finding, job.search, record=log.write, force=job.force))
+    done = job.action(lambda admin: abort(admin.cluster, finding, job.search, record=log.write, force=job.force))
     return _row(done.finding, done.call, done.outcome, done)
 
 

@@ -141,7 +141,7 @@ def find_hanging(
 
     async def ask(admin: Admin) -> rows.Audit:
         if group is not None:
-            return await find_blocking(admin, group, search, counting.advance)
+            return await find_blocking(admin.cluster, group, search, counting.advance)
         return await admin.find_hanging_transactions(search, counting.advance)
 
     found = with_admin(bootstrap, command_config, timeout, ask, counting)

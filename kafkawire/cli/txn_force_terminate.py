@@ -117,7 +117,7 @@ def force_terminate(
     job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
     found: TransactionDescription | None = None
     try:
-        found, open_ = action(lambda admin: describe_one(admin, transactional_id, search, force=job.force))
+        found, open_ = action(lambda admin: describe_one(admin.cluster, transactional_id, search, force=job.force))
         if human:
             _say_found(found)
         outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
@@ -137,7 +137,7 @@ def force_terminate(
     problem = done.problem if done else None
     left: rows.Audit | None = None
     if problem is None and outcome != DRY_RUN:
-        left = action(lambda admin: left_open(admin, found.producer_id, search))
+        left = action(lambda admin: left_open(admin.cluster, found.producer_id, search))
     if human:
         if left is not None:
             findings.print_missing(left)
@@ -156,14 +156,14 @@ def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRe
     """Ends a transaction, or says how it would be: the outcome, the request, and what came of it."""
     from kafkawire.client.actions.terminating import plan_end, terminate
 
-    call = job.action(lambda admin: plan_end(admin, found))
+    call = job.action(lambda admin: plan_end(admin.cluster, found))
     if job.human:
         show_call(call)
     log, name = job.log, found.transactional_id
     if log is None:
         return DRY_RUN, call, None
     ask_leave(f"End the transaction of {name}, and lock its producer out?", yes=job.yes)
-    done = job.action(lambda admin: terminate(admin, name, job.search, record=log.write, force=job.force))
+    done = job.action(lambda admin: terminate(admin.cluster, name, job.search, record=log.write, force=job.force))
     return done.outcome, done.call or call, done
 
 

@@ -52,9 +52,11 @@ def attempt(
 
     async def scenario() -> None:
         async with broker.running(), admin(broker.address, **properties) as client:
-            finding = choose((await look_at(client, NAMED, search)).findings, NAMED)
+            finding = choose((await look_at(client.cluster, NAMED, search)).findings, NAMED)
             between(broker.log)
-            done.append(await abort(client, finding, search, record=Told() if told is None else told, force=force))
+            done.append(
+                await abort(client.cluster, finding, search, record=Told() if told is None else told, force=force)
+            )
 
     run(scenario)
     return done[0]
@@ -84,10 +86,10 @@ def test_sends_the_planned_request() -> None:
     async def scenario() -> None:
         broker = PartitionBroker()
         async with broker.running(), admin(broker.address) as client:
-            finding = choose((await look_at(client, NAMED, SEARCH)).findings, NAMED)
-            call = await plan_abort(client, finding)
+            finding = choose((await look_at(client.cluster, NAMED, SEARCH)).findings, NAMED)
+            call = await plan_abort(client.cluster, finding)
             assert not sent(broker)
-            await abort(client, finding, SEARCH, record=Told())
+            await abort(client.cluster, finding, SEARCH, record=Told())
         (request,) = sent(broker)
         assert (call.api, call.api_key, call.version) == ("WriteTxnMarkers", 27, 2)
         assert (call.broker_id, call.address) == (1, broker.address)
@@ -301,8 +303,8 @@ def test_records_an_interruption() -> None:
     async def scenario() -> None:
         broker.on[WriteTxnMarkersRequest] = silent
         async with broker.running(), admin(broker.address) as client:
-            finding = choose((await look_at(client, NAMED, SEARCH)).findings, NAMED)
-            running = asyncio.create_task(abort(client, finding, SEARCH, record=told))
+            finding = choose((await look_at(client.cluster, NAMED, SEARCH)).findings, NAMED)
+            running = asyncio.create_task(abort(client.cluster, finding, SEARCH, record=told))
             await asked.wait()
             running.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -39,7 +39,7 @@ def blocking(broker: GroupBroker) -> Audit:
     async def scenario() -> Audit:
         broker.brokers.clear()  # it has another port each time
         async with broker.running(), admin(broker.address) as client:
-            return await find_blocking(client, GROUP, SEARCH)
+            return await find_blocking(client.cluster, GROUP, SEARCH)
 
     return run(scenario())
 
@@ -188,7 +188,7 @@ def blocked(broker: RunningCluster) -> RunningCluster:
 def of_group(cluster: RunningCluster, group: str) -> Audit:
     async def scenario() -> Audit:
         async with Admin.connect(cluster.bootstrap) as client:
-            return await find_blocking(client, group, SEARCH)
+            return await find_blocking(client.cluster, group, SEARCH)
 
     return run(scenario())
 

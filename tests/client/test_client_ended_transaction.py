@@ -28,7 +28,7 @@ def ask(broker: PartitionBroker, *questions: dict[str, Any]) -> list[EndedTransa
     async def scenario() -> None:
         async with broker.running(), admin(broker.address) as client:
             for named in questions:
-                found.append(await how_it_ended(client, TransactionSpec(topic="orders", partition=0, **named)))
+                found.append(await how_it_ended(client.cluster, TransactionSpec(topic="orders", partition=0, **named)))
 
     run(scenario)
     return found

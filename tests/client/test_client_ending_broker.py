@@ -87,7 +87,7 @@ def _make(wire: RawCluster, old: int) -> dict[int, int]:
 
 async def judged(admin: Admin, furnished: Furnished, partition: int) -> Finding:
     named = TransactionSpec(topic=TOPIC, partition=partition, start_offset=furnished.starts[partition])
-    return choose((await look_at(admin, named, SEARCH)).findings, named)
+    return choose((await look_at(admin.cluster, named, SEARCH)).findings, named)
 
 
 def test_readers_move_on(furnished: Furnished) -> None:
@@ -112,7 +112,7 @@ def test_readers_move_on(furnished: Furnished) -> None:
                 finding = await judged(admin, furnished, HANGS)
                 assert (finding.verdict, finding.blocked) == ("hanging", True)
                 assert before.last_stable_offset == finding.start_offset
-                done = await abort(admin, finding, SEARCH, record=lambda *_: None)
+                done = await abort(admin.cluster, finding, SEARCH, record=lambda *_: None)
                 assert (done.outcome, done.problem) == ("aborted", None)
                 assert done.marker_offset == before.high_watermark
                 after = (await admin.offsets([place])).all()[place]
@@ -124,7 +124,7 @@ def test_readers_move_on(furnished: Furnished) -> None:
                     topic=TOPIC, partition=HANGS, producer_id=finding.producer_id, producer_epoch=finding.producer_epoch
                 )
                 for named in (by_start, by_producer):
-                    ended = await how_it_ended(admin, named)
+                    ended = await how_it_ended(admin.cluster, named)
                     assert ended is not None
                     assert (ended.marker, ended.marker_offset) == ("ABORT", done.marker_offset)
 
@@ -148,7 +148,7 @@ def test_what_a_coordinator_holds_is_left_alone(furnished: Furnished, partition:
             before = (await admin.offsets([place])).all()[place]
             finding = await judged(admin, furnished, partition)
             with pytest.raises(Refused) as caught:
-                await abort(admin, finding, SEARCH, record=lambda *_: None, force=force)
+                await abort(admin.cluster, finding, SEARCH, record=lambda *_: None, force=force)
             assert caught.value.reason == reason
             assert (await admin.offsets([place])).all()[place] == before
 
@@ -161,7 +161,7 @@ def test_ended_through_the_coordinator(furnished: Furnished) -> None:
 
     async def scenario() -> None:
         async with Admin.connect(furnished.address) as admin:
-            done = await terminate(admin, "ending-ends", SEARCH, record=lambda *_: None)
+            done = await terminate(admin.cluster, "ending-ends", SEARCH, record=lambda *_: None)
             assert (done.outcome, done.problem) == ("terminated", None)
             assert done.before.partitions == (places[0],)
             assert done.producer is not None
@@ -169,12 +169,14 @@ def test_ended_through_the_coordinator(furnished: Furnished) -> None:
             offsets = (await admin.offsets(places)).all()
             assert offsets[places[0]].last_stable_offset == offsets[places[0]].high_watermark
             assert offsets[places[1]].last_stable_offset == furnished.starts[BESIDE]
-            left = await left_open(admin, done.before.producer_id, SEARCH)
+            left = await left_open(admin.cluster, done.before.producer_id, SEARCH)
             assert [(one.topic, one.partition, one.verdict) for one in left.findings] == [(TOPIC, BESIDE, "hanging")]
             (finding,) = left.findings
-            assert (await abort(admin, finding, SEARCH, record=lambda *_: None)).outcome == "aborted"
-            assert not (await left_open(admin, done.before.producer_id, SEARCH)).findings
-            assert (await terminate(admin, "ending-ends", SEARCH, record=lambda *_: None)).outcome == "nothing_open"
+            assert (await abort(admin.cluster, finding, SEARCH, record=lambda *_: None)).outcome == "aborted"
+            assert not (await left_open(admin.cluster, done.before.producer_id, SEARCH)).findings
+            assert (
+                await terminate(admin.cluster, "ending-ends", SEARCH, record=lambda *_: None)
+            ).outcome == "nothing_open"
 
     run(scenario())
 
@@ -183,7 +185,7 @@ def test_a_stuck_one_is_not_ended(furnished: Furnished) -> None:
     async def scenario() -> None:
         async with Admin.connect(furnished.address) as admin:
             with pytest.raises(Refused, match=f"COMMIT is decided.*{TOPIC}-{STUCK}: The partition has seen a marker"):
-                await terminate(admin, "ending-stuck", SEARCH, record=lambda *_: None)
+                await terminate(admin.cluster, "ending-stuck", SEARCH, record=lambda *_: None)
 
     run(scenario())
 
@@ -194,7 +196,7 @@ def test_an_id_that_does_not_exist_is_not_created(furnished: Furnished) -> None:
     async def scenario() -> None:
         async with Admin.connect(furnished.address) as admin:
             with pytest.raises(Refused, match="nothing was sent, for that would create it"):
-                await terminate(admin, "ending-nobody", SEARCH, record=lambda *_: None)
+                await terminate(admin.cluster, "ending-nobody", SEARCH, record=lambda *_: None)
             listed = (await admin.list_transactions()).all()
             assert "ending-nobody" not in {one.transactional_id for found in listed.values() for one in found}
 
@@ -215,7 +217,7 @@ def test_a_commit_that_is_stuck_is_written_by_hand(broker: Any) -> None:
                 start = wire.produce(topic, 0, [b"kept"], stuck, timestamp=int(time.time() * 1000) - 3 * HOUR_MS)
                 assert wire.end(stuck, committed=True) == 0
             named = TransactionSpec(topic=topic, partition=0, start_offset=start)
-            finding = choose((await look_at(admin, named, SEARCH)).findings, named)
+            finding = choose((await look_at(admin.cluster, named, SEARCH)).findings, named)
             assert (finding.reason, finding.coordinator_epoch) == ("stuck_prepare", 1_000_000)
             assert "so a COMMIT marker has to be written to broker 1, the leader of ending-by-hand-0 (" in (
                 finding.action or ""
@@ -230,7 +232,7 @@ def test_a_commit_that_is_stuck_is_written_by_hand(broker: Any) -> None:
             request = WriteTxnMarkersRequest(markers=(marker,))
             answer = await admin.cluster.ask(1, request, admin.cluster.deadline())
             assert answer.markers[0].topics[0].partitions[0].error_code == 0
-            ended = await how_it_ended(admin, named)
+            ended = await how_it_ended(admin.cluster, named)
             assert ended is not None
             assert ended.marker == "COMMIT"
             offsets = (await admin.offsets([place]))[place]

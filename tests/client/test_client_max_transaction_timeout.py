@@ -107,10 +107,10 @@ def test_brokers_that_were_asked_are_expected_and_those_that_answered_are_known(
         made = asked(broker(), told("60000"))
         async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
             made.topics["orders"][1] = 3  # no such broker
-            seen = await observe(client, SEARCH, {})
+            seen = await observe(client.cluster, SEARCH, {})
             assert (seen.expected, seen.answered, seen.max_timeout_ms) == ({1, 3}, {1}, 60_000)
             made.on[DescribeConfigsRequest] = lambda _: None
-            seen = await observe(client, SEARCH, {})
+            seen = await observe(client.cluster, SEARCH, {})
             assert (seen.expected, seen.answered) == ({1, 3}, set())
 
     run(scenario)

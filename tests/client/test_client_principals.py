@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kafkawire.client import Admin, BrokerError, ClientError, Results, Search, TopicPartition
-from kafkawire.client.diagnosis.no_owner_proof import read_ids
+from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.rpc.hidden_resources import topics_on_disk
 from kafkawire.rows import Audit
 from tests.client import live

@@ -32,7 +32,7 @@ def attempt(
 
     async def scenario() -> None:
         async with broker.running(), admin(broker.address, **properties) as client:
-            done.append(await terminate(client, NAME, SEARCH, record=record, force=force))
+            done.append(await terminate(client.cluster, NAME, SEARCH, record=record, force=force))
 
     run(scenario)
     return done[0]
@@ -53,11 +53,11 @@ def test_sends_the_planned_request() -> None:
     async def scenario() -> None:
         broker = Coordinator()
         async with broker.running(), admin(broker.address) as client:
-            found, open_ = await describe_one(client, NAME, SEARCH)
+            found, open_ = await describe_one(client.cluster, NAME, SEARCH)
             assert open_
-            call = await plan_end(client, found)
+            call = await plan_end(client.cluster, found)
             assert not broker.count(InitProducerIdRequest)
-            await terminate(client, NAME, SEARCH, record=lambda *_: None)
+            await terminate(client.cluster, NAME, SEARCH, record=lambda *_: None)
         (request,) = [body for body in broker.requests if isinstance(body, InitProducerIdRequest)]
         assert (call.api, call.broker_id, call.address) == ("InitProducerId", 1, broker.address)
         assert InitProducerIdRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
@@ -130,7 +130,7 @@ def test_sends_nothing_that_cannot_be_recorded() -> None:
     async def scenario() -> None:
         async with broker.running(), admin(broker.address) as client:
             with pytest.raises(OSError, match="No space left"):
-                await terminate(client, NAME, SEARCH, record=full)
+                await terminate(client.cluster, NAME, SEARCH, record=full)
 
     run(scenario)
     assert not broker.count(InitProducerIdRequest)
@@ -148,7 +148,9 @@ def test_records_an_interruption() -> None:
     async def scenario() -> None:
         broker.on[InitProducerIdRequest] = silent
         async with broker.running(), admin(broker.address) as client:
-            running = asyncio.create_task(terminate(client, NAME, SEARCH, record=lambda *what: told.append(what)))
+            running = asyncio.create_task(
+                terminate(client.cluster, NAME, SEARCH, record=lambda *what: told.append(what))
+            )
             await asked.wait()
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -212,7 +214,7 @@ def test_a_missing_right_is_named() -> None:
 def look(broker: PartitionBroker, check: Callable[[Any], None]) -> None:
     async def scenario() -> None:
         async with broker.running(), admin(broker.address, socket_connection_setup_timeout_ms="100") as client:
-            check(await left_open(client, 7, SEARCH))
+            check(await left_open(client.cluster, 7, SEARCH))
 
     run(scenario)
 
@@ -261,7 +263,7 @@ def test_reads_only_passing_states_twice() -> None:
 
         async def scenario(broker: Coordinator = broker) -> None:
             async with broker.running(), admin(broker.address) as client:
-                await describe_one(client, NAME, SEARCH)
+                await describe_one(client.cluster, NAME, SEARCH)
 
         run(scenario)
         assert broker.count(DescribeTransactionsRequest) == reads

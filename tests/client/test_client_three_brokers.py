@@ -145,7 +145,7 @@ async def _found_and_aborted(three: RunningCluster, place: TopicPartition, hangi
         assert (finding.transactional_id, finding.start_offset, finding.blocked) == ("blocked-hanging", 0, True)
         assert (finding.last_stable_offset, finding.high_watermark) == (0, 3)
         assert finding.producer_id == hanging.producer_id
-        done = await abort(admin, finding, search(BLOCKED), record=lambda *_: None)
+        done = await abort(admin.cluster, finding, search(BLOCKED), record=lambda *_: None)
         assert (done.outcome, done.marker_offset, done.last_stable_offset) == ("aborted", 3, 4)
         assert (await admin.find_hanging_transactions(search(BLOCKED))).findings == ()
 

@@ -1,7 +1,7 @@
 """A hanging transaction is aborted in its partition: verified, then sent, then verified again.
 
-    plan = await plan_abort(admin, finding)                     # the exact request, and to whom
-    done = await abort(admin, finding, search, record=print)    # judged anew, sent once, looked for in the log
+    plan = await plan_abort(cluster, finding)                     # the exact request, and to whom
+    done = await abort(cluster, finding, search, record=print)    # judged anew, sent once, looked for in the log
 
 An ABORT marker cannot be taken back. So the transaction is judged once more right before the marker is sent, and the
 outcome is read from the partition, not from the broker's answer.
@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.actions.prepared_request import PreparedRequest, interrupted, prepared
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline, backoffs
-from kafkawire.client.cluster.routing import leaders
+from kafkawire.client.cluster.routing import leader_of
+from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.errors import ClientError, OutcomeUnknownError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import batches
+from kafkawire.client.rpc.partition_offsets import list_offsets
+from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.write_txn_markers import abort_request, write_abort
 from kafkawire.transactions.abort_rules import (
     Marker,
@@ -35,9 +38,6 @@ from kafkawire.transactions.abort_rules import (
     still_held,
     unchanged,
 )
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
 
 ABORTED, NOT_WRITTEN, NOT_VERIFIED = "aborted", "not_written", "not_verified"
 
@@ -67,9 +67,10 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
 Record = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
-async def look_at(admin: Admin, named: TransactionSpec, search: Search) -> rows.Audit:
+async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> rows.Audit:
     """Every open transaction of one partition with its verdict, as `find_hanging`."""
-    return await admin.find_hanging_transactions(
+    return await find_hanging(
+        cluster,
         replace(
             search,
             topics=(named.topic,),
@@ -77,22 +78,21 @@ async def look_at(admin: Admin, named: TransactionSpec, search: Search) -> rows.
             places=None,
             broker_id=None,
             confirm_young=True,
-        )
+        ),
     )
 
 
-async def plan_abort(admin: Admin, finding: rows.Finding, timeout_s: float | None = None) -> PreparedRequest:
+async def plan_abort(cluster: Cluster, finding: rows.Finding, timeout_s: float | None = None) -> PreparedRequest:
     """The request that would abort a transaction, and the leader that it would go to. Nothing is sent to it."""
-    cluster = admin.cluster
     deadline = cluster.deadline(timeout_s)
     place = TopicPartition(finding.topic, finding.partition)
-    leader = (await leaders(cluster, deadline)([place]))[place]
-    if isinstance(leader, ClientError):
-        raise leader
+    leader = await leader_of(cluster, place, deadline)
     return await prepared(cluster, leader, abort_request(marker_of(finding)), deadline)
 
 
-async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: Record, force: bool = False) -> Aborted:
+async def abort(
+    cluster: Cluster, finding: rows.Finding, search: Search, *, record: Record, force: bool = False
+) -> Aborted:
     """Aborts a transaction, if it is still as `finding` describes it.
 
     Args:
@@ -105,12 +105,12 @@ async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: 
     """
     named = TransactionSpec(topic=finding.topic, partition=finding.partition, start_offset=finding.start_offset)
     again = replace(search, confirm_after_s=0.0)
-    now = unchanged(finding, (await look_at(admin, named, again)).findings)
+    now = unchanged(finding, (await look_at(cluster, named, again)).findings)
     permit(now, force=force)
-    call = await plan_abort(admin, now, search.timeout_s)
+    call = await plan_abort(cluster, now, search.timeout_s)
     record(now, call, None)
     try:
-        done = await _send(admin, now, call, search.timeout_s)
+        done = await _send(cluster, now, call, search.timeout_s)
     except BaseException as error:  # Ctrl-C and SIGTERM, too
         record(now, call, Aborted(outcome=NOT_VERIFIED, finding=now, call=call, problem=interrupted(error)))
         raise
@@ -118,16 +118,16 @@ async def abort(admin: Admin, finding: rows.Finding, search: Search, *, record: 
     return done
 
 
-async def _send(admin: Admin, finding: rows.Finding, call: PreparedRequest, timeout_s: float | None) -> Aborted:
+async def _send(cluster: Cluster, finding: rows.Finding, call: PreparedRequest, timeout_s: float | None) -> Aborted:
     marker = marker_of(finding)
     doubt = ""
     try:
-        await write_abort(admin.cluster, marker, admin.cluster.deadline(timeout_s))
+        await write_abort(cluster, marker, cluster.deadline(timeout_s))
     except OutcomeUnknownError as error:
         doubt = f"{error}; "
     except ClientError as error:
         return Aborted(outcome=NOT_WRITTEN, finding=finding, call=call, problem=str(error))
-    seen, problem = await _check(admin, finding, marker, timeout_s)
+    seen, problem = await _check(cluster, finding, marker, timeout_s)
     return Aborted(
         outcome=NOT_VERIFIED if problem else ABORTED,
         finding=finding,
@@ -141,18 +141,18 @@ async def _send(admin: Admin, finding: rows.Finding, call: PreparedRequest, time
 
 
 async def _check(
-    admin: Admin, finding: rows.Finding, marker: Marker, timeout_s: float | None
+    cluster: Cluster, finding: rows.Finding, marker: Marker, timeout_s: float | None
 ) -> tuple[PartitionAfterAbort, str]:
     """Looks until all is as it should be; the last look, and what is still missing."""
-    deadline = admin.cluster.deadline(timeout_s).within(admin.cluster.config.request_timeout_s)
-    waits = backoffs(admin.cluster.config)
+    deadline = cluster.deadline(timeout_s).within(cluster.config.request_timeout_s)
+    waits = backoffs(cluster.config)
     start = finding.start_offset if finding.high_watermark is None else finding.high_watermark
     assert start is not None  # of every open transaction
     seen = PartitionAfterAbort()
     while True:
         lasting = False
         try:
-            seen = await _see(admin, marker, start, seen, timeout_s)
+            seen = await _see(cluster, marker, start, seen, timeout_s)
             problems = missing(finding, seen)
         except ClientError as error:  # its leader may be moving
             problems = [f"the partition could not be read after it ({error})"]
@@ -164,15 +164,15 @@ async def _check(
 
 
 async def _see(
-    admin: Admin, marker: Marker, start: int, before: PartitionAfterAbort, timeout_s: float | None
+    cluster: Cluster, marker: Marker, start: int, before: PartitionAfterAbort, timeout_s: float | None
 ) -> PartitionAfterAbort:
     place = TopicPartition(marker.topic, marker.partition)
     found = before.marker_offset
-    offsets = (await admin.offsets([place], timeout_s=timeout_s))[place]
+    offsets = (await list_offsets(cluster, [place], cluster.deadline(timeout_s)))[place]
     if found is None:
-        deadline = admin.cluster.deadline(timeout_s)
-        found = await _find_marker(admin, marker, max(start, offsets.log_start), offsets.high_watermark, deadline)
-    states = (await admin.describe_producers([place], timeout_s=timeout_s))[place]
+        deadline = cluster.deadline(timeout_s)
+        found = await _find_marker(cluster, marker, max(start, offsets.log_start), offsets.high_watermark, deadline)
+    states = (await describe_producers(cluster, [place], cluster.deadline(timeout_s)))[place]
     opens = {s.producer_id: s.transaction_start_offset for s in states if s.transaction_start_offset is not None}
     return PartitionAfterAbort(
         start_offset=opens.get(marker.producer_id),
@@ -183,13 +183,10 @@ async def _see(
     )
 
 
-async def _find_marker(admin: Admin, marker: Marker, start: int, end: int, deadline: Deadline) -> int | None:
+async def _find_marker(cluster: Cluster, marker: Marker, start: int, end: int, deadline: Deadline) -> int | None:
     """The offset of the marker in the partition's log, from `start` up to `end`."""
-    cluster = admin.cluster
     place = TopicPartition(marker.topic, marker.partition)
-    leader = (await leaders(cluster, deadline)([place]))[place]
-    if isinstance(leader, ClientError):
-        raise leader
+    leader = await leader_of(cluster, place, deadline)
     async with aclosing(batches(cluster, leader, place, start, end, deadline)) as found:
         async for batch in found:
             if (batch.producer_id, batch.producer_epoch) != (marker.producer_id, marker.producer_epoch):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 import kafkawire
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
-    from kafkawire.wire.message import Message
+from kafkawire.wire.message import Message
 
 
 class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):

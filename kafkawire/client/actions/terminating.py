@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.actions.prepared_request import PreparedRequest, interrupted, prepared
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import backoffs
+from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.diagnosis.unread_partitions import gaps_of
 from kafkawire.client.errors import BrokerError, ClientError, is_unknown_id
 from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
-from kafkawire.client.rpc.init_producer_id import fence_request
+from kafkawire.client.rpc.producer_states import describe_producers
+from kafkawire.client.rpc.transactional_ids import describe_transactions, fence_producers, fence_request
 from kafkawire.transactions.abort_rules import DECIDED, Refused, permit_end
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
 
 TERMINATED, NOTHING_OPEN, NOT_ENDED, NOT_VERIFIED = "terminated", "nothing_open", "not_ended", "not_verified"
 
@@ -53,7 +52,7 @@ Record = Callable[[TransactionDescription, PreparedRequest, Terminated | None], 
 
 
 async def describe_one(
-    admin: Admin, transactional_id: str, search: Search, *, force: bool = False
+    cluster: Cluster, transactional_id: str, search: Search, *, force: bool = False
 ) -> tuple[TransactionDescription, bool]:
     """The coordinator's description of an id, and whether there is a transaction to be ended.
 
@@ -62,26 +61,26 @@ async def describe_one(
     Raises:
         Refused: it must not be ended, or cannot be; an id that no coordinator knows would be created.
     """
-    found = await _describe(admin, transactional_id, search.timeout_s)
+    found = await _describe(cluster, transactional_id, search.timeout_s)
     if found.state in DECIDED:
         await asyncio.sleep(search.confirm_after_s)
-        found = await _describe(admin, transactional_id, search.timeout_s)
+        found = await _describe(cluster, transactional_id, search.timeout_s)
     try:
         return found, permit_end(transactional_id, found.state, found.timeout_ms, force=force)
     except Refused as refused:
         if found.state in DECIDED:
-            raise Refused(refused.reason, f"{refused}{await _why_stuck(admin, found, search)}") from None
+            raise Refused(refused.reason, f"{refused}{await _why_stuck(cluster, found, search)}") from None
         raise
 
 
-async def plan_end(admin: Admin, found: TransactionDescription, timeout_s: float | None = None) -> PreparedRequest:
+async def plan_end(cluster: Cluster, found: TransactionDescription, timeout_s: float | None = None) -> PreparedRequest:
     """The request that would end the id's transaction, and its coordinator. Nothing is sent."""
-    deadline = admin.cluster.deadline(timeout_s)
-    return await prepared(admin.cluster, found.coordinator, fence_request(found.transactional_id, deadline), deadline)
+    deadline = cluster.deadline(timeout_s)
+    return await prepared(cluster, found.coordinator, fence_request(found.transactional_id, deadline), deadline)
 
 
 async def terminate(
-    admin: Admin, transactional_id: str, search: Search, *, record: Record, force: bool = False
+    cluster: Cluster, transactional_id: str, search: Search, *, record: Record, force: bool = False
 ) -> Terminated:
     """Ends an id's transaction and verifies the outcome.
 
@@ -93,13 +92,13 @@ async def terminate(
     Raises:
         Refused: see `describe_one`. ClientError: it could not be read. Nothing was sent.
     """
-    found, open_ = await describe_one(admin, transactional_id, search, force=force)
+    found, open_ = await describe_one(cluster, transactional_id, search, force=force)
     if not open_:
         return Terminated(outcome=NOTHING_OPEN, before=found, state=found.state)
-    call = await plan_end(admin, found, search.timeout_s)
+    call = await plan_end(cluster, found, search.timeout_s)
     record(found, call, None)
     try:
-        done = await _send(admin, found, call, search.timeout_s)
+        done = await _send(cluster, found, call, search.timeout_s)
     except BaseException as error:  # Ctrl-C and SIGTERM, too
         record(found, call, Terminated(outcome=NOT_VERIFIED, before=found, call=call, problem=interrupted(error)))
         raise
@@ -107,10 +106,10 @@ async def terminate(
     return done
 
 
-async def left_open(admin: Admin, producer_id: int, search: Search) -> rows.Audit:
+async def left_open(cluster: Cluster, producer_id: int, search: Search) -> rows.Audit:
     """Transactions of a producer id that are open in any partition that can be seen, with their verdicts."""
-    metadata = await admin.cluster.metadata(deadline=admin.cluster.deadline(search.timeout_s))
-    states = await admin.describe_producers(metadata.partitions, timeout_s=search.timeout_s)
+    metadata = await cluster.metadata(deadline=cluster.deadline(search.timeout_s))
+    states = await describe_producers(cluster, metadata.partitions, cluster.deadline(search.timeout_s))
     places = tuple(
         place
         for place, found in states.values.items()
@@ -119,24 +118,24 @@ async def left_open(admin: Admin, producer_id: int, search: Search) -> rows.Audi
     gaps = (*map(str, metadata.errors.values()), *(gap.text for gap in gaps_of(states.errors)))
     if not places:
         return rows.Audit(read=rows.Coverage(partitions=len(states.values), complete=not gaps, gaps=gaps))
-    audit = await admin.find_hanging_transactions(replace(search, topics=None, partitions=None, places=places))
+    audit = await find_hanging(cluster, replace(search, topics=None, partitions=None, places=places))
     findings = tuple(finding for finding in audit.findings if finding.producer_id == producer_id)
     read = replace(audit.read, gaps=(*gaps, *audit.read.gaps), complete=audit.read.complete and not gaps)
     return replace(audit, read=read, findings=findings)
 
 
-async def _describe(admin: Admin, transactional_id: str, timeout_s: float | None) -> TransactionDescription:
-    found = await admin.describe_transactions([transactional_id], timeout_s=timeout_s)
+async def _describe(cluster: Cluster, transactional_id: str, timeout_s: float | None) -> TransactionDescription:
+    found = await describe_transactions(cluster, [transactional_id], cluster.deadline(timeout_s))
     error = found.errors.get(transactional_id)
     if error is not None and is_unknown_id(error):
         raise Refused("no_such_id", f"{error}: nothing was sent, for that would create it")
     return found[transactional_id]
 
 
-async def _why_stuck(admin: Admin, found: TransactionDescription, search: Search) -> str:
+async def _why_stuck(cluster: Cluster, found: TransactionDescription, search: Search) -> str:
     """Which partitions wait for the marker, and why, as the end of a sentence."""
     try:
-        audit = await left_open(admin, found.producer_id, search)
+        audit = await left_open(cluster, found.producer_id, search)
     except ClientError:
         return ""
     stuck = [one for one in audit.findings if one.reason == "stuck_prepare"]
@@ -144,16 +143,16 @@ async def _why_stuck(admin: Admin, found: TransactionDescription, search: Search
 
 
 async def _send(
-    admin: Admin, found: TransactionDescription, call: PreparedRequest, timeout_s: float | None
+    cluster: Cluster, found: TransactionDescription, call: PreparedRequest, timeout_s: float | None
 ) -> Terminated:
     name = found.transactional_id
-    fenced = await admin.fence_producers([name], timeout_s=timeout_s)
+    fenced = await fence_producers(cluster, [name], cluster.deadline(timeout_s))
     if name in fenced.errors:
         error = fenced.errors[name]
         denied = isinstance(error, BrokerError) and not error.retriable
         problem = str(error) if denied else f"{error}; whether its transaction was ended is not known"
         return Terminated(outcome=NOT_ENDED if denied else NOT_VERIFIED, before=found, call=call, problem=problem)
-    state, problem = await _check(admin, found, timeout_s)
+    state, problem = await _check(cluster, found, timeout_s)
     return Terminated(
         outcome=NOT_VERIFIED if problem else TERMINATED,
         before=found,
@@ -164,14 +163,14 @@ async def _send(
     )
 
 
-async def _check(admin: Admin, found: TransactionDescription, timeout_s: float | None) -> tuple[str | None, str]:
+async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> tuple[str | None, str]:
     """Looks until the transaction's partitions have it no longer: the id's state, and what is still missing."""
-    deadline = admin.cluster.deadline(timeout_s).within(admin.cluster.config.request_timeout_s)
-    waits = backoffs(admin.cluster.config)
+    deadline = cluster.deadline(timeout_s).within(cluster.config.request_timeout_s)
+    waits = backoffs(cluster.config)
     while True:
         try:
-            state = (await _describe(admin, found.transactional_id, timeout_s)).state
-            holding = await _holding(admin, found, timeout_s)
+            state = (await _describe(cluster, found.transactional_id, timeout_s)).state
+            holding = await _holding(cluster, found, timeout_s)
         except (ClientError, Refused) as error:
             return None, f"the outcome could not be read ({error})"
         if not holding:
@@ -180,9 +179,9 @@ async def _check(admin: Admin, found: TransactionDescription, timeout_s: float |
             return state, f"still open in {', '.join(map(str, holding))} {deadline.seconds:.3g} s later"
 
 
-async def _holding(admin: Admin, found: TransactionDescription, timeout_s: float | None) -> list[TopicPartition]:
+async def _holding(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> list[TopicPartition]:
     """The partitions that still have the transaction open; later ones of the id have higher epochs."""
-    states = (await admin.describe_producers(found.partitions, timeout_s=timeout_s)).all()
+    states = (await describe_producers(cluster, found.partitions, cluster.deadline(timeout_s))).all()
     return [
         place
         for place, producers in states.items()

@@ -14,9 +14,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kafkawire.client.acl_rights import missing_right
 from kafkawire.client.cluster.current_waits import Waits
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.errors import (
@@ -30,13 +29,11 @@ from kafkawire.client.errors import (
 from kafkawire.client.results import Broker, Metadata, PartitionInfo, TopicPartition
 from kafkawire.client.transport.api_versions import choose
 from kafkawire.client.transport.broker_link import Link, address_of, connect
+from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.sasl import OAUTHBEARER, Credentials
 from kafkawire.messages import MetadataRequest
 from kafkawire.messages.metadata_request import MetadataRequestTopic
-
-if TYPE_CHECKING:
-    from kafkawire.client.transport.config import Config
-    from kafkawire.wire.message import Message
+from kafkawire.wire.message import Message
 
 #: Metadata v1 is the first that can ask for all topics, v4 the first that creates none; brokers from 0.11 know it.
 _METADATA = 4
@@ -164,8 +161,8 @@ class Cluster:
             if topic.name is None:  # only where topics are asked for by their ids
                 raise ClientError("the broker's metadata has a topic without a name")
             if topic.error_code and not topic.partitions:
-                right = missing_right("Metadata", topic.error_code, topic.name)
-                errors[topic.name] = BrokerError(topic.error_code, f"topic {topic.name}", right=right)
+                subject = f"topic {topic.name}"
+                errors[topic.name] = BrokerError.answering("Metadata", topic.error_code, subject, topic.name)
             for found in topic.partitions:
                 place = TopicPartition(topic.name, found.partition_index)
                 partitions[place] = PartitionInfo(
@@ -245,8 +242,7 @@ class Cluster:
             await self.known_brokers(deadline)
         broker = self.brokers.get(broker_id)
         if broker is None:
-            known = ", ".join(map(str, sorted(self.brokers))) or "none"
-            raise NoSuchBrokerError(f"the cluster has no broker {broker_id} now; its brokers are {known}")
+            raise NoSuchBrokerError.of(broker_id, self.brokers)
         first = self._links.get(_BOOTSTRAP)
         if first is not None and first.usable and first.connection.address == address_of(broker.host, broker.port):
             return first  # to this very broker: no need for another connection

@@ -6,10 +6,8 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kafkawire.client.transport.config import Config
+from kafkawire.client.transport.config import Config
 
 _LEAST_S = 0.001
 _JITTER = 0.2

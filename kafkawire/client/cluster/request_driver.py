@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.current_waits import Wait
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.errors import (
     LEADER_NOT_AVAILABLE,
@@ -21,10 +23,6 @@ from kafkawire.client.errors import (
     ConnectError,
 )
 from kafkawire.client.results import Results
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
-    from kafkawire.client.cluster.current_waits import Wait
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

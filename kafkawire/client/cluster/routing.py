@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import Route
 from kafkawire.client.errors import (
@@ -18,9 +17,6 @@ from kafkawire.client.errors import (
 )
 from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.messages import FindCoordinatorRequest
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
 
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
 _KINDS = {_GROUP: "group", _TRANSACTION: "transactional id"}
@@ -36,6 +32,14 @@ def leaders(cluster: Cluster, deadline: Deadline) -> Route[TopicPartition]:
         return {key: _leader(info) if isinstance(info, PartitionInfo) else info for key, info in found.items()}
 
     return route
+
+
+async def leader_of(cluster: Cluster, partition: TopicPartition, deadline: Deadline) -> int:
+    """The leader of one partition. Raises ClientError where it has none."""
+    found = (await leaders(cluster, deadline)([partition]))[partition]
+    if isinstance(found, ClientError):
+        raise found
+    return found
 
 
 def replicas_on(cluster: Cluster, broker_id: int, deadline: Deadline) -> Route[TopicPartition]:
@@ -103,8 +107,7 @@ def _coordinators(cluster: Cluster, kind: int, deadline: Deadline, api: str) -> 
     def found(key: str, node_id: int, code: int, message: str | None) -> int | ClientError:
         if not code:
             return node_id
-        right = missing_right(api, code, key)
-        return BrokerError(code, f"coordinator of {_KINDS[kind]} {key}", detail=message or "", right=right)
+        return BrokerError.answering(api, code, f"coordinator of {_KINDS[kind]} {key}", key, message)
 
     async def route(keys: Sequence[str]) -> dict[str, int | ClientError]:
         many = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(keys))

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import group_coordinators
@@ -23,10 +23,6 @@ from kafkawire.client.rpc.group_assignments import SHARE, GroupAssignment, group
 from kafkawire.messages import OffsetFetchRequest
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import count
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
-    from kafkawire.client.cluster.cluster import Cluster
 
 T = TypeVar("T")
 
@@ -64,8 +60,7 @@ async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Gro
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, GroupOffsets | ClientError]:
         answer = await cluster.ask(broker, body, deadline, at_least=_STABLE, at_most=_LAST_OF_ONE_GROUP)
         if answer.error_code:
-            right = missing_right("OffsetFetch", answer.error_code, group)
-            return {group: BrokerError(answer.error_code, f"offsets of group {group}", right=right)}
+            return {group: BrokerError.answering("OffsetFetch", answer.error_code, f"offsets of group {group}", group)}
         committed, unstable, refused = {}, [], []
         for topic in answer.topics:
             for one in topic.partitions:
@@ -82,7 +77,7 @@ async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Gro
 
 
 async def find_blocking(
-    admin: Admin, group: str, search: Search, progress: Callable[[int, int], None] | None = None
+    cluster: Cluster, group: str, search: Search, progress: Callable[[int, int], None] | None = None
 ) -> rows.Audit:
     """`find_hanging` where a group has committed offsets and where its members are assigned partitions. Each finding
     names what the group waits for. What could not be read is in the audit's `read.gaps`.
@@ -90,7 +85,6 @@ async def find_blocking(
     Raises:
         ClientError: nothing is known of the group, or nothing could be read.
     """
-    cluster = admin.cluster
     deadline = cluster.deadline(search.timeout_s)
     offsets, assignment = await asyncio.gather(
         _had(group_offsets(cluster, group, deadline)), _had(group_assignment(cluster, group, deadline))
@@ -112,7 +106,7 @@ async def find_blocking(
             own = TopicPartition(CONSUMER_OFFSETS, partition_of_id(group, len(metadata.partitions)))
         gaps += [f"where the group's own offsets are kept: {problem}" for problem in metadata.errors.values()]
     places = waiting.partitions | ({own} if own else set())
-    found = await find_hanging(admin, replace(search, places=tuple(sorted(places))), progress)
+    found = await find_hanging(cluster, replace(search, places=tuple(sorted(places))), progress)
     read = replace(
         found.read,
         scope=_scope(waiting, own),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.coordinator_loading import unloaded
 from kafkawire.client.diagnosis.leader_agreement import disputed, views
 from kafkawire.client.errors import ClientError, is_unknown_id
@@ -25,12 +25,12 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
+from kafkawire.client.rpc.partition_offsets import list_offsets
+from kafkawire.client.rpc.producer_states import describe_producers
+from kafkawire.client.rpc.transactional_ids import describe_transactions, list_transactions
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.live_case import IdState, described
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
 
 #: An open transaction: its partition, and its producer id.
 OpenKey = tuple[TopicPartition, int]
@@ -88,7 +88,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read(
-    admin: Admin,
+    cluster: Cluster,
     partitions: Collection[TopicPartition],
     *,
     broker_id: int | None,
@@ -103,10 +103,12 @@ async def read(
         thorough: look whether all brokers name the same leaders.
         loaded: look whether the coordinators have loaded what they lead. Not where an authorizer is: it would deny it.
     """
-    before = await coordinators(admin, timeout_s)
+    before = await coordinators(cluster, timeout_s)
     topics = {place.topic for place in partitions} if thorough else set()
-    seen = await views(admin, topics, timeout_s) if topics else []
-    states = await admin.describe_producers(partitions, broker_id=broker_id, timeout_s=timeout_s, progress=progress)
+    seen = await views(cluster, topics, timeout_s) if topics else []
+    states = await describe_producers(
+        cluster, partitions, cluster.deadline(timeout_s), broker_id=broker_id, progress=progress
+    )
     at = int(time.time() * 1000)
     opens = {
         (place, state.producer_id): state
@@ -124,14 +126,14 @@ async def read(
         producer_ids = sorted({producer_id for _, producer_id in opens})
         if loaded:
             led = [number for number, (leader, _) in before.leaders.items() if leader is not None]
-            missing = await unloaded(admin, led, len(before.leaders), timeout_s)
+            missing = await unloaded(cluster, led, len(before.leaders), timeout_s)
         offsets, listed = await asyncio.gather(
-            admin.offsets(places, timeout_s=timeout_s),
-            admin.list_transactions(producer_ids=producer_ids, timeout_s=timeout_s),
+            list_offsets(cluster, places, cluster.deadline(timeout_s)),
+            list_transactions(cluster, cluster.deadline(timeout_s), producer_ids=producer_ids),
         )
-        words = await _words(admin, opens, listed, before, timeout_s)
-        after = await coordinators(admin, timeout_s)
-        seen += await views(admin, topics, timeout_s) if topics else []
+        words = await _words(cluster, opens, listed, before, timeout_s)
+        after = await coordinators(cluster, timeout_s)
+        seen += await views(cluster, topics, timeout_s) if topics else []
     return ClusterReading(
         at=at,
         described=len(states.values),
@@ -146,9 +148,9 @@ async def read(
     )
 
 
-async def coordinators(admin: Admin, timeout_s: float | None) -> Coordinators:
+async def coordinators(cluster: Cluster, timeout_s: float | None) -> Coordinators:
     """The leaders of `__transaction_state` now."""
-    metadata = await admin.cluster.metadata([TRANSACTION_STATE], deadline=admin.cluster.deadline(timeout_s))
+    metadata = await cluster.metadata([TRANSACTION_STATE], deadline=cluster.deadline(timeout_s))
     problem = metadata.errors.get(TRANSACTION_STATE)
     return Coordinators(
         {place.partition: (info.leader, info.leader_epoch) for place, info in metadata.partitions.items()},
@@ -164,7 +166,7 @@ def missing_brokers(metadata: Metadata) -> frozenset[int]:
 
 
 async def _words(
-    admin: Admin,
+    cluster: Cluster,
     opens: Iterable[OpenKey],
     listed: Results[int, tuple[TransactionListing, ...]],
     known: Coordinators,
@@ -175,7 +177,7 @@ async def _words(
     wanted = {producer_id: ids[producer_id] for _, producer_id in opens if producer_id in ids}
     if not wanted:
         return {}
-    answers = await admin.describe_transactions(dict.fromkeys(wanted.values()), timeout_s=timeout_s)
+    answers = await describe_transactions(cluster, dict.fromkeys(wanted.values()), cluster.deadline(timeout_s))
     return {producer_id: _word(name, answers, known) for producer_id, name in wanted.items()}
 
 

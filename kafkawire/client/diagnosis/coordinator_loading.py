@@ -10,13 +10,11 @@ made up for each partition, and asked for.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.errors import ClientError, is_unknown_id
+from kafkawire.client.rpc.transactional_ids import describe_transactions
 from kafkawire.transactions.coordinator_rules import partition_of_id
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
 
 #: With it hashes are positive, and far from the largest int.
 _PREFIX = "kafkawire-loaded-"
@@ -37,12 +35,12 @@ def id_of_partition(partition: int, count: int) -> str:
 
 
 async def unloaded(
-    admin: Admin, partitions: Collection[int], count: int, timeout_s: float | None
+    cluster: Cluster, partitions: Collection[int], count: int, timeout_s: float | None
 ) -> dict[int, ClientError]:
     """The partitions of `__transaction_state`, of `count`, that no broker was seen to have loaded, and why.
 
     What is being loaded is waited for. Takes for granted that nothing is hidden: an authorizer denies what is asked.
     """
     ids = {id_of_partition(partition, count): partition for partition in partitions}
-    answers = await admin.describe_transactions(ids, timeout_s=timeout_s)
+    answers = await describe_transactions(cluster, ids, cluster.deadline(timeout_s))
     return {ids[name]: error for name, error in answers.errors.items() if not is_unknown_id(error)}

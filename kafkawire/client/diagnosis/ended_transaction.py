@@ -6,21 +6,18 @@ For the second of two operators, and for the one whose transaction ended while i
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from kafkawire import records
-from kafkawire.client.cluster.routing import leaders
-from kafkawire.client.errors import ClientError
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.results import Offsets, TopicPartition
 from kafkawire.client.rpc.fetch_batches import batches
-from kafkawire.client.rpc.partition_offsets import offset_at
+from kafkawire.client.rpc.partition_offsets import list_offsets, offset_at
+from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.transactions.abort_rules import TransactionSpec
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
-    from kafkawire.client.cluster.deadline import Deadline
 
 ABORT, COMMIT = "ABORT", "COMMIT"
 
@@ -48,30 +45,32 @@ class EndedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: int
 
 
-async def how_it_ended(admin: Admin, named: TransactionSpec, timeout_s: float | None = None) -> EndedTransaction | None:
+async def how_it_ended(
+    cluster: Cluster, named: TransactionSpec, timeout_s: float | None = None
+) -> EndedTransaction | None:
     """The marker that ended a transaction; None where none was found near its start nor where its producer last wrote.
 
     Raises:
         ClientError: the partition could not be read.
     """
     place = TopicPartition(named.topic, named.partition)
-    deadline = admin.cluster.deadline(timeout_s)
-    offsets = (await admin.offsets([place], timeout_s=timeout_s))[place]
+    deadline = cluster.deadline(timeout_s)
+    offsets = (await list_offsets(cluster, [place], deadline))[place]
     producer_id, epoch, found = named.producer_id, named.producer_epoch, None
     if named.start_offset is not None:
         if not offsets.log_start <= named.start_offset < offsets.high_watermark:
             return None
-        first = await _first(admin, place, named.start_offset, deadline)
+        first = await _first(cluster, place, named.start_offset, deadline)
         if first is None:
             return None
         producer_id, epoch = first.producer_id, None
-        found = await _marker(admin, place, producer_id, epoch, named.start_offset, offsets, deadline)
+        found = await _marker(cluster, place, producer_id, epoch, named.start_offset, offsets, deadline)
     if found is None and producer_id is not None:
-        begin = await _last_written(admin, place, producer_id, timeout_s, deadline)
+        begin = await _last_written(cluster, place, producer_id, deadline)
         if begin is None:
             return None
         begin = max(begin, named.start_offset or offsets.log_start)
-        found = await _marker(admin, place, producer_id, epoch, begin, offsets, deadline)
+        found = await _marker(cluster, place, producer_id, epoch, begin, offsets, deadline)
     if found is None:
         return None
     assert found.control is not None
@@ -89,17 +88,10 @@ async def how_it_ended(admin: Admin, named: TransactionSpec, timeout_s: float | 
     )
 
 
-async def _leader(admin: Admin, place: TopicPartition, deadline: Deadline) -> int:
-    leader = (await leaders(admin.cluster, deadline)([place]))[place]
-    if isinstance(leader, ClientError):
-        raise leader
-    return leader
-
-
-async def _first(admin: Admin, place: TopicPartition, offset: int, deadline: Deadline) -> records.Batch | None:
+async def _first(cluster: Cluster, place: TopicPartition, offset: int, deadline: Deadline) -> records.Batch | None:
     """The batch of transactional data that begins at an offset; None where none does."""
-    leader = await _leader(admin, place, deadline)
-    async with aclosing(batches(admin.cluster, leader, place, offset, offset + 1, deadline)) as found:
+    leader = await leader_of(cluster, place, deadline)
+    async with aclosing(batches(cluster, leader, place, offset, offset + 1, deadline)) as found:
         async for batch in found:
             if batch.last_offset >= offset:
                 data = batch.base_offset == offset and batch.transactional and batch.control is None
@@ -108,7 +100,7 @@ async def _first(admin: Admin, place: TopicPartition, offset: int, deadline: Dea
 
 
 async def _marker(
-    admin: Admin,
+    cluster: Cluster,
     place: TopicPartition,
     producer_id: int,
     epoch: int | None,
@@ -117,9 +109,9 @@ async def _marker(
     deadline: Deadline,
 ) -> records.Batch | None:
     """The first marker of a producer (of an epoch, where one is given) near an offset."""
-    leader = await _leader(admin, place, deadline)
+    leader = await leader_of(cluster, place, deadline)
     end = min(offsets.high_watermark, begin + _NEAR)
-    async with aclosing(batches(admin.cluster, leader, place, begin, end, deadline)) as found:
+    async with aclosing(batches(cluster, leader, place, begin, end, deadline)) as found:
         async for batch in found:
             control = batch.control
             if control is None or control.name not in (ABORT, COMMIT) or batch.base_offset < begin:
@@ -129,12 +121,10 @@ async def _marker(
     return None
 
 
-async def _last_written(
-    admin: Admin, place: TopicPartition, producer_id: int, timeout_s: float | None, deadline: Deadline
-) -> int | None:
+async def _last_written(cluster: Cluster, place: TopicPartition, producer_id: int, deadline: Deadline) -> int | None:
     """Not behind what a producer wrote last, its marker included; None where the leader does not remember it."""
-    states = (await admin.describe_producers([place], timeout_s=timeout_s))[place]
+    states = (await describe_producers(cluster, [place], deadline))[place]
     times = [one.last_timestamp for one in states if one.producer_id == producer_id]
     if not times or times[0] is None:
         return None
-    return await offset_at(admin.cluster, place, times[0], deadline)
+    return await offset_at(cluster, place, times[0], deadline)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, missing_brokers, read
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
@@ -32,9 +32,6 @@ from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.live_case import Absence, IdState, LiveCase
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
 
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
-
 _READINGS = 4
 _FEW = 5
 #: Before suspects are read again: whether a broker is missing or a coordinator moves.
@@ -45,7 +42,9 @@ _AGAIN = {
 _CONFIRMED = "An earlier search has confirmed it, and read the same."
 
 
-async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, int], None] | None = None) -> rows.Audit:
+async def find_hanging(
+    cluster: Cluster, search: Search, progress: Callable[[int, int], None] | None = None
+) -> rows.Audit:
     """Every open transaction with its verdict, and what the verdicts rest on.
 
     Args:
@@ -54,11 +53,11 @@ async def find_hanging(admin: Admin, search: Search, progress: Callable[[int, in
     Raises:
         ClientError: nothing could be read at all. What is missing in part is in the answer's `read.gaps`.
     """
-    return (await _Finder(admin, search, progress, {}, read_log=True).run()).audit
+    return (await _Finder(cluster, search, progress, {}, read_log=True).run()).audit
 
 
 async def observe(
-    admin: Admin,
+    cluster: Cluster,
     search: Search,
     earlier: Mapping[OpenKey, rows.Finding],
     *,
@@ -73,13 +72,13 @@ async def observe(
         read_log: whether `__transaction_state` may be read as a proof, which can be large.
         pause: waits so many seconds, before suspects are read again.
     """
-    return await _Finder(admin, search, None, earlier, read_log=read_log, pause=pause).run()
+    return await _Finder(cluster, search, None, earlier, read_log=read_log, pause=pause).run()
 
 
 class _Finder:
     def __init__(
         self,
-        admin: Admin,
+        cluster: Cluster,
         search: Search,
         progress: Callable[[int, int], None] | None,
         earlier: Mapping[OpenKey, rows.Finding],
@@ -87,13 +86,13 @@ class _Finder:
         read_log: bool,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._admin = admin
+        self._cluster = cluster
         self._pause = pause
         self._settings: tuple[rows.Setting, ...] = ()
         self._search = search
         self._progress = progress
         self._earlier = earlier
-        self._prover = NoOwnerProver(admin, search.timeout_s, read_log=read_log)
+        self._prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
         self._gaps: list[UnreadGap] = []
         self._cluster_id: str | None = None
         self._leaders: dict[TopicPartition, int] = {}
@@ -139,8 +138,8 @@ class _Finder:
         self, partitions: Collection[TopicPartition], metadata: Metadata
     ) -> tuple[ClusterReading, Results[int, int]]:
         """A reading, and side by side with it the longest transaction that each broker allows."""
-        deadline = self._admin.cluster.deadline(self._search.timeout_s)
-        asking = asyncio.create_task(max_timeouts(self._admin.cluster, metadata.brokers, deadline))
+        deadline = self._cluster.deadline(self._search.timeout_s)
+        asking = asyncio.create_task(max_timeouts(self._cluster, metadata.brokers, deadline))
         try:
             reading = await self._read(partitions, first=True)
             allowed = await asking
@@ -153,15 +152,14 @@ class _Finder:
 
     async def _metadata(self) -> Metadata:
         search = self._search
-        cluster = self._admin.cluster
+        cluster = self._cluster
         topics = search.topics
         if search.places is not None:
             topics = tuple(sorted({place.topic for place in search.places}))
         metadata = await cluster.metadata(topics, deadline=cluster.deadline(search.timeout_s))
         self._cluster_id = metadata.cluster_id
         if search.broker_id is not None and search.broker_id not in metadata.brokers:
-            known = ", ".join(map(str, sorted(metadata.brokers)))
-            raise NoSuchBrokerError(f"the cluster has no broker {search.broker_id} now; its brokers are {known}")
+            raise NoSuchBrokerError.of(search.broker_id, metadata.brokers)
         if topics and len(metadata.errors) == len(set(topics)):
             raise next(iter(metadata.errors.values()))
         self._gaps += [UnreadGap(f"topic {topic}", str(error)) for topic, error in metadata.errors.items()]
@@ -173,8 +171,8 @@ class _Finder:
         if not await self._prover.has_authorizer():
             return
         visible = {place.topic for place in metadata.partitions}
-        deadline = self._admin.cluster.deadline(self._search.timeout_s)
-        hidden, more = await hidden_topics(self._admin.cluster, metadata.brokers, visible, deadline)
+        deadline = self._cluster.deadline(self._search.timeout_s)
+        hidden, more = await hidden_topics(self._cluster, metadata.brokers, visible, deadline)
         if hidden:
             names = ", ".join(hidden[:_FEW]) + (", ..." if len(hidden) > _FEW else "")
             text = f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}"
@@ -210,7 +208,7 @@ class _Finder:
         total = len(partitions)
         told = (lambda done: progress(done, total)) if first and progress is not None else None
         return await read(
-            self._admin,
+            self._cluster,
             partitions,
             broker_id=self._search.broker_id,
             timeout_s=self._search.timeout_s,
@@ -310,7 +308,7 @@ class _Finder:
         for turn in range(_READINGS):
             unsettled = unsettled or is_unsettled(before)
             seconds = self._search.session_s if unsettled else self._search.confirm_after_s
-            with self._admin.cluster.waits.on("suspects", _AGAIN[unsettled], seconds):
+            with self._cluster.waits.on("suspects", _AGAIN[unsettled], seconds):
                 await self._pause(seconds)
             back = await self._back(unread) if turn == 0 else []
             reading = await self._read(sorted({*(place for place, _ in suspects), *back}))
@@ -351,7 +349,7 @@ class _Finder:
         """The partitions of `unread` whose broker is there again."""
         if not unread:
             return []
-        cluster = self._admin.cluster
+        cluster = self._cluster
         metadata = await cluster.metadata(topics_of(unread), deadline=cluster.deadline(self._search.timeout_s))
         back = readable_again(unread, metadata, self._search.broker_id)
         if self._search.broker_id is None:

@@ -7,18 +7,14 @@ least of all; that of all of them does, before and after it was asked.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.results import Metadata, TopicPartition
 
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
 
-
-async def views(admin: Admin, topics: Collection[str], timeout_s: float | None) -> list[Metadata]:
+async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | None) -> list[Metadata]:
     """Each broker's own metadata of some topics. Those that do not answer do not count."""
-    cluster = admin.cluster
     deadline = cluster.deadline(timeout_s)
 
     async def ask(broker_id: int) -> Metadata:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, epoch_of
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.errors import BrokerError, ClientError
@@ -14,10 +14,6 @@ from kafkawire.transactions.coordinator_log import IdLog, pick_owner
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, numbers
 from kafkawire.transactions.live_case import HIDDEN, Absence, IdState
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
-
 
 _LATER = f"{TRANSACTION_STATE} was read as a proof a short while ago; it is read again later."
 
@@ -33,19 +29,18 @@ class NoOwnerProver:
         read_log: whether they may be read.
     """
 
-    def __init__(self, admin: Admin, timeout_s: float | None, *, read_log: bool = True) -> None:
+    def __init__(self, cluster: Cluster, timeout_s: float | None, *, read_log: bool = True) -> None:
         self.read: list[int] = []
         self.tried = False
         self._read_log = read_log
-        self._admin = admin
+        self._cluster = cluster
         self._timeout_s = timeout_s
         self._authorizer: bool | None = None
 
     async def has_authorizer(self) -> bool:
         """Whether the cluster checks rights; asked once."""
         if self._authorizer is None:
-            cluster = self._admin.cluster
-            self._authorizer = await has_authorizer(cluster, cluster.deadline(self._timeout_s))
+            self._authorizer = await has_authorizer(self._cluster, self._cluster.deadline(self._timeout_s))
         return self._authorizer
 
     async def prove(self, reading: ClusterReading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, IdState]]:
@@ -84,8 +79,7 @@ class NoOwnerProver:
         if not leaders:
             problem = reading.coordinators[1].problem or "it has no partitions"
             return ClientError(f"{TRANSACTION_STATE} is not visible: {problem}")
-        cluster = self._admin.cluster
-        return await read_ids(cluster, sorted(leaders), cluster.deadline(self._timeout_s))
+        return await read_ids(self._cluster, sorted(leaders), self._cluster.deadline(self._timeout_s))
 
 
 def _silent(reading: ClusterReading) -> list[str]:

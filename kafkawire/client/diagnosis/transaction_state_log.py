@@ -5,8 +5,8 @@ It needs Read on that topic, and nothing else."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import leaders
@@ -16,9 +16,6 @@ from kafkawire.client.rpc.fetch_batches import batches
 from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.transactions.coordinator_log import IdLog, coordinator_records, registration
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
 
 
 async def read_ids(cluster: Cluster, partitions: Sequence[int], deadline: Deadline) -> Results[TopicPartition, IdLog]:

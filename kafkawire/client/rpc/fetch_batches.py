@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
 
 from kafkawire import records
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.messages import FetchRequest
 from kafkawire.messages.fetch_request import FetchPartition, FetchTopic
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
 
 _LAST_BY_NAME = 12  # later versions name topics by their ids
 _PIECE = 8 << 20
@@ -61,7 +57,6 @@ async def _fetch(cluster: Cluster, broker: int, key: TopicPartition, offset: int
     for topic in answer.responses:
         for one in topic.partitions:
             if one.error_code:
-                right = missing_right("Fetch", one.error_code, key.topic)
-                raise BrokerError(one.error_code, f"partition {key}", right=right)
+                raise BrokerError.answering("Fetch", one.error_code, f"partition {key}", key.topic)
             return bytes(one.records or b"")
     return b""

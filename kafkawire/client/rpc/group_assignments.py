@@ -8,11 +8,11 @@ Dead, for a group of another kind; so they are asked one after the other, the mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import group_coordinators
@@ -23,6 +23,7 @@ from kafkawire.client.errors import (
     BrokerError,
     ClientError,
     UnsupportedApiError,
+    missing_right,
 )
 from kafkawire.client.results import TopicPartition
 from kafkawire.errors import DecodeError
@@ -35,10 +36,7 @@ from kafkawire.messages import (
 )
 from kafkawire.records.control import read_prefixed
 from kafkawire.transactions.formatting import count
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
-    from kafkawire.wire.message import Message
+from kafkawire.wire.message import Message
 
 #: A kind of group that keeps no offsets in `__consumer_offsets`.
 SHARE = "share"

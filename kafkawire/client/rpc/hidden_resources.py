@@ -7,17 +7,13 @@ an invented id or topic does not exist.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.errors import CLUSTER_DENIED, SECURITY_DISABLED, BrokerError
 from kafkawire.client.results import Results
 from kafkawire.messages import DescribeAclsRequest, DescribeLogDirsRequest
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
 
 _ANY = 1  # of resource types, operations and permissions
 _MATCH_ANY = 1  # of pattern types
@@ -45,8 +41,8 @@ async def topics_on_disk(cluster: Cluster, brokers: Collection[int], deadline: D
     async def ask(broker_id: int) -> set[str]:
         answer = await cluster.ask(broker_id, DescribeLogDirsRequest(topics=None), deadline, at_least=_WITH_ERROR)
         if answer.error_code:
-            right = missing_right("DescribeLogDirs", answer.error_code)
-            raise BrokerError(answer.error_code, f"log directories of broker {broker_id}", right=right)
+            what = f"log directories of broker {broker_id}"
+            raise BrokerError.answering("DescribeLogDirs", answer.error_code, what)
         return {topic.name for folder in answer.results for topic in folder.topics}
 
     return await every(cluster, brokers, ask, deadline)

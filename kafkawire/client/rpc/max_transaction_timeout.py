@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from kafkawire import rows
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import Results
@@ -14,10 +14,6 @@ from kafkawire.messages import DescribeConfigsRequest
 from kafkawire.messages.describe_configs_request import DescribeConfigsResource
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.formatting import numbers
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
-    from kafkawire.client.cluster.deadline import Deadline
 
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 #: The setting is an int32 of milliseconds (TransactionStateManagerConfig).
@@ -36,8 +32,7 @@ async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Dea
         answer = await cluster.ask(broker_id, DescribeConfigsRequest(resources=(wanted,)), deadline)
         for result in answer.results:
             if result.error_code:
-                right = missing_right("DescribeConfigs", result.error_code)
-                raise BrokerError(result.error_code, f"settings of broker {broker_id}", right=right)
+                raise BrokerError.answering("DescribeConfigs", result.error_code, f"settings of broker {broker_id}")
             for one in result.configs:
                 text = one.value or ""
                 number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import leaders
 from kafkawire.client.errors import BrokerError, ClientError
-from kafkawire.client.results import Offsets, Results, TopicPartition
+from kafkawire.client.results import Offsets, Results, TopicPartition, by_topic
 from kafkawire.messages import ListOffsetsRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
 
 _EARLIEST, _LATEST = -2, -1
 _UNCOMMITTED, _COMMITTED = 0, 1
@@ -68,21 +64,19 @@ async def offset_at(cluster: Cluster, partition: TopicPartition, timestamp: int,
 async def _ask(
     cluster: Cluster, broker: int, keys: Sequence[TopicPartition], timestamp: int, isolation: int, deadline: Deadline
 ) -> dict[TopicPartition, int | ClientError]:
-    topics: dict[str, list[ListOffsetsPartition]] = {}
-    for topic, partition in keys:
-        one = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-        topics.setdefault(topic, []).append(one)
-    body = ListOffsetsRequest(
-        replica_id=_CONSUMER,
-        isolation_level=isolation,
-        topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
+    topics = tuple(
+        ListOffsetsTopic(
+            name=topic,
+            partitions=tuple(ListOffsetsPartition(partition_index=number, timestamp=timestamp) for number in numbers),
+        )
+        for topic, numbers in by_topic(keys).items()
     )
+    body = ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=topics)
     answer = await cluster.ask(broker, body, deadline, at_least=_ISOLATION)
     found: dict[TopicPartition, int | ClientError] = {}
-    for topic_ in answer.topics:
-        for each in topic_.partitions:
-            place = TopicPartition(topic_.name, each.partition_index)
-            right = missing_right("ListOffsets", each.error_code, topic_.name)
-            failed = BrokerError(each.error_code, f"partition {place}", right=right)
-            found[place] = failed if each.error_code else each.offset
+    for topic in answer.topics:
+        for one in topic.partitions:
+            key, code = TopicPartition(topic.name, one.partition_index), one.error_code
+            error = BrokerError.answering("ListOffsets", code, f"partition {key}", topic.name)
+            found[key] = error if code else one.offset
     return found

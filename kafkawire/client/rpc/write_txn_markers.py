@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from kafkawire.client.acl_rights import missing_right
+from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import leaders
-from kafkawire.client.errors import BrokerError, ClientError, ConnectError, OutcomeUnknownError
+from kafkawire.client.errors import BrokerError, ClientError, ConfigError, ConnectError, OutcomeUnknownError
 from kafkawire.client.results import Marked, TopicPartition
+from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.transactions.abort_rules import Marker
-
-if TYPE_CHECKING:
-    from kafkawire.client.cluster.cluster import Cluster
-
 
 _MOST_EPOCH = 2**15 - 1
 
@@ -47,6 +43,41 @@ def abort_request(marker: Marker) -> WriteTxnMarkersRequest:
     )
 
 
+async def named_marker(
+    cluster: Cluster,
+    partition: TopicPartition,
+    start_offset: int | None,
+    epochs: tuple[int | None, int | None, int | None],
+    deadline: Deadline,
+) -> Marker:
+    """The marker that ends a transaction, which is named by its start offset or by `epochs`.
+
+    Args:
+        epochs: producer id, producer epoch and coordinator epoch.
+    """
+    if start_offset is not None:
+        if epochs != (None, None, None):
+            raise ConfigError("a transaction is named by a start offset or by a coordinator epoch, never by both")
+        states = (await describe_producers(cluster, [partition], deadline))[partition]
+        state = next((one for one in states if one.transaction_start_offset == start_offset), None)
+        if state is None:
+            raise ClientError(f"{partition}: no transaction is open there that began at offset {start_offset}")
+        # None: no coordinator has ended a transaction of this producer here. Kafka's tool sends 0 then.
+        epochs = state.producer_id, state.producer_epoch, max(state.coordinator_epoch or 0, 0)
+    producer_id, producer_epoch, coordinator_epoch = epochs
+    if producer_id is None or producer_epoch is None or coordinator_epoch is None:
+        raise ConfigError(
+            "a transaction is named by a start offset, or by producer id, producer epoch and coordinator epoch"
+        )
+    return Marker(
+        topic=partition.topic,
+        partition=partition.partition,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+    )
+
+
 async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> Marked:
     """Writes the marker.
 
@@ -64,8 +95,7 @@ async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> M
             raise OutcomeUnknownError(f"{partition}: {error}; {unknown}") from None
         code = next((one.error_code for m in answer.markers for t in m.topics for one in t.partitions), -1)
         if code:
-            right = missing_right("WriteTxnMarkers", code)
-            return {partition: BrokerError(code, f"{partition}: no marker was written", right=right)}
+            return {partition: BrokerError.answering("WriteTxnMarkers", code, f"{partition}: no marker was written")}
         return {
             partition: Marked(
                 topic_partition=partition,

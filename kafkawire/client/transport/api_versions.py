@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from kafkawire.client.errors import UnsupportedApiError
-
-if TYPE_CHECKING:
-    from kafkawire.wire.message import Message
+from kafkawire.wire.message import Message
 
 VersionRange = tuple[int, int]
 

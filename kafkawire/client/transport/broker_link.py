@@ -8,16 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from typing import TYPE_CHECKING
 
 from kafkawire.client.errors import ConnectError, PeerError, RequestTimeoutError, TlsError
+from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.connection import BrokerResponse, Connection, Ready
 from kafkawire.client.transport.listener_detection import CERTIFICATE_WANTED, LOST, NOT_KAFKA
-
-if TYPE_CHECKING:
-    from kafkawire.client.transport.config import Config
-    from kafkawire.client.transport.sasl import Credentials
-    from kafkawire.wire.message import Message
+from kafkawire.client.transport.sasl import Credentials
+from kafkawire.wire.message import Message
 
 _CHUNK = 1 << 18
 #: Of a session that the broker ends, so much is used (KIP-368: Kafka's clients take 85 % to 95 %).

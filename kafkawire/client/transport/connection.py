@@ -14,8 +14,6 @@ it. Layouts that only KIP texts proposed are refused by `frames.encode_request`:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 import kafkawire
@@ -31,7 +29,7 @@ from kafkawire.client.errors import (
 )
 from kafkawire.client.transport import listener_detection
 from kafkawire.client.transport.api_versions import VersionRange, choose
-from kafkawire.client.transport.sasl import Credentials, SaslError
+from kafkawire.client.transport.sasl import Credentials, SaslError, SaslExchange
 from kafkawire.errors import DecodeError
 from kafkawire.kafka_errors import NAMES
 from kafkawire.messages import (
@@ -42,10 +40,7 @@ from kafkawire.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-
-if TYPE_CHECKING:
-    from kafkawire.client.transport.sasl import SaslExchange
-    from kafkawire.wire.message import Message
+from kafkawire.wire.message import Message
 
 #: Every broker since Kafka 2.4 knows it; to older ones we fall back.
 _API_VERSIONS = 3

@@ -7,14 +7,13 @@ nothing more to send, and raises `SaslError` when the broker's answer is invalid
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from kafkawire.errors import KafkaWireError, MissingExtraError
 
-if TYPE_CHECKING:
-    SaslExchange = Generator[bytes, bytes, None]
+SaslExchange = Generator[bytes, bytes, None]
 
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")

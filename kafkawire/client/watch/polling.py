@@ -14,19 +14,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kafkawire.client.admin import Admin
 from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.client.diagnosis.search import Observation, Search
 from kafkawire.client.errors import ClientError, ConnectError
 from kafkawire.client.watch.state import PollAttempt, WatchState, advance
 from kafkawire.errors import KafkaWireError
 from kafkawire.rows import Change, Poll
-
-if TYPE_CHECKING:
-    from kafkawire.client.admin import Admin
 
 #: Between two readings of `__transaction_state`.
 READ_LOG_S = 600.0
@@ -69,7 +66,7 @@ class Watch:
         self.state = WatchState()
         self.observation: Observation | None = None
         self.error: KafkaWireError | None = None
-        self._admin = admin
+        self._cluster = admin.cluster
         self._interval_s = interval_s
         self._timeout_s = poll_timeout_s or max(interval_s, _LEAST_S)
         call_s = search.timeout_s or admin.cluster.config.api_timeout_s
@@ -132,7 +129,7 @@ class Watch:
 
         now = time.monotonic()
         read_log = now - self._log_read >= self._read_log_s
-        found = await observe(self._admin, self._search, self.state.findings, read_log=read_log, pause=pause)
+        found = await observe(self._cluster, self._search, self.state.findings, read_log=read_log, pause=pause)
         if found.read_log:
             self._log_read = now
         return found

@@ -1,13 +1,11 @@
-"""Which right is missing, in Kafka's words."""
+"""Errors name the right that a principal lacks."""
 
 from __future__ import annotations
 
 import pytest
 
 import kafkawire
-from kafkawire.client import acl_rights
-from kafkawire.client.acl_rights import missing_right
-from kafkawire.client.errors import CLUSTER_DENIED, GROUP_DENIED, ID_DENIED, TOPIC_DENIED
+from kafkawire.client.errors import CLUSTER_DENIED, GROUP_DENIED, ID_DENIED, RIGHTS, TOPIC_DENIED, missing_right
 
 
 @pytest.mark.parametrize(
@@ -27,7 +25,7 @@ def test_missing_right_of_each_request_and_error(api: str, code: int, resource: 
     assert missing_right(api, code, resource) == right
 
 
-@pytest.mark.parametrize(("api", "code"), acl_rights._RIGHTS)
+@pytest.mark.parametrize(("api", "code"), RIGHTS)
 def test_table_names_existing_requests_and_errors(api: str, code: int) -> None:
     assert kafkawire.lookup(f"{api}Request").spec.kind == "request"
     assert kafkawire.kafka_errors.error_name(code).endswith("_AUTHORIZATION_FAILED")

@@ -1,0 +1,69 @@
+"""The producers that the replicas of partitions remember (DescribeProducers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.request_driver import drive
+from kafkawire.client.cluster.routing import leaders, replicas_on
+from kafkawire.client.errors import BrokerError, ClientError, NoSuchBrokerError
+from kafkawire.client.results import ProducerState, Results, TopicPartition, by_topic
+from kafkawire.messages import DescribeProducersRequest
+from kafkawire.messages.describe_producers_request import TopicRequest
+
+
+async def describe_producers(
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    deadline: Deadline,
+    *,
+    broker_id: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Results[TopicPartition, tuple[ProducerState, ...]]:
+    """The producers that the leader of each partition remembers, or the replica on `broker_id`. See `Admin`."""
+
+    async def ask(
+        broker: int, keys: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
+        topics = tuple(TopicRequest(name=name, partition_indexes=tuple(p)) for name, p in by_topic(keys).items())
+        answer = await cluster.ask(broker, DescribeProducersRequest(topics=topics), deadline)
+        if progress is not None:
+            progress(len(keys))
+        return {
+            (key := TopicPartition(topic.name, one.partition_index)): _producers(key, one)
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
+    if broker_id is None:
+        route = leaders(cluster, deadline)
+    else:
+        known = await cluster.known_brokers(deadline)
+        if broker_id not in known:
+            raise NoSuchBrokerError.of(broker_id, known)
+        route = replicas_on(cluster, broker_id, deadline)
+    return await drive(cluster, partitions, route, ask, deadline)
+
+
+def _producers(key: TopicPartition, one: Any) -> tuple[ProducerState, ...] | ClientError:
+    if one.error_code:
+        what = f"partition {key}"
+        return BrokerError.answering("DescribeProducers", one.error_code, what, key.topic, one.error_message)
+    return tuple(
+        ProducerState(
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            coordinator_epoch=_known(state.coordinator_epoch),
+            last_sequence=_known(state.last_sequence),
+            last_timestamp=_known(state.last_timestamp),
+            transaction_start_offset=_known(state.current_txn_start_offset),
+        )
+        for state in one.active_producers
+    )
+
+
+def _known(value: int) -> int | None:
+    return value if value >= 0 else None
