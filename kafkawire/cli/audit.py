@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -22,9 +23,10 @@ from kafkawire.cli.findings import (
     print_none_found,
     say,
 )
+from kafkawire.cli.formatting import printable
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
-from kafkawire.cli.progress import progress, total_size
+from kafkawire.cli.progress import progress, tasks, total_size
 from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
@@ -93,9 +95,13 @@ def audit(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where the Spark job runs: local[N] (by default all cores), spark://HOST:PORT, or sc://HOST:PORT for "
-            "Spark Connect.",
+            help="Where the Spark job runs: local[N] (by default all cores), spark://HOST:PORT, yarn, k8s://HOST:PORT, "
+            "or sc://HOST:PORT for Spark Connect.",
         ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark, spark.executor.memory=4g; can be repeated."),
     ] = None,
     as_of: Annotated[
         int | None,
@@ -161,8 +167,10 @@ def audit(
     from kafkawire import logdir
     from kafkawire.transactions import Settings
 
-    if master is not None and engine is not AuditEngine.spark:
-        raise typer.BadParameter("--master goes with --engine spark: it says where the job runs")
+    for option, given in (("--master", master), ("--conf", conf)):
+        if given and engine is not AuditEngine.spark:
+            raise typer.BadParameter(f"{option} needs --engine spark")
+    spark_conf = dict(map(_setting, conf or ()))
     check_log_output(report, paths, "--report")
     directory = logdir.open(*paths)
     if not any(partition.segments for partition in directory.partitions):
@@ -176,7 +184,7 @@ def audit(
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
         if engine is AuditEngine.spark:
-            result = _spark(directory, settings, tuple(paths), master)
+            result = _spark(directory, settings, tuple(paths), master, spark_conf)
         else:
             result = _local(directory, settings, tuple(paths))
         if page is not None:
@@ -191,6 +199,13 @@ def audit(
             say("")
             say(f"Report: {report}")
     end(result)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name.startswith("spark."):
+        raise typer.BadParameter(f"--conf {text}: give a setting of Spark as spark.NAME=VALUE")
+    return name, value
 
 
 def _milliseconds(minutes: int | None) -> int | None:
@@ -209,15 +224,18 @@ def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...]) 
         return transactions.audit(directory, settings, paths=paths, progress=advance if shown else None)
 
 
-def _spark(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], master: str | None) -> rows.Audit:
+def _spark(
+    directory: LogDirectory, settings: Settings, paths: tuple[str, ...], master: str | None, conf: dict[str, str]
+) -> rows.Audit:
     from kafkawire.spark import audit
 
-    if not sys.stderr.isatty():
-        return audit(directory, settings, paths=paths, master=master)
-    from rich.console import Console
-
-    with Console(stderr=True).status("Spark is reading"):
-        return audit(directory, settings, paths=paths, master=master)
+    with warnings.catch_warnings(record=True) as caught, tasks(shown=sys.stderr.isatty()) as progress:
+        warnings.simplefilter("always", RuntimeWarning)
+        try:
+            return audit(directory, settings, paths=paths, master=master, conf=conf, progress=progress)
+        finally:
+            for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
+                typer.echo(f"warning: {printable(text)}", err=True)
 
 
 # Answers -------------------------------------------------------------------------------------------------------------

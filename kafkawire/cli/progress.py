@@ -46,6 +46,19 @@ def progress(total: int, *, shown: bool) -> Iterator[Advance]:
         yield lambda done: bar.update(task, advance=done)
 
 
+@contextmanager
+def tasks(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Gives what shows a job's description, and how many tasks of it are done and there are; None if not `shown`."""
+    if not shown:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+    with _bar(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bar:
+        task = bar.add_task("Spark starts", total=None)
+        yield lambda description, done, total: bar.update(task, description=description, completed=done, total=total)
+
+
 def _bar(*columns: Any) -> Any:
     """A bar that is gone when it ends."""
     from rich.console import Console

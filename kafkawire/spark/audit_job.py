@@ -7,16 +7,15 @@ functions as on one machine join and judge them.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from msgspec.structs import replace
-from pyspark.errors import PySparkException
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
-from kafkawire.spark.errors import SparkError, first_line
+from kafkawire.spark.jobs import Progress, job
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import file_size, on_workers
 from kafkawire.transactions.answers import Placed
@@ -53,6 +52,8 @@ def audit(
     paths: tuple[str, ...] = (),
     spark: SparkSession | None = None,
     master: str | None = None,
+    conf: Mapping[str, str] = {},
+    progress: Progress | None = None,
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and check the logs against the rules. The
     result is that of `transactions.audit`. A replica of a partition is read by one task, and replicas of the same one
@@ -62,25 +63,30 @@ def audit(
         paths: the names of the directories in the result.
         spark: the session to use; None: the running one, or one for this call. Its workers must see the directories
             under the same paths, and have this package (`ship`).
-        master: where that one runs: `local[N]` (by default all cores), `spark://HOST:PORT`, or `sc://HOST:PORT` for
-            Spark Connect.
+        master: where that one runs: `local[N]` (by default all cores), `spark://HOST:PORT`, `yarn`, `k8s://HOST:PORT`,
+            or `sc://HOST:PORT` for Spark Connect.
+        conf: settings of Spark.
+        progress: is called with a description of a job, and how many of its tasks are done and there are.
 
     Raises:
         SparkError: Spark did not start, or the job failed.
         MissingExtraError: no Java that Spark accepts.
     """
     if spark is not None:
-        return _audit(directory, settings, paths, spark)
-    with session_on(master, settings=QUICK_START if _is_small(directory) else {}) as session:
-        return _audit(directory, settings, paths, session)
+        return _audit(directory, settings, paths, spark, progress)
+    with session_on(master, settings=QUICK_START if _is_small(directory) else {}, conf=conf) as session:
+        return _audit(directory, settings, paths, session, progress)
 
 
-def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], spark: SparkSession) -> rows.Audit:
+def _audit(
+    directory: LogDirectory, settings: Settings, paths: tuple[str, ...], spark: SparkSession, progress: Progress | None
+) -> rows.Audit:
     audited = replicas(directory)
     metadata = read_metadata(audited)
     clusters = cluster_ids(directory)
     groups = together(audited, clusters)
-    found = _done([*to_read(audited, settings, metadata, clusters), *map(ReplicaGroup, groups)], spark)
+    with job(spark, "kafkawire audit: read replicas", progress):
+        found = _done([*to_read(audited, settings, metadata, clusters), *map(ReplicaGroup, groups)], spark)
     facts = facts_of(directory, found[: len(audited)], metadata, paths=paths)
     agreement = [placed for answers in found[len(audited) :] for placed in answers]
     if not groups:
@@ -90,10 +96,7 @@ def _audit(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
 
 def _done(tasks: list[AuditTask], spark: SparkSession) -> list[Any]:
     """What the tasks give, in their order: `ReplicaFacts` of a replica, the answers of a group."""
-    try:
-        answers = on_workers(spark, list(enumerate(tasks)), lambda task: _size(task[1]), _answer, _SCHEMA).toArrow()
-    except PySparkException as error:
-        raise SparkError(f"the Spark job failed: {first_line(error)}") from error
+    answers = on_workers(spark, list(enumerate(tasks)), lambda task: _size(task[1]), _answer, _SCHEMA).toArrow()
     found = {row["task"]: row["facts"] for row in answers.to_pylist()}
     return [pickle.loads(found[number]) for number in range(len(tasks))]  # written by our own workers
 

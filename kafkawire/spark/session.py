@@ -7,12 +7,12 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -28,7 +28,12 @@ _TAIL_BYTES = 2000
 #: Where a Spark Connect server and a master listen by default, and the seconds to wait for them.
 _CONNECT_PORT = 15002
 _MASTER_PORT = 7077
+_HTTPS_PORT = 443
 _REACH_S = 10
+
+_HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+_IMAGE = "spark.kubernetes.container.image"
+_PYTHON = "spark.pyspark.python"
 
 SETTINGS = {
     "spark.app.name": "kafkawire",
@@ -49,52 +54,74 @@ QUICK_START = dict.fromkeys(
 
 
 @contextmanager
-def local_session(master: str = "local[*]", settings: Mapping[str, str] = {}) -> Iterator[SparkSession]:
+def local_session(
+    master: str = "local[*]", settings: Mapping[str, str] = {}, conf: Mapping[str, str] = {}
+) -> Iterator[SparkSession]:
     """The running Spark session, or one of its own that ends with the block.
+
+    Args:
+        settings: of a session that is started here. `conf`: likewise, and of the running one.
 
     Raises:
         MissingExtraError: no Java that Spark accepts.
-        SparkError: Spark did not start.
+        SparkError: Spark did not start, or the running session does not take the `conf`.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
+        _configure(running, conf)
         yield running
         return
-    session = _start(master, settings)
+    session = _start(master, {**settings, **conf})
     try:
         yield session
     finally:
-        session.stop()
+        _stop(session)
 
 
 @contextmanager
-def session_on(master: str | None, settings: Mapping[str, str] = {}) -> Iterator[SparkSession]:
+def session_on(
+    master: str | None, settings: Mapping[str, str] = {}, conf: Mapping[str, str] = {}
+) -> Iterator[SparkSession]:
     """A session on a master that ends with the block, with this package on its workers.
 
     Args:
-        master: `local[N]`, `spark://HOST:PORT`, `sc://HOST:PORT` (Spark Connect); None: the running session, or one on
-            all cores of this machine.
+        master: `local[N]`, `spark://HOST:PORT`, `yarn`, `k8s://HOST:PORT`, `sc://HOST:PORT` (Spark Connect); None: the
+            running session, or one on all cores of this machine.
+        settings, conf: as `local_session` takes them.
 
     Raises:
         MissingExtraError: no Java that Spark accepts, or a library that Spark Connect needs is missing.
-        SparkError: Spark did not start, or could not be reached.
+        SparkError: Spark did not start, could not be reached, or lacks a setting that the master needs.
     """
     if master is None or master.startswith("local"):
-        with local_session(master or "local[*]", settings) as session:
+        with local_session(master or "local[*]", settings, conf) as session:
             yield session
         return
     # Where that is set, Spark's own functions make columns for Spark Connect.
     mode = {"SPARK_CONNECT_MODE_ENABLED": "1"} if master.startswith("sc:") else {}
     with _variables(mode):
-        session = _connect(master) if mode else _start(master, settings)
+        session = _connect(master, conf) if mode else _start(master, {**settings, **conf})
         try:
             ship_where_missing(session)
             yield session
         finally:
-            session.stop()
+            _stop(session)
 
 
-def _connect(url: str) -> SparkSession:
+def _stop(session: SparkSession) -> None:
+    with suppress(Py4JError, OSError):  # the driver may have ended already
+        session.stop()
+
+
+def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
+    for name, value in conf.items():
+        try:
+            session.conf.set(name, value)
+        except PySparkException as error:
+            raise SparkError(f"{name} cannot be set in a session that runs already: {first_line(error)}") from None
+
+
+def _connect(url: str, conf: Mapping[str, str]) -> SparkSession:
     try:
         from pyspark.sql.connect.session import SparkSession as Remote
     except ImportError:
@@ -103,30 +130,52 @@ def _connect(url: str) -> SparkSession:
     try:
         session = Remote.builder.remote(url).getOrCreate()
         assert session.version
-        return cast("SparkSession", session)
     except (PySparkException, OSError, RuntimeError, ValueError) as error:
         raise SparkError(f"{url} does not answer: {first_line(error)}") from None
+    started = cast("SparkSession", session)
+    _configure(started, conf)
+    return started
 
 
-def _reach(url: str, port: int) -> None:
-    """Spark's own clients ask a server that is down for minutes, with growing pauses. `port`: where none is named."""
+def _reach(url: str, port: int, name: str | None = None) -> None:
+    """Spark's own clients ask a server that is down for minutes, with growing pauses. `port`: where none is named.
+    `name`: what the error calls the server; None: its URL."""
     server = urlsplit(url)
     try:
         address = (server.hostname or "", server.port or port)
         socket.create_connection(address, timeout=_REACH_S).close()
     except (OSError, ValueError) as error:
-        raise SparkError(f"{url} does not answer: {error}") from None
+        raise SparkError(f"{name or url} does not answer: {error}") from None
+
+
+def _check_master(master: str, settings: Mapping[str, str]) -> None:
+    """Complain where a master needs what is not there, before Spark spends minutes on it."""
+    kind = master.partition("://")[0] if "://" in master else master
+    if kind == "spark":
+        if "," not in master:  # with several, one may be down
+            _reach(master, _MASTER_PORT)
+    elif kind == "k8s":
+        server = master.removeprefix("k8s://")
+        _reach(server if "://" in server else f"https://{server}", _HTTPS_PORT, master)
+        if _IMAGE not in settings:
+            raise SparkError(f"{master} needs --conf {_IMAGE}=IMAGE: an image with Spark, Python and kafkawire[spark]")
+    elif kind == "yarn":
+        if not any(os.environ.get(name) for name in _HADOOP):
+            raise SparkError(f"yarn needs {' or '.join(_HADOOP)} in the environment: the folder with yarn-site.xml")
+    elif not kind.startswith("local"):
+        raise SparkError(
+            f"{master!r} is no master: give local[N], spark://HOST:PORT, yarn, k8s://HOST:PORT or sc://HOST"
+        )
 
 
 def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
-    if master.startswith("spark:") and "," not in master:  # with several, one may be down
-        _reach(master, _MASTER_PORT)
+    _check_master(master, settings)
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(master)
     conf.setAll([*SETTINGS.items(), *settings.items()])
     if master.startswith("local"):
         conf.setAll(list(_LOOPBACK.items()))
-    with tempfile.TemporaryFile() as log, _environment():
+    with tempfile.TemporaryFile() as log, _environment(master, settings):
         try:
             # The Java process writes warnings before any setting can silence it: they go to a file, which is shown
             # when it does not start. It lives as long as this one, and serves later sessions.
@@ -144,11 +193,13 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
             raise SparkError(f"Spark did not start: {lines[-1] if lines else error}") from None
 
 
-def _environment() -> AbstractContextManager[None]:
-    """What the Java process and the Python workers inherit: this interpreter, this package, a Java that fits."""
+def _environment(master: str, settings: Mapping[str, str]) -> AbstractContextManager[None]:
+    """What the Java process and the Python workers inherit: this interpreter, this package, a Java that fits. On other
+    machines this interpreter may not be there: what the user names goes before it."""
     package_folder = str(Path(kafkawire.__file__).parent.parent)
+    named = None if master.startswith("local") else os.environ.get("PYSPARK_PYTHON")
     wanted = {
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": settings.get(_PYTHON) or named or sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, [package_folder, os.environ.get("PYTHONPATH")])),
     }

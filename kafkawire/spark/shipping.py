@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -17,15 +18,22 @@ from pyspark.errors import PySparkException
 
 import kafkawire
 from kafkawire.spark.errors import SparkError, first_line
+from kafkawire.spark.jobs import job
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
+_PURE_PYTHON = (
+    "Spark's workers run kafkawire in pure Python, which is many times slower: install it there with its native "
+    "engine, or send a packed environment with spark.archives"
+)
+
+
 def ship(session: SparkSession) -> None:
-    """Send this package, without its native engine, to the workers of a session. They need its dependencies only; where
-    it is installed with the engine, reading is faster.
+    """Send this package, without its native engine, to the workers of a session, and warn (`RuntimeWarning`) that they
+    run pure Python. They need its dependencies only.
 
     Raises:
         SparkError: the session does not take it.
@@ -34,29 +42,39 @@ def ship(session: SparkSession) -> None:
         session.addArtifacts(_archive(), pyfile=True)
     except PySparkException as error:
         raise SparkError(f"the workers were not sent this package: {first_line(error)}") from error
+    warnings.warn(_PURE_PYTHON, RuntimeWarning, stacklevel=2)
 
 
 def ship_where_missing(session: SparkSession) -> None:
-    """Check on one worker whether it has this version, and send the package otherwise."""
+    """Check on one worker whether it has this version, and send the package otherwise; `RuntimeWarning` where it runs
+    pure Python.
+
+    Raises:
+        SparkError: the worker does not start, or the session does not take the package.
+    """
     wanted = f'__version__ = "{kafkawire.__version__}"'
 
     def installed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import importlib.util
+        import os
 
         import pyarrow
 
         # Looked at and not imported: a worker that has imported another version keeps it.
         found = importlib.util.find_spec("kafkawire")
         source = getattr(found.loader, "get_source", lambda name: None)("kafkawire") if found else None
+        folders = (found.submodule_search_locations if found else None) or ()
+        native = any(name.endswith((".so", ".pyd")) for folder in folders for name in os.listdir(folder))
         for batch in batches:
-            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([wanted in (source or "")] * len(batch))], ["same"])
+            arrays = [pyarrow.array([found] * len(batch)) for found in (wanted in (source or ""), native)]
+            yield pyarrow.RecordBatch.from_arrays(arrays, ["same", "native"])
 
-    try:
-        answers = session.range(0, 1, 1, 1).mapInArrow(installed, "same boolean").collect()
-    except PySparkException as error:
-        raise SparkError(f"the Spark job failed: {first_line(error)}") from error
-    if not all(answer.same for answer in answers):
+    with job(session, "kafkawire: look for the package on a worker"):
+        (answer,) = session.range(0, 1, 1, 1).mapInArrow(installed, "same boolean, native boolean").collect()
+    if not answer.same:
         ship(session)
+    elif not answer.native:
+        warnings.warn(_PURE_PYTHON, RuntimeWarning, stacklevel=2)
 
 
 @cache

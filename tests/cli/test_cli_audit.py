@@ -271,7 +271,7 @@ def test_real_logs(run: Run) -> None:
 def test_a_master_is_for_spark(run: Run) -> None:
     result = run("audit", EXAMPLES / "one-node", "--master", "local[1]")
     assert result.code == 2
-    assert "--master goes with --engine spark" in result.err
+    assert "--master needs --engine spark" in result.err
 
 
 @pytest.mark.spark

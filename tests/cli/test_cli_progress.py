@@ -35,6 +35,19 @@ def test_the_bar_is_shown_where_it_disturbs_nothing(monkeypatch: pytest.MonkeyPa
     assert not progress.watched(None)
 
 
+def test_the_tasks_of_a_job_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    err = Terminal()
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.tasks(shown=True) as report:
+        assert report is not None
+        report("read replicas", 12, 400)
+    assert "read replicas" in err.getvalue()
+    assert "12/400" in err.getvalue()
+    with progress.tasks(shown=False) as report:
+        assert report is None
+
+
 class File:
     def __init__(self, size: int | None) -> None:
         self._size = size

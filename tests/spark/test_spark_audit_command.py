@@ -33,3 +33,22 @@ def test_spark_gives_the_answer_of_the_local_audit(spark: SparkSession, capsysbi
     for part in ("answers", "violations"):
         expected[part] = [row for row in expected[part] if row["check"] in asked]
     assert answer == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--conf", "spark.executor.memory=4g"], b"--conf needs --engine spark"),
+        (["--engine", "spark", "--conf", "spark.executor.memory"], b"--conf spark.executor.memory: give a setting"),
+        (["--engine", "spark", "--conf", "memory=4g"], b"give a setting of Spark as spark.NAME=VALUE"),
+    ],
+)
+def test_rejects_settings_that_are_none(arguments: list[str], expected: bytes, capsysbinary: Any) -> None:
+    assert main(["audit", str(LOGS), *arguments]) == 2
+    assert expected in capsysbinary.readouterr().err
+
+
+def test_settings_reach_spark(spark: SparkSession, capsysbinary: Any) -> None:
+    assert main(["audit", str(LOGS), "--engine", "spark", "--conf", "spark.executor.memory=4g"]) == 1
+    err = capsysbinary.readouterr().err
+    assert err.startswith(b"error: spark.executor.memory cannot be set in a session that runs already: ")

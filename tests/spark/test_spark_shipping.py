@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import kafkawire
 from kafkawire.spark import shipping
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 USE = """
 import sys
@@ -55,3 +59,21 @@ def test_a_worker_that_has_only_the_archive_can_work(tmp_path: Path) -> None:
     anywhere = {name: value for name, value in os.environ.items() if name != "KAFKAWIRE_BACKEND"}
     done = subprocess.run(program, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=anywhere)
     assert (done.stdout, done.stderr) == ("python Parcel\n", "")
+
+
+class Taking:
+    """A session that takes what it is sent."""
+
+    def addArtifacts(self, *path: str, pyfile: bool) -> None:
+        assert (path, pyfile) == ((shipping._archive(),), True)
+
+
+def test_shipping_warns_that_workers_run_pure_python() -> None:
+    with pytest.warns(RuntimeWarning, match=r"^Spark's workers run kafkawire in pure Python, .* slower: install it"):
+        shipping.ship(Taking())  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+def test_workers_with_the_native_engine_need_nothing(spark: SparkSession, recwarn: pytest.WarningsRecorder) -> None:
+    shipping.ship_where_missing(spark)
+    assert [one for one in recwarn if one.category is RuntimeWarning] == []
