@@ -12,7 +12,12 @@ from kafkawire.client import BrokerError, ClientError
 from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.client.results import Results
 from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
-from kafkawire.messages import DescribeConfigsRequest, DescribeConfigsResponse, DescribeProducersRequest
+from kafkawire.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeProducersRequest,
+    ListOffsetsRequest,
+)
 from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kafkawire.rows import Setting
 from tests.client.answers import admin, producers, run
@@ -98,6 +103,20 @@ def test_verdicts_count_with_what_the_brokers_allow() -> None:
         found, said = await verdict(told(hour), 600_000)
         assert found == [HANGING]
         assert [(one.value, one.source) for one in said] == [(600_000, "given"), (3_600_000, "broker 1")]
+
+    run(scenario)
+
+
+def test_settings_are_asked_for_when_no_other_request_is_in_flight() -> None:
+    """A broker that closes the connection on DescribeConfigs would end the other requests on it, too."""
+
+    async def scenario() -> None:
+        made = asked(broker(), told("60000"))
+        assert verdicts(await find(made)) == [HANGING]
+        kinds = [type(body) for body in made.requests]
+        settings_at = kinds.index(DescribeConfigsRequest)
+        assert kinds.index(ListOffsetsRequest) < settings_at
+        assert kinds[settings_at + 1 :].count(DescribeProducersRequest) == 1
 
     run(scenario)
 

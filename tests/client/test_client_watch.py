@@ -247,11 +247,11 @@ def test_a_poll_that_hangs_is_given_up() -> None:
         made = broker()
         made.on[DescribeProducersRequest] = lambda _: ...
         async with made.running(), admin(made.address, request_timeout_ms="10000") as client:
-            watch = watching(client, poll_timeout_s=0.2)
+            watch = watching(client, poll_timeout_s=2)
             (poll,) = await watch.poll()
         assert isinstance(poll, Poll)
         assert poll.outcome == "failed"
-        assert "no answer to DescribeProducers in 0.0" in (poll.error or "")
+        assert "no answer to DescribeProducers in" in (poll.error or "")
 
     run(scenario)
 
@@ -381,9 +381,9 @@ def test_a_poll_takes_no_longer_than_its_interval_and_a_call_half_of_it() -> Non
         async with admin("127.0.0.1:1", default_api_timeout_ms="60000") as client:
             for interval_s, poll_s, call_s in ((60, 60, 30), (600, 600, 60), (1, 5, 2.5)):
                 watch = watching(client, replace(SEARCH, timeout_s=None), interval_s=interval_s)
-                assert (watch._timeout_s, watch._search.timeout_s) == (poll_s, call_s)
+                assert (watch.poll_timeout_s, watch.search.timeout_s) == (poll_s, call_s)
             watch = watching(client, replace(SEARCH, timeout_s=2), interval_s=60)
-            assert watch._search.timeout_s == 2
+            assert watch.search.timeout_s == 2
 
     run(scenario)
 

@@ -40,7 +40,7 @@ _METADATA = 4
 _FIRST_GRACE_S = 1.0
 _BOOTSTRAP = -1
 #: For so long a request waits for a broker that did not answer in time before; the look for it goes on without.
-_LOOK_S = 1.0
+LOOK_S = 1.0
 #: Keys that were given up: partitions and brokers. A cluster that has more forgets the oldest.
 _MOST_GIVEN_UP = 100_000
 
@@ -106,7 +106,7 @@ class Cluster:
                 answer = await link.ask(body, timeout, pause_s=left, at_most=at_most, at_least=at_least)
         except RequestTimeoutError as error:
             # One that had no time for its answer is not silent.
-            least_s = min(_LOOK_S, self.config.request_timeout_s, self.config.connect_timeout_s)
+            least_s = min(LOOK_S, self.config.request_timeout_s, self.config.connect_timeout_s)
             if broker_id in self._silent or (broker_id != _BOOTSTRAP and time.monotonic() - began >= least_s):
                 self._silent[broker_id] = time.monotonic(), error
             raise
@@ -231,7 +231,7 @@ class Cluster:
                 asyncio.create_task(self._broker(broker_id, Deadline(self.config.connect_timeout_s))),
             )
             self._looks[broker_id] = began, look
-        await asyncio.wait({look}, timeout=max(0.0, began + _LOOK_S - time.monotonic()))
+        await asyncio.wait({look}, timeout=max(0.0, began + LOOK_S - time.monotonic()))
         if not look.done():
             raise RequestTimeoutError(error.address, f"{error.reason}, and it does not answer yet")
         del self._looks[broker_id]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, missing_brokers, read
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
@@ -100,9 +101,12 @@ class _Finder:
     async def run(self) -> Observation:
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
-        reading, allowed = await self._first_reading(partitions, metadata)
+        reading = await self._read(partitions, first=True)
         if partitions and not reading.described:
             raise next(iter(reading.errors.values()))
+        # Not beside the reading: a broker that answers by closing the connection would end its requests, too.
+        allowed = await max_timeouts(self._cluster, metadata.brokers, self._deadline())
+        self._settings = settings(self._search.max_timeout_ms, allowed)
         findings = await self._judge(reading, reading.opens, {}, thorough=False)
         known = {key: again for key, finding in findings.items() if (again := self._confirmed(key, finding))}
         findings |= known
@@ -134,29 +138,17 @@ class _Finder:
             max_timeout_ms=self._settings[0].value,
         )
 
-    async def _first_reading(
-        self, partitions: Collection[TopicPartition], metadata: Metadata
-    ) -> tuple[ClusterReading, Results[int, int]]:
-        """A reading, and side by side with it the longest transaction that each broker allows."""
-        deadline = self._cluster.deadline(self._search.timeout_s)
-        asking = asyncio.create_task(max_timeouts(self._cluster, metadata.brokers, deadline))
-        try:
-            reading = await self._read(partitions, first=True)
-            allowed = await asking
-        finally:
-            asking.cancel()
-        self._settings = settings(self._search.max_timeout_ms, allowed)
-        return reading, allowed
+    def _deadline(self) -> Deadline:
+        return self._cluster.deadline(self._search.timeout_s)
 
     # What to read -----------------------------------------------------------------------------------------------------
 
     async def _metadata(self) -> Metadata:
         search = self._search
-        cluster = self._cluster
         topics = search.topics
         if search.places is not None:
             topics = tuple(sorted({place.topic for place in search.places}))
-        metadata = await cluster.metadata(topics, deadline=cluster.deadline(search.timeout_s))
+        metadata = await self._cluster.metadata(topics, deadline=self._deadline())
         self._cluster_id = metadata.cluster_id
         if search.broker_id is not None and search.broker_id not in metadata.brokers:
             raise NoSuchBrokerError.of(search.broker_id, metadata.brokers)
@@ -171,8 +163,7 @@ class _Finder:
         if not await self._prover.has_authorizer():
             return
         visible = {place.topic for place in metadata.partitions}
-        deadline = self._cluster.deadline(self._search.timeout_s)
-        hidden, more = await hidden_topics(self._cluster, metadata.brokers, visible, deadline)
+        hidden, more = await hidden_topics(self._cluster, metadata.brokers, visible, self._deadline())
         if hidden:
             names = ", ".join(hidden[:_FEW]) + (", ..." if len(hidden) > _FEW else "")
             text = f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}"
@@ -349,8 +340,7 @@ class _Finder:
         """The partitions of `unread` whose broker is there again."""
         if not unread:
             return []
-        cluster = self._cluster
-        metadata = await cluster.metadata(topics_of(unread), deadline=cluster.deadline(self._search.timeout_s))
+        metadata = await self._cluster.metadata(topics_of(unread), deadline=self._deadline())
         back = readable_again(unread, metadata, self._search.broker_id)
         if self._search.broker_id is None:
             self._leaders |= {

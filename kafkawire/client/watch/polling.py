@@ -42,6 +42,7 @@ class Watch:
     Attributes:
         state: what is known. It is replaced, never changed: other threads may read it.
         observation: of the last poll that saw something. `error`: of the last poll, None where it saw something.
+        search: what each poll looks for, with the limit of each call. `poll_timeout_s`: seconds for a whole poll.
     """
 
     def __init__(
@@ -68,9 +69,9 @@ class Watch:
         self.error: KafkaWireError | None = None
         self._cluster = admin.cluster
         self._interval_s = interval_s
-        self._timeout_s = poll_timeout_s or max(interval_s, _LEAST_S)
+        self.poll_timeout_s = poll_timeout_s or max(interval_s, _LEAST_S)
         call_s = search.timeout_s or admin.cluster.config.api_timeout_s
-        self._search = replace(search, timeout_s=min(call_s, self._timeout_s / 2))
+        self.search = replace(search, timeout_s=min(call_s, self.poll_timeout_s / 2))
         self._read_log_s = read_log_s
         self._log_read = float("-inf")
         self._everything = everything
@@ -104,10 +105,10 @@ class Watch:
         observation = None
         self.error = None
         try:
-            async with asyncio.timeout(self._timeout_s) as limit:
+            async with asyncio.timeout(self.poll_timeout_s) as limit:
                 observation = await self._observe(limit)
         except TimeoutError:
-            self.error = ClientError(f"the poll did not come to its end in {self._timeout_s:.3g} s")
+            self.error = ClientError(f"the poll did not come to its end in {self.poll_timeout_s:.3g} s")
         except KafkaWireError as error:
             self.error = error
         attempt = PollAttempt(
@@ -129,7 +130,7 @@ class Watch:
 
         now = time.monotonic()
         read_log = now - self._log_read >= self._read_log_s
-        found = await observe(self._cluster, self._search, self.state.findings, read_log=read_log, pause=pause)
+        found = await observe(self._cluster, self.search, self.state.findings, read_log=read_log, pause=pause)
         if found.read_log:
             self._log_read = now
         return found
