@@ -10,71 +10,47 @@ use super::header::{batch_at, Header};
 use super::record::{count_fits, Record};
 use crate::cursor::Read;
 
-/// Column by column what `kafkawire.records.columns.Batches` has, in its order.
-#[derive(Default)]
-pub struct Headers {
-    position: Vec<i64>,
-    base_offset: Vec<i64>,
-    size: Vec<i64>,
-    leader_epoch: Vec<i32>,
-    crc: Vec<u32>,
-    attributes: Vec<i16>,
-    last_offset_delta: Vec<i32>,
-    base_timestamp: Vec<i64>,
-    max_timestamp: Vec<i64>,
-    producer_id: Vec<i64>,
-    producer_epoch: Vec<i16>,
-    base_sequence: Vec<i32>,
-    count: Vec<i32>,
-}
+/// Headers of batches, and where those begin.
+pub struct Headers(Vec<(usize, Header)>);
 
 impl Headers {
     /// The batches that begin before `stop`, one behind the other from the start of `data` on, up to the first that
     /// does not lie whole in `data` or that `records.read` would not take for a batch.
     pub fn scan(data: &[u8], stop: usize, check_crc: bool, max_batch_bytes: usize) -> Self {
-        let mut found = Headers::default();
+        let mut found = Vec::new();
         let mut at = 0;
         while at < stop {
             let Some(header) = batch_at(data, at, check_crc, max_batch_bytes) else { break };
-            found.push(at, &header);
+            found.push((at, header));
             at += header.size();
         }
-        found
+        Headers(found)
     }
 
-    fn push(&mut self, position: usize, header: &Header) {
-        self.position.push(position as i64);
-        self.base_offset.push(header.base_offset);
-        self.size.push(header.size() as i64);
-        self.leader_epoch.push(header.leader_epoch);
-        self.crc.push(header.crc);
-        self.attributes.push(header.attributes);
-        self.last_offset_delta.push(header.last_offset_delta);
-        self.base_timestamp.push(header.base_timestamp);
-        self.max_timestamp.push(header.max_timestamp);
-        self.producer_id.push(header.producer_id);
-        self.producer_epoch.push(header.producer_epoch);
-        self.base_sequence.push(header.base_sequence);
-        self.count.push(header.count);
-    }
-
+    /// Column by column what `kafkawire.records.columns.Batches` has, in its order.
     pub fn into_arrays(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        let Headers(found) = self;
+        macro_rules! column {
+            ($field:ident) => {
+                array(py, found.iter().map(|(_, header)| header.$field).collect())
+            };
+        }
         PyTuple::new(
             py,
             [
-                array(py, self.position),
-                array(py, self.base_offset),
-                array(py, self.size),
-                array(py, self.leader_epoch),
-                array(py, self.crc),
-                array(py, self.attributes),
-                array(py, self.last_offset_delta),
-                array(py, self.base_timestamp),
-                array(py, self.max_timestamp),
-                array(py, self.producer_id),
-                array(py, self.producer_epoch),
-                array(py, self.base_sequence),
-                array(py, self.count),
+                array(py, found.iter().map(|&(at, _)| at as i64).collect()),
+                column!(base_offset),
+                array(py, found.iter().map(|(_, header)| header.size() as i64).collect()),
+                column!(leader_epoch),
+                column!(crc),
+                column!(attributes),
+                column!(last_offset_delta),
+                column!(base_timestamp),
+                column!(max_timestamp),
+                column!(producer_id),
+                column!(producer_epoch),
+                column!(base_sequence),
+                column!(count),
             ],
         )
     }
@@ -84,6 +60,8 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> 
     PyArray1::from_vec(py, values).into_any()
 }
 
+/// Records that are read before the columns take their fields: few, so that they lie in the nearest cache.
+const BLOCK: usize = 64;
 /// Compressed records are expected to become so many times as long.
 const USUAL_RATIO: usize = 4;
 
@@ -189,22 +167,33 @@ impl Records {
     }
 
     fn push_records(&mut self, payload: &[u8], header: &Header, origin: i64) -> Read<()> {
-        let index = self.next as i32;
-        for_each(payload, header.count, |record| {
-            self.batch.push(index);
-            self.offset.push(record.offset(header));
-            self.timestamp.push(record.timestamp(header));
-            self.sequence.push(header.sequence(record.offset_delta));
-            self.key_start.push(origin + record.key.start as i64);
-            self.key_length.push(record.key.length);
-            self.value_start.push(origin + record.value.start as i64);
-            self.value_length.push(record.value.length);
-            self.header_count.push(record.header_count);
-            if record.header_count != 0 {
-                self.push_headers(payload, record, origin);
+        let mut block = Vec::with_capacity(BLOCK);
+        let verdict = for_each(payload, header.count, |record| {
+            if block.len() == BLOCK {
+                self.push_block(payload, header, origin, &block);
+                block.clear();
             }
+            block.push(*record);
             Ok(())
-        })
+        });
+        self.push_block(payload, header, origin, &block);
+        verdict
+    }
+
+    /// Column after column.
+    fn push_block(&mut self, payload: &[u8], header: &Header, origin: i64, block: &[Record]) {
+        self.batch.extend(std::iter::repeat_n(self.next as i32, block.len()));
+        self.offset.extend(block.iter().map(|record| record.offset(header)));
+        self.timestamp.extend(block.iter().map(|record| record.timestamp(header)));
+        self.sequence.extend(block.iter().map(|record| header.sequence(record.offset_delta)));
+        self.key_start.extend(block.iter().map(|record| origin + record.key.start as i64));
+        self.key_length.extend(block.iter().map(|record| record.key.length));
+        self.value_start.extend(block.iter().map(|record| origin + record.value.start as i64));
+        self.value_length.extend(block.iter().map(|record| record.value.length));
+        self.header_count.extend(block.iter().map(|record| record.header_count));
+        for record in block.iter().filter(|record| record.header_count != 0) {
+            self.push_headers(payload, record, origin);
+        }
     }
 
     fn push_headers(&mut self, payload: &[u8], record: &Record, origin: i64) {

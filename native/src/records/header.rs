@@ -108,7 +108,7 @@ impl Header {
 
 /// Whether the checksum in a batch is that of its bytes.
 pub fn crc_ok(batch: &[u8], crc: u32) -> bool {
-    crc32c::crc32c(&batch[CHECKSUMMED..]) == crc
+    crc_fast::crc32_iscsi(&batch[CHECKSUMMED..]) == crc
 }
 
 /// The batch at `at`, when it lies whole in `data` and nothing is wrong with it: what `records.read` takes for a batch.
