@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 #: How much of a source is looked at in one go (little enough to be in a processor's cache still when its records are
 #: read, after its checksums), and how many bytes of records `records` puts into one piece.
-WINDOW = 1 << 20
+WINDOW = 2 << 20
 PIECE = 16 << 20
 #: glibc keeps freed blocks up to the size of the largest that was freed once, but not more than 32 MiB (mallopt(3)).
 _KEPT = 31 << 20
