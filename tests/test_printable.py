@@ -71,6 +71,7 @@ def test_brief_text_is_harmless_and_bounded(text: str, most: int) -> None:
     assert len(brief(text, most)) <= most + len(" ...  (000 characters)")
 
 
+@pytest.mark.slow
 def test_counting_runs_takes_linear_work() -> None:
     assert_linear_in_text(collapsed, 2000, heads=("", "\\", "\\x0"))
     assert_linear_in_text(lambda text: collapsed(printable(text)), 2000, heads=("",))

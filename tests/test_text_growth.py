@@ -98,6 +98,7 @@ WORK: dict[str, Callable[[str], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORK)
 def test_work_grows_linearly_with_text(name: str) -> None:
     def work(text_: str) -> None:
@@ -124,5 +125,6 @@ def test_work_grows_linearly_with_the_keys_of_an_object_that_has_one_twice(read:
     assert_linear_time(prepare, 500)
 
 
+@pytest.mark.slow
 def test_work_grows_linearly_with_the_lines_of_a_property() -> None:
     assert_linear_time(lambda n: partial(java_properties.parse_properties, f"{'a' * 300}\\\n" * n, "file"), 1000)

@@ -67,6 +67,7 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.slow
 def test_messages_frames_and_records_need_neither(backend: str) -> None:
     done = python(READ, backend)
     assert (done.stdout, done.stderr, done.returncode) == (f"read {backend}\n", "", 0)

@@ -61,6 +61,7 @@ WHOLE = conversation()
 WANTED = brief(exchanges(WHOLE))
 
 
+@pytest.mark.slow
 def test_duplicated_and_swapped_packets_change_no_exchange() -> None:
     packets = WHOLE.packets
     doubled = [packet for packet in packets for _ in range(2)]
@@ -353,6 +354,7 @@ def test_mutated_captures_raise_capture_errors_only(data: st.DataObject) -> None
     assert [e for e in found if e in before] == before
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2**32 - 1), st.integers(0, 31), st.binary(max_size=30))))
 def test_arbitrary_segments_raise_nothing(segments: list[tuple[int, int, int, bytes]]) -> None:
     ends = (CLIENT, BROKER)

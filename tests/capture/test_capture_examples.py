@@ -165,6 +165,7 @@ def test_lost_packets_are_reported_and_cost_adjacent_exchanges_only(
     assert any("missing in the capture" in str(e.problem) for e in found)
 
 
+@pytest.mark.slow
 def test_reads_a_capture_that_begins_within_connections(whole: list[Exchange], packets: list[Packet]) -> None:
     for start in range(50, 900, 170):
         found = again(packets[start:])

@@ -115,6 +115,7 @@ def test_names_the_extra_for_zstd_without_a_library(monkeypatch: pytest.MonkeyPa
         list(capture.read(BytesIO(COMPRESSIONS["zstd"](pcap([])))))
 
 
+@pytest.mark.slow
 def test_reads_a_highly_compressed_file_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is searched to its end for a packet after the damage."""
     read = files._Decompressed.read
@@ -237,6 +238,7 @@ def test_reports_a_capture_that_ended_before_its_size(form: str, compression: st
     assert list(capture.read(BytesIO(whole), size=len(whole))) == list(capture.read(BytesIO(whole)))
 
 
+@pytest.mark.slow
 def test_reports_a_capture_that_is_truncated_while_it_is_read(tmp_path: Path) -> None:
     packets = [*map(ethernet, conversation())] * 2500
     path = tmp_path / "trace.pcap"

@@ -115,6 +115,7 @@ MADE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [True, False])
 @pytest.mark.parametrize(("make", "n"), MADE)
 def test_cost_of_reading_grows_linearly(make: Callable[[int], Packets], n: int, lanes: bool) -> None:

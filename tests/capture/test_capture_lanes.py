@@ -84,6 +84,7 @@ def talkative() -> list[bytes]:
     return [ethernet(packet) for packet in talk.close().packets]
 
 
+@pytest.mark.slow
 def test_packets_in_order_do_not_reach_python() -> None:
     few, all_of_them = alike(talkative())
     assert few < all_of_them / 10

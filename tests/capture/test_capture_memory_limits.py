@@ -98,6 +98,7 @@ def test_finds_frames_after_memory_was_freed() -> None:
     assert [b for b in brief(rows) if b[3] is None][-30:] == asked(*range(10, 40))
 
 
+@pytest.mark.slow
 def test_number_of_open_connections_is_bounded() -> None:
     talks = [question(Talk(client=("10.0.0.1", 40000 + number)), number) for number in range(200)]
     packets = [packet for talk in talks for packet in talk.packets]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def test_reads_the_rest_of_a_damaged_capture_and_reports_all_damage(seed: int) -
     check(WHOLE, damaged(WHOLE, seed))
 
 
+@pytest.mark.slow
 def test_damage_is_reported_or_changes_content() -> None:
     outcomes = {check(WHOLE, damaged(WHOLE, seed)) for seed in range(12 * len(LAYERS))}
     assert any("lost, reported" in outcome for outcome in outcomes)

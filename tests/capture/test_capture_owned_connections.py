@@ -50,6 +50,7 @@ def test_readers_of_a_real_capture_yield_together_what_one_yields(shares: int) -
     assert max(counts) < sum(counts) or shares == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_readers_of_a_faulty_capture_yield_together_what_one_yields(seed: int) -> None:
     """Lost, duplicated, swapped, truncated and changed packets; clients that reuse a port."""

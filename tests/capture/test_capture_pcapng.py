@@ -197,6 +197,7 @@ def test_reports_damage_before_the_end_of_decompressed_data() -> None:
     assert (part.position, part.position + part.bytes, part.resumed) == (len(start), caught.value.offset, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packets", [0, 1])
 def test_reports_damage_at_the_end_of_decompressed_data(packets: int) -> None:
     """Blocks without packets follow it. A file without any packet is unreadable as a whole."""

@@ -39,6 +39,7 @@ def selected(**criteria: Any) -> list[Exchange]:
     return list(capture.read(PCAP, selection=ExchangeSelection(**criteria)))
 
 
+@pytest.mark.slow
 def test_matches_by_header_fields(whole: list[Exchange]) -> None:
     for criteria, wanted in (
         ({"apis": ("produce", "27")}, lambda e: e.api in ("Produce", "WriteTxnMarkers")),

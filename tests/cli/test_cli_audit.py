@@ -47,6 +47,7 @@ def arguments(logs: LogDirectory, *more: object) -> list[object]:
 # Exit codes ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nothing_open_is_0(run: Run, logs: LogDirectory) -> None:
     assert run(*arguments(logs)).code == 0
 

@@ -234,6 +234,7 @@ def test_a_frame_s_first_bytes_are_a_size_only_where_they_are_its_size(run: Run)
 # Hostile input -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60), st.sampled_from(["--frame", "FetchResponse", "TransactionLogValue"]))
 def test_any_bytes_give_json_or_one_line(run: Run, data: bytes, how: str) -> None:

@@ -57,6 +57,7 @@ SEEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEEN)
 @pytest.mark.parametrize("format", ["table", "jsonl", "csv"])
 def test_what_a_reader_sees(run: Run, broker: Path, name: str, format: str) -> None:
@@ -79,6 +80,7 @@ def test_damage_as_a_reader_sees_it(run: Run, broker: Path) -> None:
 # Filters -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_filters(run: Run, broker: Path) -> None:
     def offsets(*arguments: str) -> list[int]:
         found = lines(run, "logs/orders-0", "--deep-iteration", *arguments)
@@ -252,6 +254,7 @@ def test_limits(run: Run, broker: Path) -> None:
     assert [row for row in found if row["kind"] == "batch" and row["size"] > 212] == []
 
 
+@pytest.mark.slow
 def test_parquet(run: Run, broker: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert run("dump", "logs", "--print-data-log", "-o", "rows.parquet").out == b""
@@ -321,6 +324,7 @@ def test_a_line_of_zero_bytes_is_counted_in_what_people_read(run: Run, broker: P
     assert json.loads(result.out)["detail"].count(r"\x00") == 100, "rows for tools are complete"
 
 
+@pytest.mark.slow
 def test_a_long_key_on_a_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     folder.mkdir()

@@ -28,6 +28,7 @@ def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
 COMMANDS = list(leaves(get_command(app)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_examples(run: Run, words: tuple[str, ...]) -> None:
     shown = run(*words, "--help")

@@ -70,6 +70,7 @@ def test_version(run: Run) -> None:
     assert run("--version").text == f"kafkawire {kafkawire.__version__} ({kafkawire.backend} backend)\n"
 
 
+@pytest.mark.slow
 def test_help(run: Run) -> None:
     text = run("--help").text
     assert all(f"\n  {command} " in text for command in COMMANDS)

@@ -97,6 +97,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", REFUSED)
 def test_rejects_output_that_is_an_input(inputs: Path, run: Run, line: str) -> None:
     before = content(inputs)
@@ -139,6 +140,7 @@ def test_every_command_that_writes_a_file_is_looked_at() -> None:
     assert set(options(get_command(app), "")) == shown
 
 
+@pytest.mark.slow
 def test_frames_replace_no_capture(inputs: Path, run: Run) -> None:
     assert run("capture", "c.pcap", "--frames-out", "frames").code == 4
     name = next(path.name for path in sorted(Path("frames").iterdir()))
@@ -153,6 +155,7 @@ def test_frames_replace_no_capture(inputs: Path, run: Run) -> None:
     assert Path("c.pcap").read_bytes() == CAPTURE.read_bytes()
 
 
+@pytest.mark.slow
 def test_standard_streams_are_files_too(inputs: Path) -> None:
     line = "{python} -m kafkawire capture {arguments}"
     for arguments, named in {
@@ -171,6 +174,7 @@ def test_standard_streams_are_files_too(inputs: Path) -> None:
     assert Path("c.pcap").read_bytes() == CAPTURE.read_bytes()
 
 
+@pytest.mark.slow
 def test_rejects_output_that_is_no_regular_file(inputs: Path, run: Run) -> None:
     os.mkfifo("fifo")
     Path("folder").mkdir()
@@ -357,6 +361,7 @@ def writing(folder: Path, output: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("former", [None, FORMER], ids=["new", "replaced"])
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
@@ -393,6 +398,7 @@ def test_an_interrupted_audit_leaves_the_former_report(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
 def test_a_disk_that_is_full_leaves_the_former_file(inputs: Path, name: str) -> None:
     """A limit of the size of files fails as a full disk does, in the middle of writing."""
@@ -414,6 +420,7 @@ def test_a_disk_that_is_full_leaves_the_former_file(inputs: Path, name: str) -> 
     assert not list(inputs.glob(".*"))
 
 
+@pytest.mark.slow
 def test_following_shows_rows_as_they_come(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     command = [*COMMAND, "capture", "--follow", str(CAPTURE), "-o", str(rows)]
@@ -432,6 +439,7 @@ def test_following_shows_rows_as_they_come(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
 
 
+@pytest.mark.slow
 def test_parquet_of_a_capture_that_is_followed_is_complete_when_following_ends(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = tmp_path / "rows.parquet"
@@ -454,6 +462,7 @@ def test_parquet_of_a_capture_that_is_followed_is_complete_when_following_ends(t
     assert sorted(path.name for path in tmp_path.iterdir()) == ["growing.pcap", "rows.parquet"]
 
 
+@pytest.mark.slow
 def test_a_redirected_capture_is_no_live_one(inputs: Path) -> None:
     """Its rows are complete or not there, as those of a named file are."""
     Path("rows.jsonl").write_bytes(FORMER)

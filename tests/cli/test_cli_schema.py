@@ -57,6 +57,7 @@ def test_list(run: Run) -> None:
                                    str(spec.flexible_versions[0]) if spec.flexible_versions else None)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_list_filters(run: Run) -> None:
     def names(*arguments: object) -> list[str]:
         return [json.loads(line)["name"] for line in run("schema", "list", *arguments).out.splitlines()]
@@ -130,6 +131,7 @@ def test_show_a_schema_of_one_s_own(run: Run, tmp_path: Path) -> None:
     assert run("schema", "show", "Mine").code == 2
 
 
+@pytest.mark.slow
 def test_every_layout_can_be_shown_and_its_fixed_sizes_are_those_of_its_bytes() -> None:
     checked = 0
     for name in kafkawire.messages.__all__:
@@ -159,6 +161,7 @@ def test_export_one(run: Run, tmp_path: Path) -> None:
     assert run("schema", "export", "kip-360:DescribeTransactionStateRequest").out == draft
 
 
+@pytest.mark.slow
 def test_export_all_and_generate_them(run: Run, tmp_path: Path) -> None:
     run("schema", "export", "--all", "-o", tmp_path / "kafka")
     exported = sorted(path.relative_to(tmp_path / "kafka") for path in (tmp_path / "kafka").rglob("*.json"))
@@ -214,6 +217,7 @@ def test_generate_and_check(run: Run, tmp_path: Path) -> None:
     assert not (out / "other.py").exists()
 
 
+@pytest.mark.slow
 def test_a_generated_package_works_and_needs_only_kafkawire(run: Run, tmp_path: Path) -> None:
     run("schema", "generate", "--schemas", write(tmp_path / "s", MINE), "--output", tmp_path / "my_codecs")
     code = "from my_codecs import Mine; print(Mine.decode(Mine(count=7).encode(1), 1).count)"

@@ -58,6 +58,7 @@ def test_namespaces(run: Run) -> None:
     golden.check("cli/schema-diff-drafts.txt", result.text)
 
 
+@pytest.mark.slow
 def test_what_is_neither(run: Run, tmp_path: Path) -> None:
     result = run("schema", "diff", "kafka", tmp_path / "x")
     assert (result.code, result.err.count("\n")) == (2, 1)
@@ -104,6 +105,7 @@ def numbers(change: SchemaChange) -> list[int]:
     return [version for part in change.versions.split(", ") for version in VersionRange.parse(part)]
 
 
+@pytest.mark.slow
 def test_the_preview_that_changed_its_layout() -> None:
     found = [change for change in compare(messages("3.6.2"), messages("3.9.1")) if of_bytes(change)]
     assert {change.message for change in found} == {"ConsumerGroupHeartbeatRequest", "ConsumerGroupHeartbeatResponse"}

@@ -22,6 +22,7 @@ def test_a_plugin_of_kafkas_messages(run: Run, tmp_path: Path) -> None:
     assert printed.text == text
 
 
+@pytest.mark.slow
 def test_a_plugin_of_your_own_messages(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rpc").mkdir()
     schema = {"name": "PingRequest", "type": "request", "apiKey": 200, "validVersions": "0", "flexibleVersions": "0+"}
@@ -33,6 +34,7 @@ def test_a_plugin_of_your_own_messages(run: Run, tmp_path: Path) -> None:
     assert "FetchRequest" not in text
 
 
+@pytest.mark.slow
 def test_mistakes(run: Run, tmp_path: Path) -> None:
     assert run("schema", "emit", "perl").code == 2
     done = run("schema", "emit", "wireshark", "-o", str(tmp_path / "no" / "folder.lua"))

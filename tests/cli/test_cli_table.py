@@ -269,6 +269,7 @@ def test_the_tables_of_txn(
     golden.check(f"cli/table-txn-{width}.txt", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     ("name", "arguments"),
@@ -295,6 +296,7 @@ def test_the_tables_of_files(
 # Long values ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [Thing(name="n" * (1 << 20)), Thing(name="x", tags=("n" * (1 << 20),))])
 def test_a_value_of_a_megabyte_is_cut_and_its_length_shown(monkeypatch: pytest.MonkeyPatch, value: Thing) -> None:
     monkeypatch.setenv("COLUMNS", "80")

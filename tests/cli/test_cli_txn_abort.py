@@ -74,6 +74,7 @@ def test_abort_refuses_another_coordinator_epoch(run: Run, partition: PartitionB
 # Dry run --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dry_run_prints_the_request_that_abort_sends(run: Run, partition: PartitionBroker, state_home: Path) -> None:
     result = abort(run, partition, "--dry-run")
     assert (result.code, sent(partition)) == (0, 0)
@@ -100,6 +101,7 @@ def test_dry_run_refuses_what_abort_refuses(run: Run, partition: PartitionBroker
 # --all-hanging --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_hanging_aborts_each_hanging_transaction_once(run: Run, three: PartitionBroker) -> None:
     result = abort(run, three, "--all-hanging", "--yes", one=False)
     assert result.code == 0
@@ -116,6 +118,7 @@ def test_all_hanging_is_limited_to_a_partition_and_prints_csv(run: Run, three: P
     assert (row["Partition"], row["Outcome"], json.loads(row["Request"])["api"]) == ("1", "dry_run", "WriteTxnMarkers")
 
 
+@pytest.mark.slow
 def test_all_hanging_leaves_and_reports_what_may_not_be_aborted(run: Run, three: PartitionBroker) -> None:
     """And told, as find-hanging would."""
     three.logs[1].timestamp = 2**53
@@ -156,6 +159,7 @@ def test_all_hanging_stops_at_a_transaction_that_changed(run: Run, three: Partit
 BY_PRODUCER = ("--partition", 0, "--producer-id", 7, "--producer-epoch", 3, "--coordinator-epoch", 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [("--partition", 0, "--start-offset", START), BY_PRODUCER], ids=["offset", "producer"])
 def test_a_second_abort_reports_already_aborted(run: Run, partition: PartitionBroker, by: Any) -> None:
     assert abort(run, partition, *by, "--yes", one=False).code == 0

@@ -72,6 +72,7 @@ def ids(n: int) -> PartitionBroker:
     return broker_of([[opened(number) for number in range(n)]], n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "n"), [(partitions, 10), (producers, 20), (ids, 20)])
 def test_finding_open_transactions_grows_linearly(make: Callable[[int], PartitionBroker], n: int) -> None:
     def prepare(size: int) -> Callable[[], object]:

@@ -74,6 +74,7 @@ def test_properties_of_protection_that_are_not_applied_are_reported() -> None:
     assert sentence.startswith("ssl.cipher.suites is not applied by this client")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["4.4.0", "3.9.1"])
 def test_every_name_of_a_release_is_known(release: str) -> None:
     try:

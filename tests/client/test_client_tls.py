@@ -28,6 +28,7 @@ def trusted(config: Config) -> int:
     return len(context.get_ca_certs())
 
 
+@pytest.mark.slow
 def test_host_names_are_checked_by_default() -> None:
     assert Config.of("a:1", properties()).tls == Tls()
     assert Tls().context().check_hostname
@@ -90,6 +91,7 @@ def test_unusable_stores_are_refused(tmp_path: Path) -> None:
         Config.of("a:1", properties(ssl_truststore_certificates="junk"))
 
 
+@pytest.mark.slow
 def test_enabled_versions_of_tls_are_applied() -> None:
     def versions(enabled: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
         tls = Config.of("a:1", properties(ssl_enabled_protocols=enabled)).tls

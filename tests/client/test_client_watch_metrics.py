@@ -163,6 +163,7 @@ def test_names_that_become_one_are_one_series() -> None:
     assert samples(state_of(seen))[DURATION] == {("\\udcff", "0"): 2400}
 
 
+@pytest.mark.slow
 def test_series_are_bounded_and_those_that_matter_most_are_there() -> None:
     places = [TopicPartition("t", number) for number in range(MOST_PARTITIONS + 500)]
     found = [old(1, place=place, reason="live", high_watermark=1, last_stable_offset=0) for place in places]

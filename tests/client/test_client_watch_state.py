@@ -130,6 +130,7 @@ def test_fields_of_a_poll() -> None:
     assert state.success is None
 
 
+@pytest.mark.slow
 def test_counts_failures_by_broker() -> None:
     state = WatchState()
     errors = {ORDERS: "refused", OTHER: "no leader"}
@@ -196,6 +197,7 @@ def attempts(draw: st.DrawFn) -> list[PollAttempt]:
     return made
 
 
+@pytest.mark.slow
 @given(attempts(), st.booleans())
 def test_changes_rebuild_the_state(polls: list[PollAttempt], everything: bool) -> None:
     """Who has only the changes knows the state; and each poll is told, once, with what became of it."""
@@ -236,6 +238,7 @@ def test_changes_rebuild_the_state(polls: list[PollAttempt], everything: bool) -
     assert state.missed == sum(one.missed for one in polls)
 
 
+@pytest.mark.slow
 @given(attempts())
 def test_nothing_unread_is_reported_as_gone(polls: list[PollAttempt]) -> None:
     state = WatchState()

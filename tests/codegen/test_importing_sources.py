@@ -161,6 +161,7 @@ def test_a_jar_that_is_none(tmp_path: Path) -> None:
     assert "there is no schema" in refusal(tmp_path / "empty")
 
 
+@pytest.mark.slow
 def test_flipped_bytes_in_a_jar_are_an_error_or_nothing(tmp_path: Path) -> None:
     whole = jar(tmp_path / "x.jar", message__A=schema("A"), message__B=schema("B")).read_bytes()
     for place in range(len(whole)):
@@ -173,6 +174,7 @@ def test_flipped_bytes_in_a_jar_are_an_error_or_nothing(tmp_path: Path) -> None:
             assert {source.schema["name"] for source in read} <= {"A", "B"}
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     bomb = jar(tmp_path / "x.jar", message__A=b" " * (64 << 20))
     assert bomb.stat().st_size < 100_000

@@ -332,6 +332,7 @@ def objects(keys: tuple[str, ...], fields: st.SearchStrategy[Any]) -> st.SearchS
 FIELDS = st.deferred(lambda: objects(FIELD_KEYS, FIELDS | SCALARS))
 
 
+@pytest.mark.slow
 @given(st.lists(objects(MESSAGE_KEYS, FIELDS) | st.dictionaries(st.text(max_size=5), JSON, max_size=5), max_size=2))
 def test_any_json_resolves_or_is_a_schema_error(schemas: list[Schema]) -> None:
     with suppress(SchemaError):
@@ -425,6 +426,7 @@ def test_real_schemas_resolve(folder: str) -> None:
         check(one)
 
 
+@pytest.mark.slow
 def test_kafkas_messages() -> None:
     resolved = {one.name: one for one in resolve(load_folder(SCHEMAS / "kafka"))}
     assert {one.family for one in resolved.values()} >= {"rpc", "metadata", "group", "share", "transaction"}

@@ -62,6 +62,7 @@ def test_all_layouts_of_the_texts_are_there() -> None:
     }
 
 
+@pytest.mark.slow
 @EVERY
 def test_every_version_round_trips(cls: type[Message]) -> None:
     for version in cls.spec.valid_versions:

@@ -75,11 +75,13 @@ def test_every_field_of_the_rows_is_known(tmp_path: Path) -> None:
         assert both(segment(tmp_path, build([Record(b"k")])), options)[1] == 1 + options.deep
 
 
+@pytest.mark.slow
 @given(segments(), st.sampled_from(WAYS))
 def test_built_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
+@pytest.mark.slow
 @given(mutated_segments(), st.sampled_from(WAYS))
 def test_mutated_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)
@@ -124,6 +126,7 @@ def test_batches_that_cannot_be_read_stand_between(tmp_path: Path) -> None:
     assert record["headers"] == [{"key": "\ufffd", "value": None, "value_base64": "/Q=="}]
 
 
+@pytest.mark.slow
 def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
     """They are better not held several times."""
     for codec in ("zstd", "none"):

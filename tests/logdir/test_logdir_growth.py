@@ -91,6 +91,7 @@ def counted(root: Path) -> None:
         list(stats_of(group))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [opened, dumped, counted])
 @pytest.mark.parametrize(("make", "n"), MADE)
 def test_work_grows_linearly(

@@ -119,11 +119,13 @@ def mutated_segments(draw: st.DrawFn) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.slow
 @given(segments(), st.sampled_from(WAYS))
 def test_built_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
+@pytest.mark.slow
 @given(mutated_segments(), st.sampled_from(WAYS))
 def test_mutated_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)

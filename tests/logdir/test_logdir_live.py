@@ -250,6 +250,7 @@ def test_headers_alone_cost_no_payload(partition: Path, monkeypatch: pytest.Monk
     assert all(isinstance(row, rows.Batch) and row.size > HEADER.size for row in found)
 
 
+@pytest.mark.slow
 def test_a_preallocated_log(partition: Path) -> None:
     path = partition / f"{NAME}.log"
     size = large(path, 3)

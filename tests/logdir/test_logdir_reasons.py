@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from kafkawire.logdir.index_checks import MISMATCH
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +25,7 @@ def given(source: Path) -> Iterator[str]:
                     yield reason.value
 
 
+@pytest.mark.slow
 def test_every_reason_is_in_the_guide() -> None:
     table = (ROOT / "docs" / "logdirs.md").read_text("utf-8").partition("| `reason` |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]

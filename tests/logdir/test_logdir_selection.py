@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def within(wanted: Any, value: int) -> bool:
     return wanted is None or ((wanted[0] is None or value >= wanted[0]) and (wanted[1] is None or value < wanted[1]))
 
 
+@pytest.mark.slow
 @given(selection=selections)
 def test_records_that_are_asked_for_and_no_others(indexed: Path, selection: Selection) -> None:
     everything = [

@@ -31,6 +31,7 @@ def flat(items: Iterable[Batches | Batch | Damage]) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 @given(segments() | mutated_segments(), st.integers(1, 400), st.booleans())
 def test_parts_together_are_the_whole(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, check_crc: bool

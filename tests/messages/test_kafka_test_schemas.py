@@ -47,6 +47,7 @@ def test_the_folder_is_a_namespace() -> None:
         kafkawire.lookup("SimpleArraysMessage")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KAFKA.__all__)
 def test_every_version_round_trips(name: str) -> None:
     cls: type[Message] = KAFKA[name]

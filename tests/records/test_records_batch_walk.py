@@ -245,6 +245,7 @@ def test_a_search_reads_every_byte_about_once() -> None:
     assert source.asked < source.size + (1 << 12)
 
 
+@pytest.mark.slow
 def test_searching_is_linear_in_what_crafted_headers_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of 30,000 headers claims to reach the end of 4 MB: proving them all would checksum 60 GB."""
     header = FIRST[:61]

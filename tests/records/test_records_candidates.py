@@ -59,6 +59,7 @@ def both(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, 
     return found
 
 
+@pytest.mark.slow
 @given(st.lists(builds() | legacy_builds(), min_size=1, max_size=3), st.data())
 def test_equals_a_search_position_by_position(
     built: list[tuple[list[Record], dict[str, object]]], data: st.DataObject

@@ -61,6 +61,7 @@ def test_memory_that_cannot_change_is_not_copied() -> None:
         assert source_of(given).at(5, 3).obj is data
 
 
+@pytest.mark.slow
 def test_a_mapped_file_that_becomes_shorter_is_damage(tmp_path: Path) -> None:
     """Touching pages behind the end of the file ends the process with SIGBUS."""
     path = tmp_path / "a.log"

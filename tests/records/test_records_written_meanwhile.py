@@ -73,6 +73,7 @@ def look_into(item: Batch | Batches | Records | Damage) -> None:
         item.measured()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("check_crc", [True, False])
 def test_columns_of_a_buffer_that_is_written_to(

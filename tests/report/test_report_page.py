@@ -84,6 +84,7 @@ def test_hostile_text_stays_text() -> None:
     assert all(char.isprintable() or char == "\n" for char in html)
 
 
+@pytest.mark.slow
 def test_links_lead_to_anchors_of_the_page_only() -> None:
     for audit in (hostile(), every_kind(), far_too_many(100)):
         document = parse(report.render(audit))
@@ -134,6 +135,7 @@ def test_page_size_is_bounded_for_many_findings() -> None:
     assert f"and {10_000 - MOST_ROWS:,} more" in many
 
 
+@pytest.mark.slow
 def test_page_size_is_bounded_for_long_names() -> None:
     html = report.render(far_too_many(50, "n" * 100_000))
     assert len(html) < 1_500_000

@@ -47,6 +47,7 @@ def any_message(draw: st.DrawFn) -> Any:
     return draw(messages(cls, version)), version
 
 
+@pytest.mark.slow
 @given(any_message())
 def test_every_message_goes_through_a_row(case: Any) -> None:
     value, version = case

@@ -10,10 +10,7 @@ from urllib.parse import quote
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("moto.server", reason="moto[server] is not installed")
 
-import boto3
-from moto.server import ThreadedMotoServer
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir, transactions
@@ -37,7 +34,9 @@ PCAP = EXAMPLES / "capture" / "transactions.pcap"
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Any]:
     """A function from a path in the bucket to its URI; the examples stand in it."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto = pytest.importorskip("moto.server", reason="moto[server] is not installed")
+    boto3 = pytest.importorskip("boto3")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()

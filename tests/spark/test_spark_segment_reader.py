@@ -102,6 +102,7 @@ def _damaged(found: Iterable[bytes]) -> bytearray:
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["records", "batches", "headers"])
 @pytest.mark.parametrize("size", [1, 999, 4097, 20_001])
 def test_parts_give_the_same_rows(log: Path, size: int, kind: str) -> None:
@@ -110,6 +111,7 @@ def test_parts_give_the_same_rows(log: Path, size: int, kind: str) -> None:
     assert any(row["error"] for row in whole)
 
 
+@pytest.mark.slow
 def test_parts_of_what_a_broker_wrote() -> None:
     """With indexes, and with batches of magic 0 and 1."""
     for path in (EXAMPLES, OLD):
@@ -165,6 +167,7 @@ def test_rows_are_those_of_the_package() -> None:
         assert found
 
 
+@pytest.mark.slow
 def test_gives_only_the_wanted_columns(log: Path) -> None:
     some = pa.schema([RECORDS.field(name) for name in ("value", "offset", "control")])
     everything = sorted((row["offset"] or 0, row["value"] or b"") for row in rows(log))
@@ -173,6 +176,7 @@ def test_gives_only_the_wanted_columns(log: Path) -> None:
     assert sum(batch.num_rows for task in found.partitions() for batch in found.read(task)) == len(everything)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filters", "wanted"),
     [

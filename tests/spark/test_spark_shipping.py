@@ -37,6 +37,7 @@ print(kafkawire.backend, kafkawire.load_schemas(sys.argv[2]).Parcel.spec.name)
 """
 
 
+@pytest.mark.slow
 def test_the_archive_is_the_package_without_its_engine() -> None:
     package = Path(kafkawire.__file__).parent
     with zipfile.ZipFile(shipping._archive()) as archive:

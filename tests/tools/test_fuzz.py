@@ -29,6 +29,7 @@ def test_corpus_passes(name: str) -> None:
     assert list(target.replay(target.corpus())) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_seeds_pass(name: str) -> None:
     target = TARGETS[name]
@@ -127,6 +128,7 @@ def test_figures_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert all(f"| `{name}` |" in text for name in TARGETS)
 
 
+@pytest.mark.slow
 def test_the_engine_that_is_named_is_loaded(tmp_path: Path) -> None:
     engine = find_spec("kafkawire._native")
     if engine is None or engine.origin is None:

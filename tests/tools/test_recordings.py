@@ -31,6 +31,7 @@ def test_unpacked_files_equal_packed_ones(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "again" / "empty-0").is_dir()
 
 
+@pytest.mark.slow
 def test_same_files_give_same_archive_whatever_their_times(folder: Path, tmp_path: Path) -> None:
     archive.pack(folder, tmp_path / "a.tar.xz")
     os.utime(folder / "meta.properties", (1, 1))

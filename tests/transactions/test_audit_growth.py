@@ -137,6 +137,7 @@ def decisions_before_all_markers(root: Path, n: int) -> None:
     decisions(root, n, apart_ms=10, markers_ms=HOUR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "n"),
     [
@@ -166,6 +167,7 @@ def test_an_audit_grows_linearly(tmp_path: Path, make: Callable[[Path, int], Non
     assert_linear_steps(prepare, n)
 
 
+@pytest.mark.slow
 def test_checking_one_partition_grows_linearly_with_its_segments(tmp_path: Path) -> None:
     def prepare(size: int) -> Callable[[], object]:
         segments(tmp_path / str(size), size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from kafkawire import logdir, rows, transactions
@@ -19,6 +20,7 @@ def plain(finding: rows.Finding) -> rows.Finding:
     return replace(finding, age_ms=None, evidence=())
 
 
+@pytest.mark.slow
 def test_clusters_that_share_topics_and_producer_ids_are_judged_apart() -> None:
     alone = [transactions.audit(logdir.open(str(LOGS / name))) for name in NAMES]
     together = transactions.audit(logdir.open(str(LOGS)))
@@ -45,6 +47,7 @@ def test_a_given_clock_counts_for_all() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_directory_that_names_no_cluster_belongs_to_the_only_one(tmp_path: Path) -> None:
     import shutil
 

@@ -111,6 +111,7 @@ def test_no_check_raises_a_false_alarm(directory: Path) -> None:
     assert all(held.values()), held
 
 
+@pytest.mark.slow
 def test_the_audit_of_real_logs_names_nothing_but_what_hangs() -> None:
     for root in (EXAMPLES, DATA / "stopped"):
         audit = transactions.audit(logdir.open(root))

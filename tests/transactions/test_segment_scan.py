@@ -132,5 +132,6 @@ def test_logs_of_every_kind(tmp_path: Path, seed: int) -> None:
     assert compare(path) > 20
 
 
+@pytest.mark.slow
 def test_directories_that_brokers_wrote() -> None:
     assert compare(str(EXAMPLES), *(str(unpacked(name)) for name in LOG_DIRECTORIES))

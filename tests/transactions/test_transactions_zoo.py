@@ -50,6 +50,7 @@ def said_by(finding: rows.Finding) -> Callable[[str], Any]:
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(clock: str) -> None:
     found = {(finding.verdict, finding.reason, *map(said_by(finding), FIELDS)) for finding in audit(clock).findings}
@@ -120,6 +121,7 @@ def test_every_reason_is_has_a_recorded_transaction() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_was_left_out_makes_verdicts_unknown_never_hanging() -> None:
     """Without one partition of the coordinators' log, an id could be there: only what is known otherwise is said."""
     paths = [

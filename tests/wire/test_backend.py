@@ -141,6 +141,7 @@ def python(code: str, wanted: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
 
 
+@pytest.mark.slow
 def test_python_decodes_where_no_engine_is() -> None:
     code = f"import sys; sys.modules['{NAME}'] = None; import kafkawire; print(kafkawire.backend, {DECODE})"
     done = python(code, "")

@@ -285,6 +285,7 @@ def test_a_count_of_tagged_fields_that_is_negative_or_above_the_bytes_left_is_re
     assert "tagged fields" in error.expected
 
 
+@pytest.mark.slow
 def test_a_struct_has_at_most_10000_tagged_fields() -> None:
     def tags(count: int) -> str:
         numbers = (bytes([tag & 127 | 128, tag >> 7]) if tag > 127 else bytes([tag]) for tag in range(count))

@@ -37,6 +37,7 @@ def blobs_of(value: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", kafkawire.messages.__all__)
 def test_every_kind_of_buffer(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)

@@ -104,6 +104,7 @@ def values_of(code: int) -> list[Any]:
     return [*(tuple(few[i % len(few)] for i in range(length)) for length in lengths), None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CODES)
 def test_values_are_written_and_read_as_the_interpreter_does(name: str) -> None:
     code = CODES[name]
@@ -179,17 +180,15 @@ def test_the_bytes_of_a_form(name: str, value: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize(
-    "value", [5.5, "5", b"5", (), ("",), {}, {1}, object(), 1 << 70, True, None, memoryview(b"ab")[::2]]
-)
-def test_a_value_that_the_interpreter_refuses_is_not_written(name: str, value: Any) -> None:
-    encoder = Encoder(NOTHING, ())
-    try:
-        encoder.value(CODES[name], 0, value)
-    except EncodeError:
-        assert written_by(name, value) is None
-    else:
-        assert written_by(name, value) == bytes(encoder.out)
+def test_a_value_that_the_interpreter_refuses_is_not_written(name: str) -> None:
+    for value in (5.5, "5", b"5", (), ("",), {}, {1}, object(), 1 << 70, True, None, memoryview(b"ab")[::2]):
+        encoder = Encoder(NOTHING, ())
+        try:
+            encoder.value(CODES[name], 0, value)
+        except EncodeError:
+            assert written_by(name, value) is None, value
+        else:
+            assert written_by(name, value) == bytes(encoder.out), value
 
 
 # Structs and tagged fields ------------------------------------------------------------------------------------------

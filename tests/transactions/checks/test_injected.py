@@ -16,6 +16,7 @@ def audit(paths: list[str]) -> Audit:
     return transactions.audit(logdir.open(*paths))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_exactly_the_broken_rule_is_named(case: Case, tmp_path: Path) -> None:
     found = audit(case.write(tmp_path))

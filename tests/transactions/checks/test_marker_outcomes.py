@@ -264,6 +264,7 @@ def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2() -> Non
     assert [tally.held for tally in tallies.outcome.values()] == [2]
 
 
+@pytest.mark.slow
 @given(histories())
 def test_markers_are_judged_as_by_a_walk_over_all_decisions(history: tuple[list[Decision], list[Ending]]) -> None:
     decisions, endings = history
