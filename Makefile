@@ -36,10 +36,12 @@ test: $(VENV)/.dev
 	$(BIN)/pytest -n $(WORKERS) -q
 
 # What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.
+# These tests wait for nothing, and every worker collects all tests: two.
 test-quick: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n $(WORKERS) -q -m "not slow"
-	@echo "left out: tests marked slow, and those that start a broker, Spark, Java, tshark or a browser; other properties"
-	@echo "got few examples. make test runs everything."
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "not slow" \
+		-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning
+	@echo "left out: tests marked slow, and those that start a broker, Spark, Java, tshark or a browser; properties got"
+	@echo "few examples. make test runs everything."
 
 # The rooms that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev

@@ -64,6 +64,7 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             said = json.loads(answer.read(_MAX_ANSWER))
     except urllib.error.HTTPError as error:
+        error.close()  # an error is a response, too: it holds the socket
         raise AuthenticationError(source.url, f"the token endpoint answers {error.code} {error.reason}") from None
     except (OSError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", error)
