@@ -11,6 +11,7 @@ from itertools import pairwise
 from os.path import dirname
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafkawire.errors import RecordError
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import Batch, read
@@ -65,6 +66,26 @@ def start_position(file: LocatedFile, selection: Selection) -> int:
     before = int(index["relative_offset"].searchsorted(first - file.offset, "right"))
     position = int(index["log_position"][before - 1]) if before else 0
     return position if position > 0 and leads(file, position, first) else 0
+
+
+def offset_of_time(segments: Iterable[L], timestamp: int) -> int | None:
+    """Offset of the first record of a replica that is as new as a timestamp, or newer, as brokers answer ListOffsets
+    (`LogSegment.findOffsetByTimestamp`); None where there is none.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    asked = Selection(times=(timestamp, None))
+    for file in wanted_files(segments, asked):
+        for batch in file.batches(start=start_position(file, asked), check_crc=False):
+            if isinstance(batch, Batch) and batch.measured().max_timestamp >= timestamp:
+                try:
+                    found = next((one.offset for one in batch.records if one.timestamp >= timestamp), None)
+                except RecordError:
+                    found = batch.base_offset  # its records are damage where they are read
+                if found is not None:
+                    return found
+    return None
 
 
 def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:

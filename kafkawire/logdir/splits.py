@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,27 +89,60 @@ def _between(
         yield item.where((chosen >= first) & (chosen < until))
 
 
-def written(file: LocatedFile, start: int = 0, *, before: int | None = None) -> int:
-    """How far a segment that is written to can be read: the end of its last whole batch, told by headers from the batch
+class Written(NamedTuple):
+    """How far a segment can be read. `offset`: the first one behind; None where no batch is before `position`, nor at
+    it."""
+
+    position: int
+    offset: int | None
+
+
+def written(file: LocatedFile, start: int = 0, *, before: int | None = None, until: int | None = None) -> Written:
+    """How far a segment that is written to can be read: the end of its last whole batch, as headers say from the batch
     at `start` on. What stands behind may be one that is not written to its end yet.
 
     Args:
         before: an offset, such as the high watermark: no further than to the batch that reaches it.
+        until: a position: no further than to the batch that goes beyond it.
 
     Raises:
         OSError: the file cannot be read.
     """
+    start, offset = max(start, _indexed(file, before, until)), None
     with file.source() as source:
-        for item in columns.batches(source, start=start, check_crc=False):
-            if isinstance(item, Batch):
-                if before is not None and item.last_offset >= before:
-                    break
-                start = item.position + item.size
-            elif not isinstance(item, Damage):
-                if before is not None and item.last_offset.max() >= before:
-                    return int(item.position[np.argmax(item.last_offset >= before)])
-                start = int(item.position[-1] + item.size[-1])
-    return start
+        stop = None if until is None else until + 1
+        for item in columns.batches(source, start=start, end=stop, check_crc=False):
+            if isinstance(item, Damage):
+                continue
+            base, last, at = (np.atleast_1d(value) for value in (item.base_offset, item.last_offset, item.position))
+            end = at + np.atleast_1d(item.size)
+            beyond = np.zeros(len(at), bool)
+            if before is not None:
+                beyond |= last >= before
+            if until is not None:
+                beyond |= end > until
+            if beyond.any():
+                first = int(beyond.argmax())
+                return Written(int(at[first]), int(base[first]))
+            start, offset = int(end[-1]), int(last[-1]) + 1
+    return Written(start, offset)
+
+
+def _indexed(file: LocatedFile, before: int | None, until: int | None) -> int:
+    """Position of a batch before these bounds, as near to them as the segment's index says; 0 where it does not."""
+    entries = None if file.offset is None else entries_of(file.beside("index"))
+    if entries is None or file.offset is None:
+        return 0
+    count = len(entries)
+    if before is not None:
+        count = min(count, int(entries["relative_offset"].searchsorted(before - file.offset)))
+    if until is not None:
+        count = min(count, int(entries["log_position"].searchsorted(until, "right")))
+    if not count:
+        return 0
+    entry = entries[count - 1]
+    position = int(entry["log_position"])
+    return position if leads(file, position, file.offset + int(entry["relative_offset"])) else 0
 
 
 def _points(file: LocatedFile, size: int) -> Iterator[int]:

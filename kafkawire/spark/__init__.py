@@ -53,12 +53,10 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data sources of this package known to a session: `kafka_segment`, `kafka_pcap`, `kafka_index`. Lets
-    Spark push filters down to data sources in Python, which their option `filterPushdown` needs."""
+    """Register the data sources of this package in a session: `kafka_segment`, `kafka_pcap`, `kafka_index`."""
     from kafkawire.spark.capture_source import KafkaPcap
     from kafkawire.spark.index_source import KafkaIndex
     from kafkawire.spark.segment_source import KafkaSegment
 
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     for source in (KafkaSegment, KafkaPcap, KafkaIndex):
         spark.dataSource.register(source)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import Filter
 from pyspark.sql.types import StructType
 
 from kafkawire import rows
@@ -25,7 +24,6 @@ from kafkawire.logdir.log_files import LogFile, log_file
 from kafkawire.logdir.remote import remote_files
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.filters import wanted_range, wanted_values
 from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
 from kafkawire.spark.task_sizing import file_size
 
@@ -50,7 +48,6 @@ _Frame: Any = msgspec.defstruct("_Frame", [(field.name, Any) for field in FRAMES
 #: Most tasks for one file: each of them walks over all of its packets.
 MOST_SHARES = 16
 _BUFFER_BYTES = 1 << 20
-_MILLISECOND = 1_000_000
 
 
 class CapturePart(NamedTuple):
@@ -70,8 +67,10 @@ class CaptureReader(ItemReader[CapturePart]):
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
         super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
-        self.part_bytes = options.number("maxPartBytes", PART_BYTES)
-        self.selection = ExchangeSelection()
+        self.part_bytes = options.size("maxPartBytes", PART_BYTES)
+        self.selection = ExchangeSelection(
+            apis=options.words("api"), connections=options.numbers("connection"), times=_times(options)
+        )
         self.shown = {
             "records": options.flag("records"),
             "payloads": not options.flag("noPayloads"),
@@ -133,20 +132,6 @@ class CaptureReader(ItemReader[CapturePart]):
         return CapturedExchange(row=rows.Exchange(file=path, problem=problem))
 
 
-class FilteringCaptureReader(CaptureReader):
-    """Takes filters; see `SourceOptions.filter_pushdown`."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        # What chooses exchanges by a request's time cannot choose frames, of which each has a time of its own.
-        times = wanted_range(filters, "time_ns") if self.rows == "exchanges" else None
-        self.selection = ExchangeSelection(
-            apis=_chosen(wanted_values(filters, "api"), str),
-            connections=_chosen(wanted_values(filters, "connection"), int),
-            times=None if times is None else _in_milliseconds(*times),
-        )
-        return filters
-
-
 # Files to parts ------------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +165,15 @@ def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterato
         pass  # the task that reads the file reports the error
     for share in range(shares):
         yield CapturePart(file, share, shares, size)
+
+
+def _times(options: SourceOptions) -> tuple[int | None, int | None] | None:
+    """The half-open range of the requests' times, in epoch milliseconds."""
+    names = ("startingTimestamp", "endingTimestamp")
+    low, high = (None if options.text(name) is None else options.number(name, 0, least=0) for name in names)
+    if low is not None and high is not None and high < low:
+        raise ValueError("startingTimestamp is after endingTimestamp")
+    return None if low is None and high is None else (low, high)
 
 
 def _hidden(path: str) -> bool:
@@ -227,19 +221,6 @@ class _Beginning(io.RawIOBase):
 
 def _open(file: LogFile, size: int | None = None) -> io.BufferedReader[_Beginning]:
     return io.BufferedReader(_Beginning(file, size), _BUFFER_BYTES)
-
-
-# Filters -------------------------------------------------------------------------------------------------------------
-
-
-def _chosen(values: frozenset[Any] | None, kind: type) -> tuple[Any, ...]:
-    """Values of a filter; none where it leaves all, or nothing (then Spark does not ask us)."""
-    return tuple(sorted(value for value in values or () if isinstance(value, kind)))
-
-
-def _in_milliseconds(low: int | None, high: int | None) -> tuple[int | None, int | None]:
-    """A range of nanoseconds in whole milliseconds, rather more than less."""
-    return None if low is None else low // _MILLISECOND, None if high is None else -(-high // _MILLISECOND)
 
 
 # Exchanges to rows ---------------------------------------------------------------------------------------------------

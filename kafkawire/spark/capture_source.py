@@ -21,24 +21,29 @@ Options, case-insensitive:
   Bodies are decoded if the table has these columns: Spark does not pass the columns of a query to a source in Python
 - `records`: "true" decodes record batches in bodies; `noPayloads`: "true" leaves them out; `showSecrets`: "true" shows
   passwords and tokens in bodies and frames
-- `filterPushdown`: "true" for a table that is loaded for one query: filters on api, connection and time_ns choose
-  exchanges before they are rows (`sources.SourceOptions.filter_pushdown`)
+- `api`, `connection`: names and numbers, with commas: only these
+- `startingTimestamp`, `endingTimestamp`: epoch milliseconds; only exchanges whose requests are not before the first,
+  and before the second
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkawire.spark.capture_reader import BODIES, EXCHANGES, FRAMES, ROWS, CaptureReader, FilteringCaptureReader
+from kafkawire.spark.capture_reader import BODIES, EXCHANGES, FRAMES, ROWS, CaptureReader
 from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources import Source, SourceOptions
 
 
-class KafkaPcap(DataSource):
+class KafkaPcap(Source):
     """See the module."""
+
+    shared = ("rows", "mode", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "api", "connection",
+              "startingTimestamp", "endingTimestamp")  # fmt: skip
+    stream_only = ("settleSeconds",)
 
     @classmethod
     def name(cls) -> str:
@@ -51,8 +56,7 @@ class KafkaPcap(DataSource):
         return from_arrow_schema(pa.schema([field for field in fields if body or field.name not in BODIES]))
 
     def reader(self, schema: StructType) -> CaptureReader:
-        options = SourceOptions(self.options)
-        return (FilteringCaptureReader if options.filter_pushdown else CaptureReader)(schema, options)
+        return CaptureReader(schema, self.of_batch())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return CaptureStream(schema, SourceOptions(self.options))
+        return CaptureStream(schema, self.of_stream())

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -24,7 +23,7 @@ from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.sources import ItemReader, SourceOptions
+from kafkawire.spark.sources import ItemReader, Source, SourceOptions
 from kafkawire.spark.task_sizing import file_size
 
 #: kind of row -> kinds of the files that contain it.
@@ -40,8 +39,10 @@ _FILES = {
 KINDS = (*_FILES, "damage")
 
 
-class KafkaIndex(DataSource):
+class KafkaIndex(Source):
     """See the module."""
+
+    shared = ("kinds", "mode")
 
     @classmethod
     def name(cls) -> str:
@@ -52,7 +53,7 @@ class KafkaIndex(DataSource):
         return from_arrow_schema(arrow.schema(kinds))
 
     def reader(self, schema: StructType) -> IndexReader:
-        return IndexReader(schema, SourceOptions(self.options))
+        return IndexReader(schema, self.of_batch())
 
 
 class IndexReader(ItemReader[LogFile]):

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import Filter
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir
 from kafkawire.errors import RecordError
-from kafkawire.logdir import LogFile, Selection
+from kafkawire.logdir import LogFile, Partition, Selection
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces, ranges
+from kafkawire.logdir.text_files import INT64
 from kafkawire.records import Batch, Damage, columns
-from kafkawire.records.array_types import Bools
+from kafkawire.records.array_types import Int64
 from kafkawire.records.columns import Batches
 from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.filters import wanted_range, wanted_values
+from kafkawire.spark.offset_options import ALL_OFFSETS, OffsetRange, bounds, subscription
 from kafkawire.spark.segment_columns import Row
+from kafkawire.spark.segment_secrets import has_secrets, without_secret, without_secrets
 from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
 from kafkawire.spark.task_sizing import file_size
 
 ROWS = ("records", "batches", "headers")
+LEAST_OFFSET = -INT64 - 1
 
 
 class SegmentPart(NamedTuple):
-    """The batches of a segment that begin in `[start, end)`; `end` is None for the last part. Or only a
-    `problem`."""
+    """The batches of a segment that begin in `[start, end)`, and their records with these offsets; `end` is None for
+    the last part. A part with a `problem` is only that row."""
 
     file: LogFile
     start: int = 0
     end: int | None = None
-    problem: str | None = None
+    offsets: OffsetRange = ALL_OFFSETS
+    problem: Damage | None = None
 
 
 class SegmentReader(ItemReader[SegmentPart]):
@@ -44,14 +47,23 @@ class SegmentReader(ItemReader[SegmentPart]):
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
         super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
-        self.part_bytes = options.number("maxPartBytes", PART_BYTES)
-        self.selection = Selection()
-        self.producers: frozenset[Any] | None = None
-        self.topics: frozenset[Any] | None = None
-        self.numbers: frozenset[Any] | None = None
+        self.part_bytes = options.size("maxPartBytes", PART_BYTES)
+        self.subscription = subscription(options)
+        self.show_secrets = options.flag("showSecrets")
 
     def items(self) -> Iterator[SegmentPart]:
-        return (part for file in self._files() for part in self._parts(file))
+        wanted = bounds(self.options)
+        partitions = self.subscribed(logdir.open(*self.options.paths).partitions)
+        there = {(partition.topic, partition.partition) for partition in partitions}
+        self.subscription.check(there)
+        wanted.check(there)
+        for partition in partitions:
+            if partition.segments:
+                yield from self._of_replica(partition, wanted.of(partition))
+
+    def subscribed(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """The replicas that the options choose."""
+        return [one for one in partitions if self.subscription.wants(one.topic, one.partition)]
 
     def size_of(self, item: SegmentPart) -> int:
         return (file_size(item.file) if item.end is None else item.end) - item.start
@@ -60,25 +72,32 @@ class SegmentReader(ItemReader[SegmentPart]):
         for part in items:
             yield from self._part(part, schema)
 
-    def _files(self) -> Iterator[LogFile]:
-        for partition in logdir.open(*self.options.paths).partitions:
-            topics_wanted = self.topics is None or partition.topic in self.topics
-            if topics_wanted and (self.numbers is None or partition.partition in self.numbers):
-                yield from logdir.wanted_files(partition.segments, self.selection)
+    def _of_replica(self, partition: Partition, offsets: OffsetRange) -> Iterator[SegmentPart]:
+        if offsets.problem is not None:
+            yield SegmentPart(partition.segments[0], problem=offsets.problem)
+        asked = Selection(offsets=None if offsets == ALL_OFFSETS else (offsets.first, offsets.end))
+        for file in logdir.wanted_files(partition.segments, asked):
+            begin = start_position(file, asked)
+            for part in self.parts(file, begin, None, offsets):
+                if offsets.end is None or part.start == begin or not _beyond(part, offsets.end):
+                    yield part
 
-    def _parts(self, file: LogFile) -> Iterator[SegmentPart]:
+    def parts(self, file: LogFile, start: int, end: int | None, offsets: OffsetRange) -> Iterator[SegmentPart]:
+        """The parts of the bytes from `start` to `end` of a segment."""
         try:
-            begin = start_position(file, self.selection)
-            for start, end in ranges(file, self.part_bytes):
-                if end is None or end > begin:
-                    yield SegmentPart(file, max(start, begin), end)
+            found = ranges(file, self.part_bytes)
         except OSError:
-            yield SegmentPart(file)  # the task that reads the file reports the error
+            found = [(0, None)]  # the task that reads the file reports the error
+        for first, stop in found:
+            begin = max(first, start)
+            until = end if stop is None else stop if end is None else min(stop, end)
+            if until is None or begin < until:
+                yield SegmentPart(file, begin, until, offsets)
 
     def _part(self, part: SegmentPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, the damage in it behind what is around it."""
         if part.problem is not None:
-            yield self._damage(part, Damage(part.start, "truncated", part.problem), schema)
+            yield self._damage(part, part.problem, schema)
             return
         place = segment_columns.place_of(part.file)
         try:
@@ -95,9 +114,7 @@ class SegmentReader(ItemReader[SegmentPart]):
             yield self._damage(part, damage, schema, error)
 
     def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        chosen = self._chosen(found)
-        if not chosen.all():
-            found = found.where(chosen)
+        found = found.where(_within(part.offsets, found.base_offset, found.last_offset))
         if not len(found):
             return
         asked = {field.name for field in schema}
@@ -116,33 +133,27 @@ class SegmentReader(ItemReader[SegmentPart]):
             yield segment_columns.of_batches(found, controls, place, schema)
             return
         for records in columns.records(found):
-            yield segment_columns.of_records(records, controls, place, schema)
+            rows = without_secrets(records) if self._hides_secrets(part.file) else records
+            yield _chosen(segment_columns.of_records(rows, controls, place, schema), records.offset, part.offsets)
             for damage in records.damage:
                 yield self._damage(part, damage, schema)
 
-    def _chosen(self, found: Batches) -> Bools:
-        """The batches that may contain rows that the filters keep."""
-        chosen = np.ones(len(found), bool)
-        low, high = self.selection.offsets or (None, None)
-        if low is not None:
-            chosen &= found.last_offset >= low
-        if high is not None:
-            chosen &= found.base_offset < high
-        oldest = self.selection.times[0] if self.selection.times else None
-        if oldest is not None:
-            chosen &= found.max_timestamp >= oldest
-        if self.producers is not None:
-            chosen &= np.isin(found.producer_id, np.array(sorted(self.producers), np.int64))
-        return chosen
+    def _hides_secrets(self, file: LogFile) -> bool:
+        return not self.show_secrets and has_secrets(file)
 
     def _old(self, part: SegmentPart, batch: Batch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        row = segment_columns.row_of(batch.measured(), segment_columns.place_of(part.file))
+        batch = batch.measured()
+        if not _within(part.offsets, batch.base_offset, batch.last_offset):
+            return
+        row = segment_columns.row_of(batch, segment_columns.place_of(part.file))
         if self.rows != "records":
             yield segment_columns.of_rows([row], schema)
             return
         rows: list[Row] = []
         try:
-            rows.extend(segment_columns.record_rows(batch.records, row))
+            found = (without_secret(one) for one in batch.records) if self._hides_secrets(part.file) else batch.records
+            wanted = (one for one in found if _within(part.offsets, one.offset, one.offset))
+            rows.extend(segment_columns.record_rows(wanted, row))
         except RecordError as error:
             damage = Damage(batch.position, "bad_records", str(error))
             yield self._damage(part, damage, schema, error)
@@ -160,13 +171,24 @@ class SegmentReader(ItemReader[SegmentPart]):
         )
 
 
-class FilteringSegmentReader(SegmentReader):
-    """Takes filters; see `SourceOptions.filter_pushdown`."""
+def _within(offsets: OffsetRange, first: Any, last: Any) -> Any:
+    """Whether offsets from `first` to `last` have some of the range; of arrays, an array."""
+    low, high, _ = offsets
+    return (last >= (LEAST_OFFSET if low is None else low)) & (first < (INT64 if high is None else high))
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        offsets = wanted_range(filters, "offset" if self.rows == "records" else "base_offset")
-        self.selection = Selection(offsets=offsets, times=wanted_range(filters, "timestamp"))
-        self.producers = wanted_values(filters, "producer_id")
-        self.topics = wanted_values(filters, "topic")
-        self.numbers = wanted_values(filters, "partition")
-        return filters
+
+def _chosen(rows: pa.RecordBatch, offset: Int64, offsets: OffsetRange) -> pa.RecordBatch:
+    """The rows of the records with these offsets."""
+    if offsets == ALL_OFFSETS:
+        return rows
+    chosen = _within(offsets, offset, offset)
+    return rows if chosen.all() else rows.filter(pa.array(chosen))
+
+
+def _beyond(part: SegmentPart, end: int) -> bool:
+    """Whether a part begins behind an offset, by two batches: the checksum of a batch does not cover its offset."""
+    try:
+        found = list(islice(part.file.batches(start=part.start, check_crc=False), 2))
+    except OSError:
+        return False
+    return bool(found) and all(isinstance(one, Batch) and one.base_offset >= end for one in found)

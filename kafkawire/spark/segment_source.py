@@ -14,29 +14,35 @@ hdfs://). Options, case-insensitive:
 - `mode`: PERMISSIVE, the default; or FAILFAST: damage fails the job
 - `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin where `.index` files say, or, without one,
   where walking over headers leads; a compressed batch is never split.
-- `filterPushdown`: "true" for a table that is loaded for one query (`sources.SourceOptions.filter_pushdown` says why)
+- `showSecrets`: "true" shows the values of `__cluster_metadata` that hold SCRAM keys, tokens or passwords, which are
+  `[redacted]` otherwise
+- `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
 
 Only the columns of the table are decoded; `spark.read.schema("offset long, value binary")` leaves out others. (Spark
-does not pass the columns of a query to a source in Python.) With `filterPushdown`, filters on topic, partition, offset,
-timestamp and producer_id choose segments by their names and indexes, and batches by their headers.
+does not pass the columns of a query to a source in Python.)
 """
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire.spark import segment_columns
-from kafkawire.spark.segment_reader import ROWS, FilteringSegmentReader, SegmentReader
+from kafkawire.spark.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
+from kafkawire.spark.segment_reader import ROWS, SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources import Source, SourceOptions
 
 
-class KafkaSegment(DataSource):
+class KafkaSegment(Source):
     """See the module."""
+
+    shared = ("rows", "mode", "maxPartBytes", "showSecrets")
+    batch_only = (*SUBSCRIPTIONS, *STARTS, STRATEGY, *ENDS)
+    stream_only = ("highWatermark",)
 
     @classmethod
     def name(cls) -> str:
@@ -47,8 +53,7 @@ class KafkaSegment(DataSource):
         return from_arrow_schema(segment_columns.RECORDS if rows == "records" else segment_columns.BATCHES)
 
     def reader(self, schema: StructType) -> SegmentReader:
-        options = SourceOptions(self.options)
-        return (FilteringSegmentReader if options.filter_pushdown else SegmentReader)(schema, options)
+        return SegmentReader(schema, self.of_batch())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return SegmentStream(schema, SourceOptions(self.options))
+        return SegmentStream(schema, self.of_stream())

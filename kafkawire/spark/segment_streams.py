@@ -26,7 +26,9 @@ from pyspark.sql.types import StructType
 from kafkawire import logdir
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.log_files import log_file, partition_of
-from kafkawire.logdir.splits import ranges, written
+from kafkawire.logdir.splits import written
+from kafkawire.records import Damage
+from kafkawire.spark.offset_options import ALL_OFFSETS
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 
@@ -79,7 +81,7 @@ class SegmentStream(DataSourceStreamReader):
             for file, following in zip_longest(segments, segments[1:]):
                 closed = following is not None and (limit is None or (following.offset or 0) <= limit)
                 read = _end(before.get(file.path, 0))
-                end = file.size if closed else written(file, read if read <= file.size else 0, before=limit)
+                end = file.size if closed else written(file, read if read <= file.size else 0, before=limit).position
                 note(file, end, closed=closed)
 
     def _parts(self, path: str, before: list[int] | int, after: list[int] | int) -> Iterator[SegmentPart]:
@@ -87,21 +89,14 @@ class SegmentStream(DataSourceStreamReader):
         start, until = _end(before), _end(after)
         if until < start:
             problem = f"the file became shorter: {until} bytes, of which {start} had been read"
-            yield SegmentPart(file, until, until, problem)
+            yield SegmentPart(file, until, problem=Damage(until, "truncated", problem))
             return
         if before == after:
             return
         if isinstance(before, list) and start and _mark(file, start) not in (before[1], _UNREADABLE):
             problem = f"what was read, up to byte {start}, was cut off, and other batches were written in its place"
-            yield SegmentPart(file, start, start, problem)
-        try:
-            found = ranges(file, self.reader.part_bytes)
-        except OSError:
-            found = [(0, None)]  # the task that reads the file reports the error
-        for first, end in found:
-            begin, stop = max(first, start), until if end is None else min(end, until)
-            if begin < stop:
-                yield SegmentPart(file, begin, stop)
+            yield SegmentPart(file, start, problem=Damage(start, "truncated", problem))
+        yield from self.reader.parts(file, start, until, ALL_OFFSETS)
 
 
 def _end(known: list[int] | int) -> int:

@@ -6,12 +6,13 @@ import errno
 import glob
 import json
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -25,6 +26,46 @@ FAILFAST = "FAILFAST"
 _MODES = ("PERMISSIVE", FAILFAST)
 #: Bytes of one part of a large file, by default.
 PART_BYTES = 32 << 20
+#: Sizes as Spark writes them (`JavaUtils.byteStringAs`).
+_SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])b?|b)?", re.ASCII | re.IGNORECASE)
+_UNITS = {unit: 1 << 10 * power for power, unit in enumerate("kmgtp", 1)}
+
+
+class Source(DataSource):
+    """A data source that refuses options that it does not have.
+
+    Attributes:
+        shared, batch_only, stream_only: the names of its options.
+    """
+
+    shared: ClassVar[tuple[str, ...]]
+    batch_only: ClassVar[tuple[str, ...]] = ()
+    stream_only: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self.checked(*self.shared, *self.batch_only, *self.stream_only)
+
+    def of_batch(self) -> SourceOptions:
+        """The options of a batch read."""
+        return self.checked(*self.shared, *self.batch_only, what="a batch of ")
+
+    def of_stream(self) -> SourceOptions:
+        """The options of a stream."""
+        return self.checked(*self.shared, *self.stream_only, what="a stream of ")
+
+    def checked(self, *known: str, what: str = "") -> SourceOptions:
+        """The options.
+
+        Raises:
+            ValueError: an option that is not among `known`.
+        """
+        names = {name.lower() for name in known} | {"path", "paths"}
+        unknown = sorted(name for name in self.options if name.lower() not in names)
+        if unknown:
+            options = ", ".join(sorted(known, key=str.lower))
+            raise ValueError(f"{what}{self.name()} has no option {', '.join(unknown)}; the options are {options}")
+        return SourceOptions(self.options)
 
 
 class Task(InputPartition, Generic[Item]):
@@ -68,7 +109,7 @@ class ItemReader(DataSourceReader, Generic[Item]):
 
 
 class SourceOptions:
-    """The options of a data source, by lower-case name; an option that no source has is left to Spark.
+    """The options of a data source; their names are case-insensitive.
 
     Raises:
         ValueError: an option has an invalid value.
@@ -81,11 +122,9 @@ class SourceOptions:
             raise ValueError(f"mode is PERMISSIVE or FAILFAST, not {mode}")
         self.fail_fast = mode == FAILFAST
 
-    @property
-    def filter_pushdown(self) -> bool:
-        """Whether the source takes filters. By option only: of a table that is loaded, Spark keeps the tasks of the
-        last query with filters, and gives them to queries without any, which then lack rows (seen with 4.3.0)."""
-        return self.flag("filterPushdown")
+    def text(self, name: str) -> str | None:
+        """The value of an option; None where it is not given."""
+        return self._given.get(name.lower())
 
     @property
     def paths(self) -> list[str]:
@@ -116,20 +155,46 @@ class SourceOptions:
             raise ValueError(f"{name} are some of {', '.join(choices)}, not {', '.join(unknown)}")
         return tuple(choice for choice in choices if choice in found)
 
+    def words(self, name: str) -> tuple[str, ...]:
+        """A list with commas; empty where the option is not given."""
+        return tuple(word for word in map(str.strip, (self.text(name) or "").split(",")) if word)
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """A list of whole numbers with commas."""
+        found = [whole_number(word, INT64) for word in self.words(name)]
+        if None in found:
+            raise ValueError(f"{name} are whole numbers with commas between, not {shown(self.text(name) or '')}")
+        return tuple(number for number in found if number is not None)
+
     def flag(self, name: str) -> bool:
         """An option that is true or false, false by default."""
         return self.choice(name, ("false", "true")) == "true"
 
     def number(self, name: str, default: int, *, least: int = 1) -> int:
         """An option that is a whole number, at least `least`: 1 or 0."""
-        text = self._given.get(name.lower())
+        text = self.text(name)
         if text is None:
             return default
         number = whole_number(text, INT64)
         if number is None or number < least:
-            shown = text if len(text) <= 50 else f"{text[:50]}..."
-            raise ValueError(f"{name} is a {'positive' if least else 'whole'} number, not {shown}")
+            raise ValueError(f"{name} is a {'positive' if least else 'whole'} number, not {shown(text)}")
         return number
+
+    def size(self, name: str, default: int) -> int:
+        """An option that is a number of bytes, with a unit or without: 64m is 64 MiB."""
+        text = self.text(name)
+        if text is None:
+            return default
+        found = _SIZE.fullmatch(text.strip())
+        size = int(found[1][:20]) * _UNITS.get((found[2] or "").lower(), 1) if found else 0
+        if not 0 < size <= INT64:
+            raise ValueError(f"{name} is a size such as 1000000, 512k, 64m or 1g, not {shown(text)}")
+        return size
+
+
+def shown(text: str) -> str:
+    """The value of an option, as an error shows it."""
+    return text if len(text) <= 50 else f"{text[:50]}..."
 
 
 def local(path: str) -> str:

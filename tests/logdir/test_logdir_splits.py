@@ -81,7 +81,7 @@ def test_parts_of_old_formats(tmp_path: Path) -> None:
 
 def test_what_is_not_written_to_its_end_is_no_damage_of_the_part_before(tmp_path: Path) -> None:
     file = segment(tmp_path, DATA + DATA[: SIZE - 1])
-    whole = flat(splits.pieces(file, 0, splits.written(file)))
+    whole = flat(splits.pieces(file, 0, splits.written(file).position))
     assert [type(item) for item in whole] == [tuple] * 40
     *before, told = flat(splits.pieces(file))
     assert before == whole
@@ -109,8 +109,8 @@ def test_how_far_a_log_is_written(tmp_path: Path) -> None:
         (old + DATA[:20], len(old)),
     ):
         file = segment(tmp_path, data)
-        assert splits.written(file) == end
-        assert splits.written(file, end) == end
+        assert splits.written(file).position == end
+        assert splits.written(file, end) == (end, None)
 
 
 def test_a_log_is_written_no_further_than_is_asked_for(tmp_path: Path) -> None:
@@ -118,6 +118,6 @@ def test_a_log_is_written_no_further_than_is_asked_for(tmp_path: Path) -> None:
     old = [build([Record(b"k", b"v")], base_offset=number, magic=1) for number in range(3)]
     for data, size, count in ((DATA, SIZE, 3), (b"".join(old), len(old[0]), 1)):
         file = segment(tmp_path, data)
-        assert splits.written(file, before=2 * count) == 2 * size
-        assert splits.written(file, before=0) == 0
-        assert splits.written(file, before=1 << 40) == len(data)
+        assert splits.written(file, before=2 * count).position == 2 * size
+        assert splits.written(file, before=0).position == 0
+        assert splits.written(file, before=1 << 40).position == len(data)

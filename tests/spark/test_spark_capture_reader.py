@@ -11,13 +11,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import capture, errors
 from kafkawire.rows import arrow
 from kafkawire.spark import capture_reader, register
-from kafkawire.spark.capture_reader import CaptureReader, FilteringCaptureReader
+from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.sources import SourceOptions, Task
 from tests.capture.wiretap import Talk, ask, ethernet, pcap
@@ -31,13 +30,13 @@ PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 Row = dict[str, Any]
 
 
-def reader(path: object, *columns: str, **options: str) -> FilteringCaptureReader:
+def reader(path: object, *columns: str, **options: str) -> CaptureReader:
     given = SourceOptions({**options, "path": str(path)})
     schema = (
         capture_reader.EXCHANGES if given.choice("rows", capture_reader.ROWS) == "exchanges" else capture_reader.FRAMES
     )
     chosen = [field for field in schema if not columns or field.name in columns]
-    return FilteringCaptureReader(from_arrow_schema(capture_reader.pa.schema(chosen)), given)
+    return CaptureReader(from_arrow_schema(capture_reader.pa.schema(chosen)), given)
 
 
 def taken(reader: CaptureReader) -> list[Row]:
@@ -124,23 +123,18 @@ def test_frames_with_secrets_are_withheld(tmp_path: Path) -> None:
     assert b"hunter2" in shown[0]
 
 
-def test_filters_choose_before_there_are_rows() -> None:
+def test_options_choose_exchanges() -> None:
     all_rows = expected()
-    times = sorted(row["time_ns"] for row in all_rows)
+    times = sorted(row["time_ns"] // 1_000_000 for row in all_rows)
     low, high = times[20], times[40]
-    found = reader(PCAP)
-    filters = [GreaterThanOrEqual(("time_ns",), low), LessThan(("time_ns",), high)]
-    assert list(found.pushFilters(list(filters))) == filters
-    chosen = taken(found)
-    within = [row for row in all_rows if low <= row["time_ns"] < high]
-    assert [row for row in chosen if low <= row["time_ns"] < high] == within
-    assert len(chosen) < len(all_rows) / 2
-    found = reader(PCAP)
-    found.pushFilters([In(("api",), ("Produce", "EndTxn")), EqualTo(("connection",), 3)])
-    assert taken(found) == [row for row in all_rows if row["api"] in ("Produce", "EndTxn") and row["connection"] == 3]
-    found = reader(PCAP, rows="frames")
-    found.pushFilters([GreaterThanOrEqual(("time_ns",), low)])
-    assert taken(found) == read(PCAP, rows="frames")
+    chosen = read(PCAP, startingTimestamp=str(low), endingTimestamp=str(high))
+    assert chosen == [row for row in all_rows if low <= row["time_ns"] // 1_000_000 < high] != []
+    (one, *_) = (row["connection"] for row in all_rows if row["api"] == "EndTxn")
+    chosen = read(PCAP, api="Produce, EndTxn", connection=f"0,{one}")
+    assert chosen == [row for row in all_rows if row["api"] in ("Produce", "EndTxn") and row["connection"] == one] != []
+    assert {row["api"] for row in read(PCAP, rows="frames", api="endtxn")} == {"EndTxn"}
+    with pytest.raises(ValueError, match="startingTimestamp is after endingTimestamp"):
+        reader(PCAP, startingTimestamp="2", endingTimestamp="1")
 
 
 def test_compressed_files_are_one_task(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a task of `kafka_segment` reads, without a Spark session: parts, columns, filters, stores."""
+"""What a task of `kafka_segment` reads, without a Spark session: parts, columns, offsets, secrets, stores."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import pyarrow as pa
-from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir
 from kafkawire.errors import RecordError
 from kafkawire.logdir.splits import ranges
+from kafkawire.messages import UserScramCredentialRecord
 from kafkawire.records import Batch, Header, Record, build, build_marker
+from kafkawire.spark.errors import SourceError
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
-from kafkawire.spark.segment_reader import FilteringSegmentReader, SegmentReader
+from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions, Task
 from tools.recordings.archive import unpacked
 
@@ -31,14 +32,10 @@ OLD = unpacked("kafka-2.8.2") / "data"
 Rows = list[dict[str, Any]]
 
 
-def reader(path: object, schema: pa.Schema | None = None, filters: Iterable[Filter] = (), **options: str) -> Any:
+def reader(path: object, schema: pa.Schema | None = None, **options: str) -> Any:
     given = {"rows": "records", **options, "path": str(path)}
     chosen = schema or (RECORDS if given["rows"] == "records" else BATCHES)
-    if not filters:
-        return SegmentReader(from_arrow_schema(chosen), SourceOptions(given))
-    found = FilteringSegmentReader(from_arrow_schema(chosen), SourceOptions(given))
-    assert list(found.pushFilters(list(filters))) == list(filters)
-    return found
+    return SegmentReader(from_arrow_schema(chosen), SourceOptions(given))
 
 
 def rows(path: object, *arguments: Any, **options: str) -> Rows:
@@ -59,6 +56,15 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logs") / "orders-3"
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(bytes(_damaged(_batches(400))))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same segment without damage."""
+    folder = tmp_path_factory.mktemp("sound") / "orders-3"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join(_batches(400)))
     return folder
 
 
@@ -177,35 +183,96 @@ def test_gives_only_the_wanted_columns(log: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("filters", "wanted"),
-    [
-        ([GreaterThan(("offset",), 100), LessThanOrEqual(("offset",), 300)], lambda row: 100 < row["offset"] <= 300),
-        ([In(("offset",), (5, 77))], lambda row: row["offset"] in (5, 77)),
-        ([EqualTo(("producer_id",), 2)], lambda row: row["producer_id"] == 2),
-        ([GreaterThanOrEqual(("timestamp",), 1200)], lambda row: row["timestamp"] >= 1200),
-        ([LessThan(("timestamp",), 1200)], lambda row: row["timestamp"] < 1200),
-        ([EqualTo(("topic",), "payments")], lambda row: False),
-        ([EqualTo(("partition",), 3), EqualTo(("key",), b"k1")], lambda row: True),
-    ],
-)
-def test_filters_spare_work_and_lose_nothing(log: Path, filters: list[Filter], wanted: Any) -> None:
-    """Spark evaluates filters again: more rows may come, none may be missing."""
-    whole = [row for row in rows(log) if row["error"] is None]
-    found = [row for row in rows(log, None, filters) if row["error"] is None]
-    assert [row for row in found if wanted(row)] == [row for row in whole if wanted(row)]
-    if filters[0].attribute != ("timestamp",) and len(filters) == 1:  # type: ignore[attr-defined]
-        assert len(found) < len(whole) / 2
+@pytest.mark.parametrize("kind", ["records", "batches", "headers"])
+@pytest.mark.parametrize(("first", "end"), [(0, 5), (3, None), (101, 300), (150, 150), (None, 77)])
+def test_offsets_choose_rows(sound: Path, kind: str, first: int | None, end: int | None) -> None:
+    """Of batches those with a wanted record."""
+    given = {"startingOffsets": f'{{"orders":{{"3":{first}}}}}', "endingOffsets": f'{{"orders":{{"3":{end}}}}}'}
+    options = {name: text for name, text in given.items() if "null" not in text and "None" not in text}
+    low, high = -1 if first is None else first, 1 << 40 if end is None else end
+
+    def wanted(row: dict[str, Any]) -> bool:
+        if kind == "records":
+            return bool(low <= row["offset"] < high)
+        return bool(row["last_offset"] >= low and row["base_offset"] < high)
+
+    whole = rows(sound, rows=kind)
+    for size in ("700", "1000000"):
+        assert rows(sound, rows=kind, maxPartBytes=size, **options) == [row for row in whole if wanted(row)]
 
 
-def test_filters_choose_segments(tmp_path: Path) -> None:
+def test_offsets_choose_rows_without_columns(log: Path) -> None:
+    found = reader(log, pa.schema([]), subscribe="orders", endingOffsets='{"orders":{"3":5}}')
+    counted = sum(batch.num_rows for task in found.partitions() for batch in found.read(task))
+    assert counted == len(rows(log, endingOffsets='{"orders":{"3":5}}'))
+
+
+def test_offsets_choose_rows_of_old_formats(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    listed = [Record(b"k", b"v", offset=offset) for offset in range(4)]
+    (folder / f"{0:020}.log").write_bytes(build(listed, magic=1, codec="gzip"))
+    chosen = {"startingOffsets": '{"t":{"0":1}}', "endingOffsets": '{"t":{"0":3}}'}
+    assert [row["offset"] for row in rows(folder, **chosen)] == [1, 2]
+
+
+def test_offsets_choose_segments_and_parts(tmp_path: Path) -> None:
     folder = tmp_path / "t-0"
     folder.mkdir()
     for base in (0, 10, 20):
-        (folder / f"{base:020}.log").write_bytes(build([Record(b"k", b"v")], base_offset=base))
+        data = b"".join(build([Record(b"k", b"v")], base_offset=base + n) for n in range(10))
+        (folder / f"{base:020}.log").write_bytes(data)
     assert parts(folder) == 3
-    found = reader(folder, None, [EqualTo(("offset",), 10)])
+    chosen = {"startingOffsets": '{"t":{"0":12}}', "endingOffsets": '{"t":{"0":14}}'}
+    found = reader(folder, **chosen)
     assert [part.file.offset for task in found.partitions() for part in task.items] == [10]
+    assert parts(folder, maxPartBytes="71", **chosen) < parts(folder, maxPartBytes="71") / 3
+    assert [row["offset"] for row in rows(folder, maxPartBytes="71", **chosen)] == [12, 13]
+
+
+def test_subscriptions_choose_partitions() -> None:
+    whole = rows(EXAMPLES)
+    for options, wanted in (
+        ({"subscribe": "orders, payments"}, lambda row: row["topic"] in ("orders", "payments")),
+        ({"subscribePattern": "__.*"}, lambda row: row["topic"].startswith("__")),
+        ({"assign": '{"orders":[1]}'}, lambda row: (row["topic"], row["partition"]) == ("orders", 1)),
+    ):
+        assert rows(EXAMPLES, **options) == [row for row in whole if wanted(row)] != []
+    with pytest.raises(ValueError, match="subscribe names ordres, but the paths contain no such partition"):
+        reader(EXAMPLES, subscribe="ordres,orders").partitions()
+    with pytest.raises(ValueError, match="assign names orders-9, but"):
+        reader(EXAMPLES, assign='{"orders":[9, 0]}').partitions()
+
+
+def test_reports_offsets_that_a_replica_does_not_have(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / f"{10:020}.log").write_bytes(build([Record(b"k", b"v")], base_offset=10))
+    early, late = '{"t":{"0":3}}', '{"t":{"0":30}}'
+    row, error = rows(folder, startingOffsets=early, endingOffsets=late)
+    assert error["error"] == (
+        "out_of_range: it begins at 10, after the starting offset 3; it ends at 11, before the ending offset 30"
+    )
+    assert row["offset"] == 10
+    with pytest.raises(SourceError, match="it ends at 11, before the starting offset 30"):
+        rows(folder, startingOffsets=late, mode="failfast")
+
+
+def test_secrets_of_the_cluster_metadata_are_redacted(tmp_path: Path) -> None:
+    """As `kafkawire dump` shows them, in segments of every format."""
+    scram = UserScramCredentialRecord(name="u", mechanism=1, salt=b"SALT", stored_key=b"STORED", server_key=b"SERVER")
+    frame = bytes((1, UserScramCredentialRecord.spec.api_key, 0)) + scram.encode(0)
+    records = [Record(None, b"plain"), Record(None, frame), Record(b"k", None)]
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    for magic in (1, 2):
+        (folder / f"{0:020}.log").write_bytes(b"".join(build(records, base_offset=at, magic=magic) for at in (0, 3)))
+        hidden = [row["value"] for row in rows(folder)]
+        assert hidden == [b"plain", b"[redacted]", None] * 2
+        assert [row["value"] for row in rows(folder, showSecrets="true")] == [b"plain", frame, None] * 2
+    (tmp_path / "t-0").mkdir()
+    shutil.move(folder / f"{0:020}.log", tmp_path / "t-0" / f"{0:020}.log")
+    assert frame in [row["value"] for row in rows(tmp_path / "t-0")]
 
 
 def test_a_malformed_marker_is_a_row_and_damage(tmp_path: Path) -> None:
@@ -239,7 +306,7 @@ def test_globs_and_uris() -> None:
 
 
 def test_rejects_invalid_options() -> None:
-    with pytest.raises(ValueError, match="maxPartBytes is a positive number, not big"):
+    with pytest.raises(ValueError, match=r"maxPartBytes is a size such as .*, not big"):
         reader(EXAMPLES, maxPartBytes="big")
     with pytest.raises(ValueError, match="no path is given"):
         reader("").partitions()

@@ -97,13 +97,25 @@ def test_an_empty_directory_has_no_rows(spark: SparkSession, tmp_path: Path) -> 
     assert load(spark, tmp_path).count() == 0
 
 
-def test_a_table_is_whole_after_a_query_with_filters(spark: SparkSession, logs: LogDirectory) -> None:
-    """Spark would give the tasks of a query with filters to those without."""
-    path = logs.write()
-    table = load(spark, path)
-    assert (table.where("offset >= 3").count(), table.count(), table.where("offset < 2").count()) == (1, 4, 2)
-    pushed = load(spark, path, filterPushdown="true")
-    assert [row.offset for row in pushed.where("offset >= 3 AND topic = 'orders'").collect()] == [3]
+def test_a_union_of_filters_has_the_rows_of_both(spark: SparkSession) -> None:
+    """Spark gives the tasks of one filter of a table to the other, if its source takes filters."""
+    table = load(spark, EXAMPLES)
+    counted = {row.topic: row["count"] for row in table.groupBy("topic").count().collect()}
+    names = sorted(counted)[:2]
+    both = table.where(f"topic = '{names[0]}'").union(table.where(f"topic = '{names[1]}'"))
+    assert {row.topic: row["count"] for row in both.groupBy("topic").count().collect()} == {
+        name: counted[name] for name in names
+    }
+
+
+def test_registering_leaves_the_session_as_it_was(spark: SparkSession) -> None:
+    register(spark)
+    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "false"
+
+
+def test_options_choose_offsets(spark: SparkSession, logs: LogDirectory) -> None:
+    found = load(spark, logs.write(), assign='{"orders":[3]}', startingOffsets='{"orders":{"3":3}}')
+    assert [row.offset for row in found.collect()] == [3]
 
 
 def test_unknown_options_are_refused(spark: SparkSession, logs: LogDirectory) -> None:
@@ -112,3 +124,10 @@ def test_unknown_options_are_refused(spark: SparkSession, logs: LogDirectory) ->
         load(spark, path, rows="pages").count()
     with pytest.raises(PySparkException, match="mode is PERMISSIVE or FAILFAST, not CARELESS"):
         load(spark, path, mode="careless").count()
+    with pytest.raises(PySparkException, match="kafka_segment has no option filterpushdown; the options are assign,"):
+        load(spark, path, filterPushdown="true")
+    with pytest.raises(PySparkException, match="a batch of kafka_segment has no option highwatermark"):
+        load(spark, path, highWatermark="true").count()
+    stream = spark.readStream.format("kafka_segment").option("endingOffsets", "latest").load(str(path))
+    with pytest.raises(PySparkException, match="a stream of kafka_segment has no option endingoffsets"):
+        stream.writeStream.format("noop").start().awaitTermination()

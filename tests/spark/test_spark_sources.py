@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.sources import SourceOptions
+from pyspark.sql.types import StructType
+
+from kafkawire.spark.capture_source import KafkaPcap
+from kafkawire.spark.index_source import KafkaIndex
+from kafkawire.spark.segment_source import KafkaSegment
+from kafkawire.spark.sources import Source, SourceOptions
 
 
 def test_names_and_choices_are_case_insensitive() -> None:
-    options = SourceOptions({"ROWS": "Headers", "Mode": "failfast", "filterpushdown": "TRUE"})
+    options = SourceOptions({"ROWS": "Headers", "Mode": "failfast"})
     assert options.choice("rows", ("records", "headers")) == "headers"
     assert options.fail_fast
-    assert options.filter_pushdown
 
 
 def test_defaults() -> None:
@@ -25,7 +30,6 @@ def test_defaults() -> None:
     assert options.several("kinds", ("a", "b")) == ("a", "b")
     assert options.number("settleSeconds", 10, least=0) == 10
     assert not options.fail_fast
-    assert not options.filter_pushdown
 
 
 def test_several_come_in_the_sources_order() -> None:
@@ -35,6 +39,53 @@ def test_several_come_in_the_sources_order() -> None:
 @pytest.mark.parametrize(("text", "least", "number"), [("7", 1, 7), ("0", 0, 0)])
 def test_numbers(text: str, least: int, number: int) -> None:
     assert SourceOptions({"n": text}).number("n", 3, least=least) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("64m", 64 << 20), ("1G", 1 << 30), (" 512 kb", 512 << 10), ("7", 7), ("9b", 9), ("2t", 2 << 40), ("1p", 1 << 50)],
+)
+def test_sizes_have_units(text: str, size: int) -> None:
+    assert SourceOptions({"maxPartBytes": text}).size("maxPartBytes", 3) == size
+
+
+@pytest.mark.parametrize("text", ["", "m", "0", "0k", "-1", "1.5m", "64 mib", "64x", "1e9", "9" * 30, "9999999p"])
+def test_rejects_what_is_not_a_size(text: str) -> None:
+    with pytest.raises(ValueError, match="n is a size such as 1000000, 512k, 64m or 1g, not"):
+        SourceOptions({"n": text}).size("n", 3)
+
+
+def test_lists_of_words_and_numbers() -> None:
+    options = SourceOptions({"api": "Produce, Fetch,", "connection": "3, 17"})
+    assert options.words("api") == ("Produce", "Fetch")
+    assert options.numbers("CONNECTION") == (3, 17)
+    assert options.words("none") == options.numbers("none") == ()
+    with pytest.raises(ValueError, match="api are whole numbers with commas between, not Produce"):
+        options.numbers("api")
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "said"),
+    [
+        (KafkaSegment, {"rowz": "x"}, "kafka_segment has no option rowz; the options are assign, "),
+        (
+            KafkaPcap,
+            {"Body": "true", "bodi": "x", "highWatermark": "x"},
+            "kafka_pcap has no option bodi, highWatermark;",
+        ),
+        (KafkaIndex, {"rows": "x"}, "kafka_index has no option rows; the options are kinds, mode"),
+    ],
+)
+def test_sources_refuse_unknown_options(source: type[Source], given: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        source({**given, "path": "x"})
+
+
+def test_batches_and_streams_refuse_options_of_each_other() -> None:
+    with pytest.raises(ValueError, match="a batch of kafka_pcap has no option settleSeconds; the options are api, "):
+        KafkaPcap({"settleSeconds": "1"}).reader(StructType())
+    with pytest.raises(ValueError, match="a stream of kafka_segment has no option endingOffsets; the options are "):
+        KafkaSegment({"endingOffsets": "latest"}).streamReader(StructType())
 
 
 @pytest.mark.parametrize(
