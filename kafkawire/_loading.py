@@ -47,7 +47,7 @@ class Namespace:
 
 
 class _Source:
-    """The source of a module that has no file: for tracebacks, and for what schemas say `about` fields."""
+    """The source of a module that has no file: for tracebacks, and for the `about` texts of fields."""
 
     def __init__(self, source: str) -> None:
         self._source = source

@@ -16,7 +16,7 @@ DRIVER = "chromedriver"
 
 
 class NoBrowserError(RuntimeError):
-    """There is no Chromium here, or it does not start; the text says what is missing."""
+    """Chromium is absent, or does not start; the text names what is missing."""
 
 
 @contextmanager

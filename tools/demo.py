@@ -1,4 +1,4 @@
-"""`make demo`: the main job on real input. Every step prints the command that anyone can run, and what it says.
+"""`make demo`: the main job on real input. Every step prints a command to run by hand, and its output.
 
 1. A packet capture of real clients at a real broker, decoded.
 2. The log directories of a real cluster of three brokers, audited on Spark in local mode: which transactions are open,
@@ -76,11 +76,11 @@ def open_transactions(response: dict[str, Any]) -> int:
 
 
 def show_open_transaction(rows: list[dict[str, Any]]) -> None:
-    """One exchange in full: a broker that tells of an open transaction."""
+    """One exchange in full: a broker that reports an open transaction."""
     answers = [row for row in rows if row["api"] == "DescribeProducers" and row["response"]]
     row = next((row for row in answers if open_transactions(row["response"])), None)
     if row is not None:
-        console.print(f"\nOne of them in full, packet {row['packet']}: what a broker knows of a partition's producers")
+        console.print(f"\nOne of them in full, packet {row['packet']}: a broker's list of a partition's producers")
         console.print(Text(json.dumps({"request": row["request"], "response": row["response"]}, indent=2)))
 
 

@@ -14,7 +14,7 @@ _ABSENT = re.compile(r"[\w.-]+:(?P<artifact>[\w.-]+):(?:[\w.-]+:)+(?P<version>\S
 
 
 class MavenError(Exception):
-    """Maven is not here, or could not fetch something; the message is one line that says what and why."""
+    """Maven is absent, or could not fetch an artifact; the message is one line with the artifact and the reason."""
 
 
 def run(goals: list[str], folder: Path, what: str) -> None:
@@ -41,7 +41,7 @@ def reason(stdout: str, stderr: str) -> str:
     lines = [_ESCAPES.sub("", line).strip() for line in (*stdout.splitlines(), *stderr.splitlines())]
     errors = [line for line in lines if line.startswith("[ERROR]")]
     said = next(
-        (text for line in errors or lines if (text := line.replace("[ERROR]", "").strip())), "it does not say why"
+        (text for line in errors or lines if (text := line.replace("[ERROR]", "").strip())), "it gives no reason"
     )
     if found := _ABSENT.search(said):
         return f"no repository has {found['artifact']} {found['version']}"

@@ -3,8 +3,8 @@
     python examples/spark/keep_lake_current.py examples/kafka-logs/one-node lake --once
 
 Batches that have come since are added to `lake/batches`, partitioned by topic: each once, also when the job is started
-again. Then the audit is repeated, so that `lake/findings` and its kin are of now. Without `--once` it goes on until it
-is stopped.
+again. Then the audit is repeated, so that `lake/findings` and the other tables are current. Without `--once` it runs
+until it is stopped.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands are imported, and their options looked at, on first use.
+    """A group whose commands are imported on first use.
 
     Attributes:
         loaders: what registers each of its commands with an app, by name, in the order of the help.
@@ -101,7 +101,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if "_KAFKAWIRE_COMPLETE" in os.environ:  # a shell asks for completions
         app(prog_name="kafkawire")
     code = _guard(lambda: _run(sys.argv[1:] if args is None else list(args)))
-    if code == 1:  # the reason has been told; that what was printed before cannot be written is no other one
+    if code == 1:  # the error is printed already; a failure to write earlier output adds no other
         with suppress(OSError):
             _flush()
         return code
@@ -169,9 +169,9 @@ def _complain(text: str) -> None:
             import traceback
 
             for part in traceback.format_exception(sys.exception()):
-                said = part.removesuffix("\n")
-                ours = part.startswith("  File ")  # lines of code, and not what an error says
-                print(said if ours else printable(said), file=sys.stderr)
+                text_of_part = part.removesuffix("\n")
+                ours = part.startswith("  File ")  # lines of code, not the text of an error
+                print(text_of_part if ours else printable(text_of_part), file=sys.stderr)
         print(f"error: {brief(text)}", file=sys.stderr)
     except OSError:
-        pass  # nobody listens any more; the exit code still tells
+        pass  # standard error is closed; the exit code remains

@@ -1,4 +1,4 @@
-"""What several commands are given: a message's name and version, and bytes or text as HEX, JSON, FILE or `-`."""
+"""Arguments that commands share: a message's name and version, and bytes or text as HEX, JSON, FILE or `-`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NO_HEX = re.compile(r"[^0-9a-fA-F\s:]")
 
 
 class InputError(KafkaWireError):
-    """Input that is not what its option says it is."""
+    """Input that is not of the form that its option names."""
 
 
 # Messages ------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def namespaces() -> list[str]:
 
 
 def registry_of(namespace: str) -> Registry:
-    """The messages of a namespace; a usage error where there is no such one."""
+    """The messages of a namespace; a usage error for an unknown namespace."""
     from importlib import import_module
 
     if namespace not in namespaces():
@@ -138,7 +138,7 @@ def check_minutes(value: int | None) -> int | None:
 def check_clock(value: int | None) -> int | None:
     """Epoch milliseconds of a clock; a usage error for what is before 1973: seconds, most likely."""
     if value is not None and value >= 1 << 63:
-        raise typer.BadParameter("no time in epoch milliseconds has so many digits")
+        raise typer.BadParameter("too many digits for a time in epoch milliseconds")
     if value is not None and value < LEAST_CLOCK_MS:
         raise typer.BadParameter(f"{value} is no time of a broker in epoch milliseconds; of seconds, multiply by 1000")
     return value
@@ -148,7 +148,7 @@ def check_clock(value: int | None) -> int | None:
 
 
 def read_bytes(argument: str | None, *, as_hex: bool, most: int = MOST_BYTES) -> bytes:
-    """The bytes of HEX, FILE or `-`: files and standard input are raw, unless `as_hex` says that they hold hex.
+    """The bytes of HEX, FILE or `-`: files and standard input are raw, unless `as_hex` is set.
 
     Raises:
         InputError: more than `most` bytes of a file or of standard input; or no hex.
@@ -198,7 +198,7 @@ def abbreviated(text: str) -> str:
 
 
 def _place(text: str, digit: int) -> int:
-    """Where in `text` the character is that stands at place `digit` once the noise is gone."""
+    """The index in `text` of the hexadecimal digit number `digit`, not counting noise."""
     for noise in _HEX_NOISE.finditer(text):
         if noise.start() > digit:
             break

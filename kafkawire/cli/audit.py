@@ -117,7 +117,7 @@ def audit(
             min=0,
             callback=check_minutes,
             metavar="MINUTES",
-            help="The brokers' transaction.max.timeout.ms, in minutes; by default as its metadata says, or else 15.",
+            help="The brokers' transaction.max.timeout.ms, in minutes; default: from its metadata, or else 15.",
         ),
     ] = None,
     txn_partitions: Annotated[
@@ -126,7 +126,7 @@ def audit(
             min=1,
             max=100_000,  # `transactions.cluster_metadata.MOST_PARTITIONS`
             metavar="N",
-            help="Partitions of __transaction_state; by default as the metadata log says, or else 50.",
+            help="Partitions of __transaction_state; default: from the metadata log, or else 50.",
         ),
     ] = None,
     producer_id_expiration: Annotated[
@@ -135,7 +135,7 @@ def audit(
             min=1,
             callback=check_minutes,
             metavar="MINUTES",
-            help="The brokers' producer.id.expiration.ms, in minutes; by default as its metadata says, or else a day.",
+            help="The brokers' producer.id.expiration.ms, in minutes; default: from its metadata, or else a day.",
         ),
     ] = None,
     transactional_id_expiration: Annotated[
@@ -152,9 +152,9 @@ def audit(
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
-    """Find hanging transactions in copied log directories, and say what to do about each.
+    """Find hanging transactions in copied log directories, and suggest what to do about each.
 
-    The logs are held against the rules of the transaction protocol, too. Exit code 3: a hanging or stuck one was found,
+    The logs are also checked for violations of the transaction protocol. Exit code 3: a hanging or stuck one was found,
     or a broken rule; 4: none was found, but not everything could be read or judged; 5: one was found, and not
     everything could be read or judged.
 
@@ -269,7 +269,7 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None
 
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
-    """Which checks were made, what they found, and which had nothing to go by."""
+    """Prints which checks were made, what they found, and which had no data."""
     if not answers:
         return
     broken = [f"{answer.check} ({answer.violated})" for answer in answers if answer.answer == "violated"]
@@ -289,13 +289,13 @@ def _doubts_an_id(answer: rows.CheckAnswer) -> bool:
 
 
 def _print_settings(settings: tuple[rows.Setting, ...]) -> None:
-    """What the audit counted with, grouped by where it comes from."""
+    """Prints the settings of the audit, grouped by their source."""
     by_source: dict[str, list[str]] = {}
     for setting in settings:
         by_source.setdefault(setting.source, []).append(f"{setting.name} {setting.value}")
     if by_source:
-        said = (f"{', '.join(listed)} ({source})" for source, listed in by_source.items())
-        say(f"Settings: {'; '.join(said)}.")
+        by_name = (f"{', '.join(listed)} ({source})" for source, listed in by_source.items())
+        say(f"Settings: {'; '.join(by_name)}.")
 
 
 def _line(finding: rows.Finding, several: bool) -> OpenTransaction:

@@ -84,7 +84,7 @@ def _passed_over(summary: Summary) -> Iterator[str]:
         )
     for verdict, what in (
         ("tls", "encrypted (TLS), not decoded"),
-        ("undecided", "too short to tell whether they are Kafka's"),
+        ("undecided", "too short to determine whether they are Kafka's"),
         ("other", "not Kafka's"),
     ):
         if summary.bytes[verdict]:

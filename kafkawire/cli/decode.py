@@ -29,7 +29,7 @@ def decode(
     version: Annotated[int | None, typer.Option("--version", help="The version that the bytes are in.")] = None,
     as_hex: Annotated[bool, typer.Option("--hex", help="The file or standard input holds hex.")] = False,
     prefixed: Annotated[
-        bool, typer.Option("--prefixed", help="The int16 that tells the version stands before the message.")
+        bool, typer.Option("--prefixed", help="The message follows an int16 with its version.")
     ] = False,
     frame: Annotated[
         bool,

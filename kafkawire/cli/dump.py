@@ -73,7 +73,7 @@ def dump(
 ) -> None:
     """Print what log directories hold: batches, records, indexes, snapshots, checkpoints, and what is damaged.
 
-    Files are only read, and may be those of a running broker. Reading goes on behind damage, which has a row of its
+    Files are only read, and may be those of a running broker. Reading continues after damage, which has a row of its
     own. Exit code 4: something was damaged or could not be read; there is a row for each.
 
     \b
@@ -187,12 +187,12 @@ def _views() -> Views:
 
 
 def _all_of(kind: type[Row]) -> View:
-    """All fields of a row but those that the file's name above the table tells."""
+    """All fields of a row except those that the table's title contains."""
     return View(tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition")))
 
 
 def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
-    """The kinds of rows that there may be: those whose fields are the columns of csv and Parquet."""
+    """The kinds of rows that can occur: their fields are the columns of csv and Parquet."""
     from kafkawire import rows
 
     if stats:
@@ -232,7 +232,7 @@ def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator
 
 
 def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[Made]:
-    """The rows, with the bar moved on as they go by."""
+    """The rows; each advances the progress bar."""
     told = 0
     for number, row in enumerate(_readable(file, found)):
         if not number % _STEP or isinstance(row, (Lines, Columns)):
@@ -254,7 +254,7 @@ def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:
 
 
 def _counted(directory: LogDirectory, found: Iterator[Made], outcome: ReadOutcome) -> Iterator[Made]:
-    """All rows, with what could not be listed first, and with the outcome told of them."""
+    """All rows, counted in `outcome`. What could not be listed comes first."""
     from kafkawire import rows
 
     for unreadable in directory.unreadable:

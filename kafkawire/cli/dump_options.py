@@ -1,4 +1,4 @@
-"""The options of `kafkawire dump`: what each is called and what it says, and how their texts become values."""
+"""The options of `kafkawire dump`: their names and help texts, and how their texts become values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SkipRecordMetadata = Annotated[
     typer.Option("--skip-record-metadata", help="Records as with --print-data-log, but only what they hold."),
 ]
 NoPayloads = Annotated[
-    bool, typer.Option("--no-payloads", help="No keys, values and headers, whatever else is asked for.")
+    bool, typer.Option("--no-payloads", help="No keys, values and headers, whatever other options are given.")
 ]
 ShowSecrets = Annotated[
     bool, typer.Option("--show-secrets", help="Credentials, tokens and passwords in __cluster_metadata as they are.")
@@ -107,15 +107,15 @@ def key_bytes(text: str) -> bytes:
 
 
 def decoder_topic(**flags: bool) -> str | None:
-    """The internal topic whose decoder is asked for; flags are named after the topics."""
-    asked = [topic for topic, flag in flags.items() if flag]
-    if len(asked) > 1:
+    """The internal topic whose decoder a flag selects; the flags are named after the topics."""
+    chosen = [topic for topic, flag in flags.items() if flag]
+    if len(chosen) > 1:
         raise typer.BadParameter("records can be decoded in one way only: give one decoder")
-    return asked[0] if asked else None
+    return chosen[0] if chosen else None
 
 
 def all_paths(paths: list[str] | None, files: str | None) -> list[str]:
-    """The paths that are meant; a glob stands for what it matches, in order."""
+    """The paths of the arguments; a glob is replaced by its matches, in order."""
     given = [*(paths or ()), *(files.split(",") if files else ())]
     if not given:
         raise typer.BadParameter("give a log directory, a partition's directory or a file")

@@ -25,7 +25,7 @@ def encode(
     version: Annotated[int | None, typer.Option("--version", help="The version to write.")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Write the bytes themselves.")] = False,
     prefixed: Annotated[
-        bool, typer.Option("--prefixed", help="With the int16 that tells the version before the message.")
+        bool, typer.Option("--prefixed", help="Write an int16 with the version before the message.")
     ] = False,
     frame: Annotated[
         bool, typer.Option("--frame", help="A whole frame: size, header (--correlation-id, --client-id), message.")

@@ -1,4 +1,4 @@
-"""How a reading command ends: 0 where all was read, 4 where some was damaged, 1 where nothing could be read."""
+"""Exit codes of commands that read: 0 where all was read, 4 where some was damaged, 1 where nothing could be read."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class ReadOutcome:
         self._first = ""
 
     def problem(self, text: str) -> None:
-        """Something could not be read: `text` says where, and why."""
+        """Records that something could not be read. `text`: where, and why."""
         self._first = self._first or text
         self._problems += 1
 
     def read(self) -> None:
-        """Something could be read."""
+        """Records that something could be read."""
         self._read = True
 
     def end(self) -> None:
-        """Raises what the command ends with; returns where all was read."""
+        """Raises the command's exit; returns where all was read."""
         if not self._problems:
             return
         more = f" (and {self._problems - 1} more)" if self._problems > 1 else ""

@@ -1,4 +1,4 @@
-"""What `audit` and `txn find-hanging` print of their findings, and how they end."""
+"""The output of `audit` and `txn find-hanging`: their findings, and their exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
 from kafkawire.cli.formatting import brief, collapsed, printable
 from kafkawire.cli.output import Format
 
-#: What `find-hanging` says where nothing was found, and where that is no all-clear.
+#: What `find-hanging` prints where nothing was found: an all-clear, and a result that is none.
 NOTHING_HANGS, NONE_FOUND = "No transaction hangs.", "None found"
 
 #: Sentences on what was not read that are printed; json has all.
@@ -22,7 +22,7 @@ _MOST = 20
 
 
 class Read(rows.Coverage, frozen=True, kw_only=True):
-    """The line of jsonl that says what was read, and the clock."""
+    """The line of jsonl with what was read, and the clock."""
 
     as_of: int | None = None
 
@@ -39,7 +39,7 @@ def say(text: str) -> None:
 
 
 def chosen_format(format: Format | None) -> Format:
-    """The format that was asked for; by default a table on a terminal and jsonl elsewhere."""
+    """The format of `--format`; by default a table on a terminal and jsonl elsewhere."""
     return format or (Format.table if sys.stdout.isatty() else Format.jsonl)
 
 
@@ -67,7 +67,7 @@ def by_place(findings: Iterable[rows.Finding]) -> list[rows.Finding]:
 
 
 def explain(findings: Iterable[rows.Finding], *, several_clusters: bool = False) -> None:
-    """Prints, below a table, the evidence of what needs somebody's attention, and what to do."""
+    """Prints, below a table, the evidence of findings that need action, and the suggested action."""
     for finding in findings:
         if finding.verdict != "not_hanging" or finding.reason == "stuck_prepare":
             say("")
@@ -100,7 +100,7 @@ def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
 
 
 def print_missing(audit: rows.Audit) -> None:
-    """Prints what was not read, beside what was found: what goes to standard error is easily lost."""
+    """Prints what was not read next to the findings: standard error is easily lost."""
     from kafkawire.transactions.completeness import not_read
 
     if missing := not_read(audit):
@@ -126,8 +126,8 @@ def counted_partitions(read: rows.Coverage) -> str:
 
 
 def end(audit: rows.Audit) -> None:
-    """Raises what the command ends with: 3 where something was found, 4 where something may have been missed, 5 where
-    both is so."""
+    """Raises the command's exit: 3 where something was found, 4 where something may have been missed, 5 where
+    both hold."""
     from kafkawire.transactions.completeness import outcome
 
     result = outcome(audit)

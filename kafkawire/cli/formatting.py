@@ -1,4 +1,4 @@
-"""Text and JSON that are harmless on a terminal (see `kafkawire.printable`), and numbers of things."""
+"""Text and JSON that are harmless on a terminal (see `kafkawire.printable`), and nouns with their counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C of a command that reads what is still written: its input ends, and it tells what it has, before it ends."""
+"""Ctrl-C for a command that reads growing input: the input ends, the command prints its results, then it ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _GRACE_S = 2.0
 
 @contextmanager
 def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
-    """Gives a function that says whether there was a Ctrl-C.
+    """Yields a function that returns whether Ctrl-C was pressed.
 
-    The first Ctrl-C in the block is only noted: the writer of a pipe (`tcpdump`) gets it too, and ends; what waits at a
-    file's end asks the function. The answer True ends the input, and the rest of the work has no time limit. A second
-    Ctrl-C, or input that goes on for 2 seconds, is a KeyboardInterrupt.
+    The first Ctrl-C in the block is only noted: the writer of a pipe (`tcpdump`) gets it too, and ends; a reader that
+    waits at a file's end calls the function. True ends the input, and the rest of the work has no time limit. A second
+    Ctrl-C, or input that continues for 2 seconds, raises KeyboardInterrupt.
 
     Args:
         wanted: if False, or where Ctrl-C is ignored (background jobs), nothing changes.
@@ -54,7 +54,7 @@ def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
 
 
 class TerminationSignal(KeyboardInterrupt):
-    """A signal that asks the process to end came. `code`: what the command ends with, 128 and the signal's number."""
+    """A signal to terminate was received. `code`: the exit code, 128 plus the signal's number."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)

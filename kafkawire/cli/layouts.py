@@ -70,7 +70,7 @@ class FieldRow(CommandRow, frozen=True, kw_only=True):
 
 
 def heading(message: type[Message], version: int | None) -> str:
-    """What stands above a table of its fields, every line harmless on a terminal."""
+    """The lines above a table of its fields, each harmless on a terminal."""
     spec = message.spec
     key = f", api key {spec.api_key}" if spec.api_key is not None else ""
     flexible = f", flexible: {version_text(spec.flexible_versions)}" if spec.flexible_versions else ", not flexible"

@@ -43,7 +43,7 @@ FormatOption = Annotated[
     ),
 ]
 OutputOption = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; its ending may tell the format.")
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix may name the format.")
 ]
 WideOption = Annotated[bool, typer.Option("--wide", help="Tables with all columns, however wide.")]
 NoCutOption = Annotated[
@@ -55,11 +55,11 @@ NoCutOption = Annotated[
 #: no character is skipped twice, so that they take time in proportion to the text.
 _FORMULA = r"[=+\-@＝＋－＠]"
 
-#: Before the formulas of a text. Where a comma is for decimals, `;` is between cells, and a file is cut there, whatever
-#: stands in quotes: those are seen at the beginning of a cell alone, and there they are passed over.
+#: Before the formulas of a text. Where a comma is for decimals, `;` is between cells, and a file is cut there, even
+#: within quotes: they are special only at the beginning of a cell, where the pattern skips them.
 _CELL = re.compile(rf'^(?=\s*+{_FORMULA})|;(?=["\s]*+{_FORMULA})')
 
-#: JSON can say it without a `;`, and lose nothing. One that ends a string is followed by a comma or a bracket.
+#: JSON can escape this `;` without loss. A `;` that ends a string is followed by a comma or a bracket.
 _CELL_IN_JSON = re.compile(rf";(?=\s*+{_FORMULA})")
 
 
@@ -89,7 +89,7 @@ def print_rows(
         rows: of the classes in `kinds`.
         kinds: which rows there may be: the columns of csv are all their fields, in order.
         output: a file; None and `-` are standard output.
-        views: what a table shows of each kind, of the fields that say something; by default all but `file`, which is
+        views: the columns that a table shows of each kind, empty ones left out; by default all but `file`, which is
             its title.
         unset: fields that no row has this time (`UNSET`), and for which csv has no column.
         heading: lines above the first table, already harmless.
@@ -124,7 +124,7 @@ def print_rows(
 
 
 def _flushed(rows: Iterable[T], stream: Sink) -> Iterator[T]:
-    """The rows, each written out before the next is asked for."""
+    """The rows, each written out before the next is made."""
     for row in rows:
         yield row
         stream.flush()
@@ -160,7 +160,7 @@ def _stream(output: str | None, *, live: bool = False) -> Iterator[tuple[Sink, b
 
 
 def _ending(output: str | None) -> Format:
-    """The format that a file's ending tells; jsonl where it tells none."""
+    """The format that a file's suffix names; jsonl where it names none."""
     ending = Path(output or "").suffix.removeprefix(".").lower()
     return Format(ending) if ending in ("json", "csv", "parquet") else Format.jsonl
 

@@ -173,7 +173,7 @@ def open_output(output: str | None, *, live: bool = False) -> Iterator[Sink]:
     """Standard output for None and `-`, or a file, to be written from its beginning.
 
     The file is complete when the body ends, and replaces the former one then: with its permissions, and where links
-    lead to. When the body fails or is interrupted, the former file stays and a note on standard error says so.
+    lead to. When the body fails or is interrupted, the former file stays, with a note on standard error.
 
     Args:
         output: a path that `check_output` has let pass with the inputs of the command.

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, where somebody watches them and nothing else is written to the terminal."""
+"""Progress bars on standard error, where that is a terminal and nothing else is written to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def watched(output: str | None) -> bool:
 
 
 def total_size(files: Iterable[Sized]) -> int:
-    """Bytes of files; those that cannot be looked at count nothing, and are told when they are read."""
+    """Bytes of files. Those without access count as 0, and fail when they are read."""
     total = 0
     for file in files:
         try:
@@ -35,7 +35,7 @@ def total_size(files: Iterable[Sized]) -> int:
 
 @contextmanager
 def progress(total: int, *, shown: bool) -> Iterator[Advance]:
-    """Calls the body with a function that is told of bytes that were read, of `total`."""
+    """Yields a function to call with the number of bytes that were read, out of `total`."""
     if not shown:
         yield lambda done: None
         return

@@ -90,7 +90,7 @@ def list_messages(
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
-    """List the messages that there are codecs for.
+    """List the messages that have codecs.
 
     \b
     For example:
@@ -197,7 +197,7 @@ def export(
         return
     edited = [source for source, text in texts.items() if _differs(folder / source, text)]
     if edited and not force:
-        raise InputError(f"{folder / edited[0]} is there and differs ({len(edited)} in all): --force overwrites")
+        raise InputError(f"{folder / edited[0]} exists and differs ({len(edited)} in all): --force overwrites")
     for source, text in texts.items():
         path = folder / source
         output_file.save(path, text, [str(arguments.shipped_schemas(namespace))])

@@ -25,7 +25,7 @@ _SIDE = "A folder of schemas, a jar of Kafka's, or a namespace: kafka, kip-664-d
 
 
 class ChangeRow(output.CommandRow, frozen=True, kw_only=True):
-    """A change; `compatible` says whether who reads or writes with the old schema can go on as before."""
+    """A change. `compatible`: whether programs that use the old schema keep working."""
 
     message: str
     change: str
@@ -54,7 +54,7 @@ def diff(
     The exit code is 3 when a change is not compatible.
 
     \b
-    Between two releases; what a KIP's text says beside what was shipped:
+    Between two releases; a KIP's text and what was shipped:
       kafkawire schema diff kafka-clients-3.9.1.jar kafka-clients-4.4.0.jar
       kafkawire schema diff kip-664-draft kafka --incompatible
     """

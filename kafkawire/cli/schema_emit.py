@@ -1,4 +1,4 @@
-"""`kafkawire schema emit`: what else the compiler makes of schemas: a plugin for Wireshark."""
+"""`kafkawire schema emit`: other output of the compiler: a plugin for Wireshark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EmitTarget(Enum):
-    """What can be made."""
+    """What the compiler can emit."""
 
     wireshark = "wireshark"
 
@@ -54,7 +54,7 @@ def emit(
 
 
 def with_kafkas_own(schemas: Path | None) -> list[MessageModel]:
-    """The messages of a folder, and of Kafka's those that frames and control records are made of where it has none."""
+    """The messages of a folder, with Kafka's own for frames and control records where the folder has none."""
     from kafkawire.codegen import generate
 
     shipped = generate.load(arguments.shipped_schemas("kafka"))
@@ -70,7 +70,7 @@ def with_kafkas_own(schemas: Path | None) -> list[MessageModel]:
 
 
 def words() -> Words:
-    """What the plugin says beyond the schemas: names of numbers, and what is secret."""
+    """What the plugin shows beyond the schemas: names of numbers, and which fields are secret."""
     from kafkawire.capture import message_json
     from kafkawire.codegen.wireshark import Words
     from kafkawire.kafka_api_keys import NAMES as api_keys

@@ -28,9 +28,9 @@ def import_schemas(
 ) -> None:
     """Import message schemas of one or several releases, one file a message for all versions.
 
-    The newest release decides what they share; older ones add the versions and fields that it dropped. Jars say their
-    release by their name. Where an input says none, the first is the newest. Messages get the names that they have
-    today; earlier ones stay as aliases. Each family has its folder in DIR.
+    The newest release decides what they share; older ones add the versions and fields that it dropped. The
+    release is part of a jar's name. Where a name has none, the first input is the newest. Messages get their newest
+    names; earlier ones stay as aliases. Each family has its folder in DIR.
 
     \b
     Two releases, newest first:
@@ -72,13 +72,13 @@ def import_schemas(
 
 
 def _write(texts: dict[Path, str], force: bool) -> dict[Path, str]:
-    """Writes what differs; the files, and what became of each."""
+    """Writes the files that differ; returns each file with its outcome."""
     there = {path: path.read_bytes() for path in texts if path.exists()}
     changed = {path: "changed" if path in there else "created" for path, text in texts.items()
                if there.get(path) != text.encode()}  # fmt: skip
     edited = [path for path, what in changed.items() if what == "changed"]
     if edited and not force:
-        raise InputError(f"{edited[0]} is there and differs ({len(edited)} in all): --force overwrites")
+        raise InputError(f"{edited[0]} exists and differs ({len(edited)} in all): --force overwrites")
     for path in changed:
         save(path, texts[path].encode())
     return changed

@@ -2,8 +2,8 @@
 
 A row is one line, however narrow the terminal is. Where the columns of a `View` do not fit, room is made in this order:
 topic and partition become one column, headings take two lines, long text is shortened in the middle, columns that are
-not primary are left out. The last line of the output then says so; `--wide` shows everything, but for values of more
-than `CELL` characters: these are cut, with their length, unless `--no-cut` is given.
+not primary are left out; the last line of the output names them. `--wide` shows everything, except that values of more
+than `CELL` characters are cut and followed by their length, unless `--no-cut` is given.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def time_text(timestamp: int) -> str:
 
 
 def table_width(*, terminal: bool, wide: bool) -> int:
-    """How wide a table may be: as the terminal is, or as COLUMNS says, there and elsewhere."""
+    """The width of a table in characters: COLUMNS if set, or else the terminal's; unlimited elsewhere."""
     if wide:
         return _UNLIMITED
     if terminal:
         return shutil.get_terminal_size().columns
-    asked = os.environ.get("COLUMNS", "")
-    return int(asked) if asked.isascii() and asked.isdigit() and int(asked[:9]) > 0 else _UNLIMITED
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isascii() and columns.isdigit() and int(columns[:9]) > 0 else _UNLIMITED
 
 
 def tables(
@@ -120,7 +120,7 @@ def _note(left_out: Sequence[str], *, shortened: bool) -> str:
 
 
 def _title(row: msgspec.Struct, views: Views) -> str | None:
-    """The file that a row is of, unless a column tells it."""
+    """The file of a row, unless a column contains it."""
     view = views.get(type(row))
     return None if view is not None and "file" in view.columns else getattr(row, "file", None)
 
@@ -157,7 +157,7 @@ class _Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _columns(rows: list[dict[str, Any]], view: View, *, no_cut: bool) -> list[_Column]:
-    """The columns of a view that say something."""
+    """The columns of a view that are not empty."""
     return [
         _column(name, [row.get(name) for row in rows], prose=name in view.prose, no_cut=no_cut)
         for name in view.columns

@@ -18,7 +18,7 @@ _COMMANDS = {
     "list": ("txn_list:list_transactions", "List transactional ids and their coordinators."),
     "describe": ("txn_describe:describe", "Describe ids, or what is open in partitions."),
     "describe-producers": ("txn_producers:describe_producers", "Describe the producers that partitions remember."),
-    "find-hanging": ("txn_find_hanging:find_hanging", "Find what hangs, prove it, and say what to do."),
+    "find-hanging": ("txn_find_hanging:find_hanging", "Find what hangs, prove it, and suggest what to do."),
     "abort": ("txn_abort:abort", "Abort a hanging transaction in its partition."),
     "force-terminate": ("txn_force_terminate:force_terminate", "End an id's transaction through its coordinator."),
     "forceTerminateTransaction": ("txn_force_terminate:force_terminate", None),

@@ -1,4 +1,4 @@
-"""`kafkawire txn abort`: aborts hanging transactions, and nothing else; judged before, verified after, on record."""
+"""`kafkawire txn abort`: aborts hanging transactions, and nothing else; judged before, verified after, recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Abort(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
         coordinator_epoch: of the marker. `verdict`, `reason`: right before it was sent.
             None where it was aborted already.
         outcome: aborted; already_aborted (its ABORT marker was there: nothing was sent); dry_run; not_written (the
-            broker says so); not_verified (to be looked at).
+            broker's answer); not_verified (to be looked at).
         marker_offset: of the marker. `last_stable_offset`, `high_watermark`: after it, or as they are in a dry run.
         problem: what is not as it should be. `note`: who else holds the last stable offset.
         request: the request: api, version, broker, decoded body, and its bytes in hex.
@@ -184,7 +184,7 @@ def _named(
     coordinator_epoch: int | None,
     all_hanging: bool,
 ) -> TransactionSpec | None:
-    """The transaction that is meant, None for all that hang; a usage error where that is not said, or said twice."""
+    """The transaction that the options name, None for all that hang; a usage error where they name none, or both."""
     from kafkawire.transactions.abort_rules import TransactionSpec
 
     given = (producer_id, producer_epoch, coordinator_epoch)
@@ -194,7 +194,7 @@ def _named(
             raise typer.BadParameter("--all-hanging names them all: no --start-offset, no producer", param_hint="abort")
         return None
     if len(topics) != 1 or partition is None:
-        raise typer.BadParameter("name one --topic and one --partition, or ask for --all-hanging")
+        raise typer.BadParameter("name one --topic and one --partition, or use --all-hanging")
     if (start_offset is not None) == some or some != every:
         raise typer.BadParameter(
             "a transaction is named by --start-offset, or by --producer-id, --producer-epoch and --coordinator-epoch; "
@@ -214,7 +214,7 @@ def _named(
 
 
 def _abort_all(job: EndingJob, format: Format | None) -> None:
-    """Ends as find-hanging does with what is left."""
+    """Ends as find-hanging does with the remaining findings."""
     from kafkawire.transactions.abort_rules import all_hanging
 
     counting = Counting()
@@ -229,7 +229,7 @@ def _abort_all(job: EndingJob, format: Format | None) -> None:
 
 
 def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, format: Format | None) -> None:
-    """Aborts one by one, printing each; raises what the first that is not as it should be ends with."""
+    """Aborts one by one, printing each; raises the first failure."""
     failed: list[KafkaWireError] = []
     ended: list[Abort] = []
 
@@ -379,7 +379,7 @@ def _ended_row(ended: EndedTransaction) -> Abort:
 
 
 def _bare(row: Abort) -> str | None:
-    """What is not as it should be, without the place in front."""
+    """The problem, without its place."""
     return None if row.problem is None else row.problem.removeprefix(f"{row.topic}-{row.partition}: ")
 
 

@@ -1,9 +1,9 @@
-"""The audit log of `txn abort` and `txn force-terminate`: who changed what, why, and what came of it; a JSON line each.
+"""The audit log of `txn abort` and `txn force-terminate`: who changed what, why, and the result; a JSON line each.
 
 By default one file a user, `$XDG_STATE_HOME/kafkawire/txn-audit.jsonl` (`~/.local/state/...`): the place that the XDG
-specification has for logs that outlive a program, the same whatever folder the command was run in at night, and
-writable without rights on the machine. Only the user may read it. Whoever ends the command in between (Ctrl-C, SIGTERM,
-a terminal that is gone) gets a line after, which says so; where there is none, it was killed (SIGKILL, no power).
+specification has for logs that outlive a program. It does not depend on the working directory, and needs no rights
+on the machine. Only the user may read it. A command that is interrupted (Ctrl-C, SIGTERM, a
+closed terminal) appends a line that records this; without that line it was killed (SIGKILL, power loss).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class AuditLog:
         self._append(phase, target, request, None if result is None else _without(result, target, request))
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
-        """A line of what was asked and not done; `target` is None where nothing was found."""
+        """Appends a line for a request that was refused; `target` is None where nothing was found."""
         self._id = uuid.uuid4().hex
         self._append("refused", target, None, {"reason": reason, "text": text})
 
@@ -127,7 +127,7 @@ class AuditLog:
         self.lines += 1
 
     def tell(self) -> None:
-        """Says where it was recorded, if anything was."""
+        """Prints the path of the log, if anything was recorded."""
         if self.lines:
             typer.echo(f"note: recorded in {printable(str(self.path))}", err=True)
 

@@ -1,4 +1,4 @@
-"""`kafkawire txn describe`: what coordinators know of transactional ids, or what is open in partitions."""
+"""`kafkawire txn describe`: transactional ids, as their coordinators describe them, or what is open in partitions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def describe(
     Partitions of topics that the principal may not Describe are left out by the coordinator.
 
     \b
-    One id, and what is open in a topic, whoever wrote it:
+    One id, and what is open in a topic, from any producer:
       kafkawire txn describe --bootstrap-server 127.0.0.1:9092 --transactional-id orders-service
       kafkawire txn describe --bootstrap-server 127.0.0.1:9092 --topic orders
     """

@@ -1,4 +1,4 @@
-"""What `txn abort` and `txn force-terminate` have in common: they ask, show the exact request, and record it."""
+"""The common part of `txn abort` and `txn force-terminate`: they confirm, show the exact request, and record it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotDone(KafkaWireError):
-    """It was not done, or not as it should be; the text says what to look at."""
+    """The action was not carried out, or not as expected; the text names what to check."""
 
 
 class NotConfirmed(NotDone):
@@ -77,8 +77,8 @@ def show_call(call: PreparedRequest) -> None:
 
 
 def check_words(force: str | None, format: Format | None) -> None:
-    """Usage errors that would come too late once something is done: `--force` wants to know why; there is no file."""
+    """Usage errors, before anything is done: `--force` without a reason, a format that needs a file."""
     if format is Format.parquet:
         raise typer.BadParameter("what is done is printed, and parquet needs a file", param_hint="--format")
     if force is not None and not force.strip():
-        raise typer.BadParameter("say why: the reason is recorded", param_hint="--force")
+        raise typer.BadParameter("give a reason: it is recorded", param_hint="--force")

@@ -65,7 +65,7 @@ class Hanging(
         "reason": "Reason",
     },
 ):
-    """A finding as a line of the table: the columns of kafka-transactions.sh, and what it does not say."""
+    """A finding as a line of the table: the columns of kafka-transactions.sh, and more."""
 
     topic: str
     partition: int
@@ -111,7 +111,7 @@ def find_hanging(
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
-    """Find hanging transactions on a cluster, prove that they hang, and say what to do about each.
+    """Find hanging transactions on a cluster, prove that they hang, and suggest what to do about each.
 
     Exit code 3: a hanging or stuck one was found; 4: none was found, but not everything could be read or judged; 5: one
     was found, and not everything could be read or judged.
@@ -126,7 +126,7 @@ def find_hanging(
     if partition and not topic:
         raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
     if group is not None and topic:
-        raise typer.BadParameter("--group and --topic each say where to look: give one of them")
+        raise typer.BadParameter("--group and --topic both select partitions: give one of them")
     search = make_search(
         bootstrap,
         command_config,

@@ -1,4 +1,4 @@
-"""`kafkawire txn force-terminate`: ends an id's transaction through its coordinator, and locks its producer out."""
+"""`kafkawire txn force-terminate`: ends an id's transaction through its coordinator, and fences its producer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"
 
     Attributes:
         producer_id, producer_epoch, transaction_state, topic_partitions: as the coordinator described it before.
-        outcome: terminated; nothing_open (no request was needed); dry_run; not_ended (the coordinator says so);
+        outcome: terminated; nothing_open (no request was needed); dry_run; not_ended (the coordinator's answer);
             not_verified (to be looked at).
         new_producer_id, new_producer_epoch, new_transaction_state: afterwards.
         still_open: transactions of the producer id that the coordinator does not know, "orders-0@17 hanging", ...
@@ -87,7 +87,7 @@ def force_terminate(
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
 ) -> None:
-    """End the transaction of a transactional id: its coordinator aborts it, and its producer is locked out.
+    """End the transaction of a transactional id: its coordinator aborts it, and its producer is fenced.
 
     An id that does not exist is not created. Transactions that hang in partitions which the coordinator does not know
     stay open; they are named, with what to do. Exit code 3: one of them hangs; 4: not everything could be
@@ -153,7 +153,7 @@ def force_terminate(
 
 
 def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRequest, Terminated | None]:
-    """Ends a transaction, or says how it would be: the outcome, the request, and what came of it."""
+    """Ends a transaction, or plans it (dry run): the outcome, the request, and the result."""
     from kafkawire.client.actions.terminating import plan_end, terminate
 
     call = job.action(lambda admin: plan_end(admin.cluster, found))
@@ -162,7 +162,7 @@ def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRe
     log, name = job.log, found.transactional_id
     if log is None:
         return DRY_RUN, call, None
-    ask_leave(f"End the transaction of {name}, and lock its producer out?", yes=job.yes)
+    ask_leave(f"End the transaction of {name}, and fence its producer?", yes=job.yes)
     done = job.action(lambda admin: terminate(admin.cluster, name, job.search, record=log.write, force=job.force))
     return done.outcome, done.call or call, done
 
@@ -217,5 +217,5 @@ def _say_done(outcome: str, found: TransactionDescription, done: Terminated | No
         given = done.producer
         say(
             f"Ended: {found.transactional_id} is {done.state}, its partitions have the transaction no longer, and its "
-            f"producer is locked out (producer id {given.producer_id} is at epoch {given.producer_epoch} now)."
+            f"producer is fenced (producer id {given.producer_id} is at epoch {given.producer_epoch} now)."
         )

@@ -1,4 +1,4 @@
-"""How the `txn` commands reach a cluster, and the one place where they wait for it."""
+"""Options of the `txn` commands to reach a cluster, and the function that runs their requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MaxTimeoutOption = Annotated[
         min=0,
         callback=check_minutes,
         metavar="MINUTES",
-        help="The brokers' transaction.max.timeout.ms, in minutes; by default as they say, or else 15.",
+        help="The brokers' transaction.max.timeout.ms, in minutes; default: what they report, or else 15.",
     ),
 ]
 ConfirmOption = Annotated[
@@ -82,11 +82,11 @@ def with_admin(
     action: Callable[[Admin], Awaitable[T]],
     counting: Counting | None = None,
 ) -> T:
-    """What `action` gives, with a client of the cluster that is closed afterwards. What it waits for is reported on
-    standard error, and `counting` on a terminal.
+    """The result of `action`, with a client of the cluster that is closed afterwards. Waits are reported on standard
+    error, and `counting` on a terminal.
 
-    SIGTERM, and SIGHUP of a terminal that is gone, end it as Ctrl-C does: `action` is cancelled and can still say what
-    became of it.
+    SIGTERM, and SIGHUP of a terminal that is gone, end it as Ctrl-C does: `action` is cancelled, and can still report
+    its result.
     """
     from kafkawire.client import Admin, read_properties
 
@@ -107,7 +107,7 @@ def with_admin(
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """A signal cancels the body, and the command ends with 128 and its number, as a shell has it."""
+    """A signal cancels the body, and the command ends with 128 and its number, as in a shell."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     got: list[signal.Signals] = []
@@ -132,7 +132,7 @@ def _ended_by_signals() -> Iterator[None]:
 def make_search(
     bootstrap: str, command_config: str | None, max_transaction_timeout: int | None, confirm_after: float, **where: Any
 ) -> Search:
-    """What the options say; `where` as `Search` has it."""
+    """The search of these options; `where`: other attributes of `Search`."""
     from kafkawire.client import Search
 
     return Search(

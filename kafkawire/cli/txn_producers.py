@@ -80,7 +80,7 @@ class ReplicaSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplicaAnswer(msgspec.Struct, frozen=True):
-    """What a broker said of its replica of a partition."""
+    """A broker's answer for its replica of a partition."""
 
     place: TopicPartition
     broker_id: int
@@ -97,9 +97,7 @@ def describe_producers(
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Ask this broker's replicas, not the leaders.")
     ] = None,
-    all_replicas: Annotated[
-        bool, typer.Option("--all-replicas", help="Ask every replica, so that they can be compared.")
-    ] = False,
+    all_replicas: Annotated[bool, typer.Option("--all-replicas", help="Query every replica, to compare them.")] = False,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,

@@ -64,12 +64,13 @@ def watch(
 ) -> None:
     """Watch for hanging transactions: what changes is printed as jsonl, and --listen serves metrics for Prometheus.
 
-    A line says that a transaction appeared, changed its verdict or is gone, that something can no longer be read or can
-    be again, or that a poll failed. Ends on Ctrl-C (130) or SIGTERM (143). With --once: exit code 3 where one hangs or
-    is stuck, 4 where not everything could be read or judged, 5 where both is so, 1 where nothing could.
+    A line reports a transaction that appeared, changed its verdict or is gone, a partition or broker that can no longer
+    be read or can be again, or a poll that failed. Ends on Ctrl-C (130) or SIGTERM (143). With --once: exit code 3
+    where one hangs or is stuck, 4 where not everything could be read or judged, 5 where both hold, 1 where nothing
+    could.
 
-    A poll asks each broker for the producers of its partitions (500 in a request) and, while transactions are open, for
-    their offsets and what it coordinates; over one connection a broker, which is kept.
+    A poll requests the producers of each broker's partitions (500 in a request) and, while transactions are open, their
+    offsets and the transactions that the broker coordinates. Each broker has one connection, which is kept.
 
     \b
     Metrics at http://127.0.0.1:9308/metrics, or in a file, from cron:

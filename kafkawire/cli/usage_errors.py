@@ -1,4 +1,4 @@
-"""What is said of arguments and options that are wrong: the library's sentences, in our words."""
+"""Errors of arguments and options: the library's sentences, reworded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a command waits for, on standard error: on a terminal a line drawn again, elsewhere one for each wait.
+"""Reports of a command's waits on standard error: on a terminal one line that is redrawn, elsewhere a line a wait.
 
-Nothing is printed of what takes no longer than a moment.
+Short waits are not reported.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Reporter:
         waits.ended = self._ended
 
     def look(self) -> None:
-        """Reports what lasts too long by now."""
+        """Reports the waits that have lasted too long."""
         long = self._long()
         if self._terminal:
             self._draw(long)

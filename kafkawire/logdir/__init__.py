@@ -1,9 +1,9 @@
-"""A broker's log directory, read from disk while no broker is asked.
+"""A broker's log directory, read from disk without a broker.
 
 directory = logdir.open("kafka-logs/")      # or a folder of several, one partition's directory, one file
 for partition in directory.partitions:
     partition.topic, partition.partition, partition.high_watermark
-    for batch in partition:                  # headers only, until batch.records is asked for
+    for batch in partition:                  # headers only, until batch.records is read
         ...
 for file in directory.files:
     for row in file:                         # the rows of `kafkawire dump`

@@ -31,14 +31,14 @@ _NODE_IDS = ("node.id", "broker.id")
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """A path that could not be looked at, and why."""
+    """A path that could not be examined, and why."""
 
     path: str
     reason: str
 
 
 class BrokerDirectory:
-    """What one log directory says of itself as a whole: its `meta.properties` and checkpoint files.
+    """The files of a whole log directory: its `meta.properties` and checkpoint files.
 
     Attributes:
         root: the directory's path. `member`: a file in it, or in a folder of it.
@@ -56,13 +56,13 @@ class BrokerDirectory:
 
     @property
     def node_id(self) -> int | None:
-        """The broker's id; None where the directory does not say it."""
+        """The broker's id; None where the directory does not contain it."""
         text = self.properties.get("node.id") or self.properties.get("broker.id") or ""
         return whole_number(text, INT32)
 
     @cached_property
     def damage(self) -> tuple[tuple[str, Damage], ...]:
-        """What is wrong with those files, each with its file's path."""
+        """The damage in those files, each with its file's path."""
         found = [(name, entry) for name in _READERS for entry in self._entries(name)]
         damaged = [(os.path.join(self.root, name), entry) for name, entry in found if isinstance(entry, Damage)]
         for entry in self._entries(PROPERTIES):
@@ -73,17 +73,17 @@ class BrokerDirectory:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id; None where the directory does not say it."""
+        """The cluster's id; None where the directory does not contain it."""
         return self.properties.get("cluster.id") or None
 
     @cached_property
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """As last written (every 5 s, and at shutdown): they lag behind on a running broker."""
+        """As last written: a broker writes them every 5 s and at shutdown."""
         return self._offsets(HIGH_WATERMARKS)
 
     @cached_property
     def log_starts(self) -> dict[tuple[str, int], int]:
-        """Only of partitions whose log starts behind their first segment's first offset."""
+        """Only of partitions whose log starts after their first segment's first offset."""
         return self._offsets(LOG_STARTS)
 
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
@@ -109,7 +109,7 @@ class Partition:
     Attributes:
         topic, partition: from the directory's name. `path`: the directory.
         state: empty; `delete`, `future` or `stray` for a replica that is removed or moved.
-        broker: the log directory it lies in.
+        broker: its log directory.
         files: all files in it.
     """
 
@@ -141,7 +141,7 @@ class Partition:
 
     @cached_property
     def snapshots(self) -> tuple[LogFile, ...]:
-        """The `.snapshot` files in use, by the offset before which their state holds."""
+        """The `.snapshot` files in use, by offset: the state before it."""
         return self._in_use("snapshot")
 
     @property
@@ -179,11 +179,11 @@ class Partition:
 
 
 class LogDirectory:
-    """What was opened.
+    """The result of `open`: partitions, files and log directories.
 
     Attributes:
         partitions: by log directory, topic and number; the same partition once a replica.
-        files: every file that was found, in those partitions or beside them.
+        files: every file that was found, in those partitions or outside them.
         brokers: the log directories.
         unreadable: directories that could not be listed.
     """
@@ -205,13 +205,13 @@ class LogDirectory:
 
 def open(*paths: str | os.PathLike[str]) -> LogDirectory:
     """Open directories and files: a broker's log directory, a folder that holds several, a partition's directory, one
-    file. Only names are looked at; content is read when it is asked for.
+    file. Only names are examined; content is read when it is used.
 
     Args:
         paths: on this machine, or URIs of a store that pyarrow knows (s3://, gs://, hdfs://, file://).
 
     Raises:
-        OSError: a path that is not there or may not be read.
+        OSError: a path does not exist or must not be read.
         MissingExtraError: a URI, and pyarrow is not installed.
     """
     files: dict[str, LogFile] = {}

@@ -1,4 +1,4 @@
-"""What the readers of small files yield: entries, each with its position in the file, and `Damage` between them."""
+"""Entries of small files, each with its position. Readers yield them, and `Damage` between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkawire.messages.producer_snapshot import ProducerEntry
 
 
 class FileEntry(msgspec.Struct, frozen=True, gc=False):
-    """Something that begins at `position` of the file."""
+    """Base class of entries: each begins at `position` in the file."""
 
     position: int
 

@@ -1,4 +1,4 @@
-"""The fixed binary layouts beside the segments, declared once with construct; NumPy reads them in bulk.
+"""The fixed binary layouts of index files, declared once with construct; NumPy reads them in bulk.
 
 `dtype_of` makes the record type of an entry out of its declaration, so that the two cannot differ.
 """

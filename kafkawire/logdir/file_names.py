@@ -42,7 +42,7 @@ _NAMED = {
     "replication-offset-checkpoint": "checkpoint",
 }
 
-#: Kinds of files that stand in a partition's directory and tell it from others of a similar name (`broker-1`).
+#: Kinds of files in a partition's directory, which distinguish it from others of a similar name (`broker-1`).
 PARTITION_KINDS = frozenset(
     {
         "log",
@@ -78,7 +78,7 @@ class FileName(NamedTuple):
 
 
 def partition_name(name: str) -> PartitionName | None:
-    """What a directory's name says, None where it cannot be a partition's."""
+    """The parts of a partition directory's name; None for a name that no partition has."""
     found = _PARTITION.fullmatch(name)
     if found is None or int(found["partition"]) > _HIGHEST_PARTITION:
         return None
@@ -86,7 +86,7 @@ def partition_name(name: str) -> PartitionName | None:
 
 
 def file_name(name: str) -> FileName | None:
-    """What a file's name says; None for a name that Kafka does not give."""
+    """The parts of a file's name; None for a name that Kafka does not give."""
     plain = name.removesuffix(_TEMPORARY)
     if plain in _NAMED:
         return FileName(_NAMED[plain], None, "" if plain == name else "tmp")

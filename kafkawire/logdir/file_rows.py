@@ -1,4 +1,4 @@
-"""Files as rows: what `kafkawire dump` prints, and every reader of a log directory may build on."""
+"""Files as rows: the output of `kafkawire dump`, and the basis of every reader of a log directory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def rows_of(file: LocatedFile, options: Options = DEFAULT) -> Iterator[rows.Row]
 
 
 def selected_batches(file: LocatedFile, options: Options = DEFAULT) -> Iterator[Batch | Damage]:
-    """The batches of a segment (or KRaft snapshot) that are asked for, and the damage between them."""
+    """The batches of a segment (or KRaft snapshot) that are selected, and the damage between them."""
     selection = options.selection
     end = selection.offsets[1] if selection.offsets else None
     beyond = 0
@@ -85,7 +85,7 @@ def selected_batches(file: LocatedFile, options: Options = DEFAULT) -> Iterator[
 
 
 def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
-    """What `rows.Record.of` is told of all records of a file."""
+    """The arguments of `rows.Record.of` for all records of a file."""
     return {
         "payload": options.payloads,
         "metadata": options.metadata,
@@ -144,7 +144,7 @@ def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
 
 
 def _verified(source: Source, file: LocatedFile, check: LogIndexCheck) -> Iterator[FileEntry | Damage]:
-    """The entries, and after each what is wrong with it."""
+    """The entries, each followed by its damage."""
     for entry in _INDEXES[file.kind](source):
         yield entry
         damage = None if isinstance(entry, Damage) else check.entry(entry)
@@ -156,7 +156,7 @@ def _verified(source: Source, file: LocatedFile, check: LogIndexCheck) -> Iterat
 
 
 def _checked(file: LocatedFile, name: str, found: Iterator[FileEntry | Damage]) -> Iterator[rows.Row]:
-    """The damage that a check finds, and what it came to."""
+    """The damage that a check finds, and the check's row."""
     entries = wrong = 0
     for item in found:
         if isinstance(item, Damage):

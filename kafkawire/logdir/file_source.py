@@ -1,7 +1,7 @@
 """`FileSource`: a file's bytes in windows, for walking over batches.
 
-Not a memory map: a broker may truncate or remove the file meanwhile, and touching pages of a map beyond the end of its
-file kills the process. A read only comes back short.
+Not a memory map: a broker may truncate or remove the file during the walk, and an access beyond the end of a mapped
+file kills the process. A read then returns fewer bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WINDOW = 4 << 20
 
 
 class Opened(Protocol):
-    """An open file. Reads come back short at the end only, or not at all."""
+    """An open file. Reads return fewer bytes only at its end."""
 
     def seek(self, position: int, whence: int = 0, /) -> int: ...
 
@@ -33,10 +33,10 @@ class Opened(Protocol):
 
 
 def open_file(path: str) -> FileIO:
-    """A regular file, for reading, unbuffered. Of pipes and devices, which would block or never end, none is opened.
+    """Open a regular file for reading, unbuffered. Pipes and devices, which could block or never end, are refused.
 
     Raises:
-        OSError: there is no such file, it may not be read, or it is none.
+        OSError: the file does not exist, must not be read, or is no regular file.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
@@ -44,7 +44,7 @@ def open_file(path: str) -> FileIO:
 
 
 class FileSource:
-    """Bytes of an open, unbuffered file at positions. `size` is the file's when it was opened: it may grow on."""
+    """Bytes of an open, unbuffered file at positions. `size`: when it was opened; the file may grow."""
 
     def __init__(self, file: Opened, window: int = _WINDOW) -> None:
         self._file = file

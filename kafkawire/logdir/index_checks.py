@@ -1,4 +1,4 @@
-"""Indexes against the log beside them, and what a broker looks at when it starts.
+"""Checks of indexes against their log, and the check that a starting broker makes.
 
 An index disagrees with its log where a reader that trusts it would miss records: what is checked holds for every index
 that brokers of any release write, for compacted segments, and for followers, which append several batches at once. So
@@ -28,7 +28,7 @@ MISMATCH = "index_mismatch"
 
 
 class LogIndexCheck(ABC):
-    """Checks the entries of an index, in order. A context: the log is open while it lasts; where there is no log beside
+    """Checks the entries of an index, in order. A context manager: the log is open inside it. Without a log beside
     the index, nothing is found."""
 
     def __init__(self, file: LocatedFile) -> None:
@@ -52,10 +52,10 @@ class LogIndexCheck(ABC):
 
     @abstractmethod
     def entry(self, entry: Any) -> Damage | None:
-        """What is wrong with an entry, which follows those that were given before."""
+        """The damage of an entry, which follows those of earlier calls."""
 
     def end(self) -> Damage | None:
-        """What is wrong with the index as a whole, or kept it from being checked, when all entries were given."""
+        """The damage of the index as a whole, or the reason why it could not be checked, after its last entry."""
         if self.log is None or self.log.source.ended is None:
             return None
         detail = f"the log {ended_at(self.log.source.ended, self.log.source.size)}: not every entry was checked"
@@ -142,8 +142,8 @@ CHECKS: dict[str, type[LogIndexCheck]] = {"index": OffsetCheck, "timeindex": Tim
 
 
 def sanity(file: LocatedFile) -> Iterator[OffsetEntry | TimeEntry | Damage]:
-    """The entries of an `.index` or `.timeindex`, and what a broker that starts would rebuild it for (`sanityCheck` of
-    `OffsetIndex` and `TimeIndex`): a torn file, and a last entry that lies before the first."""
+    """The entries of an `.index` or `.timeindex`, and the damage for which a starting broker would rebuild it
+    (`sanityCheck` of `OffsetIndex` and `TimeIndex`): a torn file, and a last entry that lies before the first."""
     with file.source() as source:
         first = last = None
         for entry in offset_index(source) if file.kind == "index" else time_index(source):
@@ -179,14 +179,14 @@ class _Log:
 
     @property
     def exhausted(self) -> bool:
-        """Whether so much was read, of what a crafted index points at, that no more is."""
+        """Whether the limit of reads is reached: a crafted index could cause any number of them."""
         return self._left < 0
 
     def _from(self, position: int) -> Iterator[Batch | Damage]:
         return iter(read(self.source, start=position, check_crc=False))
 
     def batch_at(self, position: int) -> Batch | None:
-        """The batch that begins there. The walk goes on from it."""
+        """The batch at a position. The walk continues from it."""
         found = next(read(self.source, start=position, end=position + 1, check_crc=False), None)
         if not isinstance(found, Batch):
             return None
@@ -196,12 +196,12 @@ class _Log:
         return found
 
     def has(self, offset: int) -> bool:
-        """Whether a batch behind the current one holds an offset; where the log is damaged, one may."""
+        """Whether a batch after the current one contains an offset; True where the log is damaged."""
         found = self.containing(offset)
         return self.damaged or self.exhausted or (found is not None and found.measured().base_offset <= offset)
 
     def containing(self, offset: int) -> Batch | None:
-        """The first batch that ends with `offset` or behind it, from the current one on."""
+        """The first batch that ends at `offset` or later, from the current one on."""
         if self._batch is not None and self._batch.last_offset >= offset:
             return self._batch
         self._jump(offset)
@@ -220,7 +220,7 @@ class _Log:
         return None
 
     def _jump(self, offset: int) -> None:
-        """Goes ahead to where the offset index says that `offset` is, if it is right."""
+        """Moves the walk to the offset index's position for `offset`, if the index is right."""
         if self._index.kind == "index":
             return
         if self._jumps is None:

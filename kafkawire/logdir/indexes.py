@@ -1,7 +1,7 @@
 """The binary files beside the segments: `.index`, `.timeindex`, `.txnindex`, `.snapshot`.
 
-Indexes are read piece by piece, however large they are. A reader yields the entries and a `Damage` for what cannot be
-one, or not in its place. The zeros at the end of an index, which a running broker preallocates, are neither.
+Indexes are read piece by piece, however large they are. A reader yields the entries, and a `Damage` for bytes that
+cannot be an entry at their place. The zeros at the end of an index, which a running broker preallocates, are neither.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def time_index(source: Source) -> Iterator[TimeEntry | Damage]:
 
 
 def aborted_transactions(source: Source) -> Iterator[AbortedEntry | Damage]:
-    """`.txnindex`: an AbortedTxn of 34 bytes after the other (KIP-98). It is never preallocated."""
+    """`.txnindex`: a sequence of AbortedTxn of 34 bytes each (KIP-98). It is never preallocated."""
     from kafkawire.logdir.entry_layouts import ABORTED_ENTRY
 
     size = ABORTED_ENTRY.sizeof()
@@ -56,7 +56,7 @@ def aborted_transactions(source: Source) -> Iterator[AbortedEntry | Damage]:
 
 
 def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
-    """`.snapshot`: the producers' state before an offset. One checksum covers all entries: nothing is believed when it
+    """`.snapshot`: the producers' state before an offset. One checksum covers all entries: no entry is used when it
     is wrong (as Kafka's `ProducerStateManager`)."""
     import numpy as np
 
@@ -87,8 +87,8 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
             yield SnapshotEntry(head_size + i * kind.itemsize, producer)
 
 
-def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E], not_so: str) -> Iterator[E | Damage]:
-    """Entries of two numbers, of which the first ascends and the second does not descend; `not_so` says where not."""
+def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E], problem: str) -> Iterator[E | Damage]:
+    """Entries of two numbers. The first ascends, the second does not descend; `problem` describes a violation."""
     source = WatchedSource(source)
     before = (-1, -1)
     astray = False
@@ -97,8 +97,8 @@ def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E],
             before = pair
             astray = False
         elif not astray:
-            yield Damage(position, "not_ascending", not_so.format(*pair, *before), position + layout.sizeof())
-            astray = True  # what follows in a run of such is not told again
+            yield Damage(position, "not_ascending", problem.format(*pair, *before), position + layout.sizeof())
+            astray = True  # a run of these is reported once
         yield entry(position, *pair)
     yield from _torn(source, layout.sizeof())
 

@@ -1,4 +1,4 @@
-"""`LocatedFile`: a file and what its name and its directory's name say of it; and its bytes."""
+"""`LocatedFile`: a file, the parts of its name and of its directory's name, and its bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 #: Kinds of files that hold record batches.
 BATCHES = frozenset({"log", "kraft-snapshot"})
-#: Checkpoints and properties are KBs, snapshots of producers MBs; more than this is no such file.
+#: Checkpoints and properties are KBs, snapshots of producers MBs; a larger file is neither.
 MAX_BYTES = 256 << 20
 
 
@@ -41,24 +41,24 @@ class LocatedFile(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes, now."""
+        """The current size in bytes."""
         return os.stat(self.path).st_size
 
     @property
     def modified(self) -> float:
-        """When it was last written to, epoch seconds, by the clock of where it is."""
+        """The time of the last write, epoch seconds, by the clock of its machine."""
         return os.stat(self.path).st_mtime
 
     @property
     def place(self) -> RowOrigin:
-        """What the file's rows say of where they come from."""
+        """The origin of the file's rows."""
         return {"file": self.path, "topic": self.topic, "partition": self.partition}
 
     def opened(self) -> Opened:
         """The file, open for reading, unbuffered.
 
         Raises:
-            OSError: there is no such file, it may not be read, or it is none.
+            OSError: the file does not exist, must not be read, or is no regular file.
         """
         return open_file(self.path)
 
@@ -69,11 +69,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
             yield FileSource(file) if window is None else FileSource(file, window)
 
     def elsewhere(self, path: str) -> Self:
-        """What lies at another path of the same store."""
+        """The file at another path of the same store."""
         return msgspec.structs.replace(self, path=path)
 
     def beside(self, kind: str) -> LocatedFile:
-        """The file of another kind of the same segment, in the same state; it need not be there."""
+        """The file of another kind of the same segment, in the same state; it need not exist."""
         directory, name = os.path.split(self.path)
         parts = name.split(".")
         parts[1] = kind

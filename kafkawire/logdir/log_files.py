@@ -1,4 +1,4 @@
-"""`LogFile`: one file of a broker's log directory; what it is, and its content."""
+"""`LogFile`: one file of a broker's log directory: kind and content."""
 
 from __future__ import annotations
 

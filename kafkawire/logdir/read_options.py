@@ -20,15 +20,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         deep: each batch's records after the batch.
         payloads: keys, values and headers of the records, decoded where the topic is internal.
-        metadata: what stands around a record; without, rows of records have their payload only, and none is of a
-            control batch.
+        metadata: the fields around a record's payload; without it, rows of records have their payload only, and control
+            batches have no rows.
         decode_as: the internal topic as whose records all are decoded; None goes by the topic's name.
         show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
         indexes: what is done with them (`IndexMode`).
         check_crc: compare every batch's checksum.
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
-        max_bytes: only the batches that lie in the first so many bytes of a file.
-        selection: what is asked for.
+        max_bytes: the number of bytes at a file's beginning in which the batches must lie.
+        selection: the rows to return.
     """
 
     deep: bool = False

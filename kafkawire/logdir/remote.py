@@ -1,8 +1,8 @@
-"""Log directories in stores that are no file system of this machine: S3, GCS, HDFS, through `pyarrow.fs`.
+"""Log directories in remote stores: S3, GCS, HDFS, through `pyarrow.fs`.
 
-Paths are URIs; what a store needs beyond the path stands in the URI's query, as `pyarrow.fs.FileSystem.from_uri` takes
-it (`s3://logs/broker-1?region=eu-west-1&endpoint_override=...`), or in the environment. Neither a user nor a password
-of a URI shows in a file's `path`.
+Paths are URIs; what a store needs beyond the path is in the URI's query, as `pyarrow.fs.FileSystem.from_uri` takes
+it (`s3://logs/broker-1?region=eu-west-1&endpoint_override=...`), or in the environment. A file's `path`
+contains neither the user nor the password of a URI.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RemoteFile(LogFile, frozen=True):
     """A file in another store.
 
     Attributes:
-        store: the URI that was opened. `prefix`: what stands in `path` before the store's own path.
+        store: the URI that was opened. `prefix`: the part of `path` before the store's own path.
     """
 
     store: str = ""
@@ -33,12 +33,12 @@ class RemoteFile(LogFile, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes, now."""
+        """The current size in bytes."""
         return int(self._info.size)
 
     @property
     def modified(self) -> float:
-        """When it was last written to, epoch seconds; 0 where the store does not tell."""
+        """The time of the last write, epoch seconds; 0 where the store has none."""
         return (self._info.mtime_ns or 0) / 1e9
 
     @property
@@ -64,7 +64,7 @@ def remote_files(uri: str) -> Iterator[RemoteFile]:
     """All files below a URI, or the one that it names, ordered by directory.
 
     Raises:
-        OSError: nothing is there, it may not be read, or pyarrow knows no such store.
+        OSError: the path does not exist, must not be read, or is of a store that pyarrow does not know.
         MissingExtraError: pyarrow is not installed.
     """
     filesystem, path = _opened(uri)

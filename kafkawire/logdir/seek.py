@@ -1,6 +1,6 @@
-"""Where to begin reading, for what a selection asks for: by the names of segments, and by their indexes.
+"""The position at which to begin reading for a selection: from the names of segments, and from their indexes.
 
-An index is only a hint: where it leads to no batch whose checksum is right, or too far, reading begins at the segment's
+An index is only a hint: where it leads to no batch with a valid checksum, or too far, reading begins at the segment's
 beginning.
 """
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=LocatedFile)
 
-#: Files whose name tells the offsets in them.
+#: Kinds of files whose name is the first of their offsets.
 _SEGMENT_KINDS = ("log", "index", "timeindex")
 _INDEX_BYTES = 64 << 20
 
 
 def wanted_files(files: Iterable[L], selection: Selection) -> Iterator[L]:
-    """The files that may hold what is asked for. A segment's offsets end where the next one's begin; of a segment that
+    """The files that may contain selected rows. A segment's offsets end where the next one's begin; of a segment that
     has a successor, the last entry of the time index is the newest timestamp."""
     listed = list(files)
     if selection.offsets is None and selection.times is None:
@@ -51,7 +51,7 @@ def wanted_files(files: Iterable[L], selection: Selection) -> Iterator[L]:
 
 
 def start_position(file: LocatedFile, selection: Selection) -> int:
-    """Position in a segment of a batch behind which all lies that is asked for; 0 where no index tells."""
+    """A position in a segment, of a batch, before which nothing is selected; 0 where no index gives one."""
     if file.kind != "log" or file.offset is None:
         return 0
     first = selection.offsets[0] if selection.offsets else None
@@ -114,7 +114,7 @@ def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:
 
 
 def leads(file: LocatedFile, position: int, offset: int) -> bool:
-    """Whether a batch begins at a position of a segment, with that offset in it or behind it."""
+    """Whether a batch begins at a position of a segment, with that offset in it or after it."""
     with file.source(1 << 16) as source:
         found = next(read(source, start=position, end=position + 1), None)
     return isinstance(found, Batch) and found.base_offset <= offset

@@ -1,7 +1,7 @@
-"""`Selection`: which batches, records and entries are asked for, and how to get to them without reading the rest.
+"""`Selection`: the criteria for batches, records and entries of small files.
 
-A criterion that is None selects everything. With any criterion, rows that it cannot speak of (checkpoints, properties)
-are left out; damage never is, where it was met. Ranges are half open; an end that is None is open.
+A criterion that is None selects everything. Rows that have no field for a given criterion (checkpoints, properties) are
+left out. Damage that was read is never left out. Ranges are half open; an end that is None is open.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Range = tuple[int | None, int | None]
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for.
+    """Criteria for rows.
 
     Attributes:
         offsets, times: half-open ranges of offsets and of timestamps (epoch milliseconds).
@@ -39,8 +39,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return self == _ALL
 
     def batch(self, batch: Batch) -> bool:
-        """Whether a batch holds something that is asked for. Its records are only looked at where its header cannot
-        tell; where they cannot be read, they may hold it."""
+        """Whether a batch contains something selected. Its records are read only where its header does not decide;
+        a batch with unreadable records is selected."""
         if self.offsets and not _overlap(self.offsets, batch.base_offset, batch.last_offset):
             return False
         if self.producer_id is not None and batch.producer_id != self.producer_id:
@@ -59,7 +59,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             return True
 
     def record(self, record: Record) -> bool:
-        """Whether a record of a batch that is asked for is asked for itself."""
+        """Whether a record of a selected batch is selected itself."""
         return (
             (self.offsets is None or _within(self.offsets, record.offset))
             and (self.times is None or _within(self.times, record.timestamp))
@@ -67,7 +67,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def row(self, row: rows.Row) -> bool:
-        """Whether an entry of a small file is asked for."""
+        """Whether an entry of a small file is selected."""
         if isinstance(row, (rows.Damage, rows.Check)) or self.all:
             return True
         fields = _FIELDS.get(type(row), {})

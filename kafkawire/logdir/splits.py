@@ -1,5 +1,5 @@
-"""Where a segment can be split, positions at which batches begin, so that parts of it are read as the whole is; and
-where one that is written to ends."""
+"""Positions at which a segment can be split into parts that together give the same batches; and the readable end of a
+segment that is being written to."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _WINDOW = 1 << 18
 def ranges(file: LocatedFile, size: int) -> list[tuple[int, int | None]]:
     """Parts of a segment of about `size` bytes each, which together are all of it; the last one's end is None.
 
-    Parts begin where a batch begins that its checksum proves. The segment's index tells where batches are; where it
-    does not, headers are walked over. Behind damage a segment is split no more.
+    Parts begin where a batch begins that its checksum proves. The segment's index has positions of batches; where it
+    has none, headers are walked over. After damage a segment is not split.
 
     Raises:
         OSError: the file cannot be read.
@@ -38,8 +38,8 @@ def ranges(file: LocatedFile, size: int) -> list[tuple[int, int | None]]:
 def pieces(
     file: LocatedFile, start: int = 0, end: int | None = None, *, check_crc: bool = True
 ) -> Iterator[Batches | Batch | Damage]:
-    """What begins in a part of a segment, many batches at a time, and the damage; `records.columns.batches` with what
-    `LocatedFile.batches` adds: offsets that go back are damage too, and told where they are by the part before.
+    """The batches that begin in a part of a segment, many at a time, and the damage: `records.columns.batches` and the
+    check of `LocatedFile.batches`. Offsets that go back are damage too, detected from the part before.
 
     Args:
         start, end: one of the `ranges`. Where the file has become shorter since, so that some of the part is gone, the
@@ -90,16 +90,16 @@ def _between(
 
 
 class Written(NamedTuple):
-    """How far a segment can be read. `offset`: the first one behind; None where no batch is before `position`, nor at
-    it."""
+    """The end of a segment's readable part. `offset`: the first one after it; None where no batch is before `position`
+    or at it."""
 
     position: int
     offset: int | None
 
 
 def written(file: LocatedFile, start: int = 0, *, before: int | None = None, until: int | None = None) -> Written:
-    """How far a segment that is written to can be read: the end of its last whole batch, as headers say from the batch
-    at `start` on. What stands behind may be one that is not written to its end yet.
+    """The position up to which a growing segment can be read: the end of its last whole batch, found by headers from
+    the batch at `start` on. The bytes after it may be a batch that is not completely written.
 
     Args:
         before: an offset, such as the high watermark: no further than to the batch that reaches it.
@@ -165,7 +165,7 @@ def _points(file: LocatedFile, size: int) -> Iterator[int]:
 
 
 def _first_batch(source: FileSource, start: int, wanted: int) -> int | None:
-    """Position of the first proven batch at `wanted` or behind, told by headers from `start` on."""
+    """Position of the first proven batch at `wanted` or after, found by headers from `start` on."""
     for item in columns.batches(source, start=start, check_crc=False, window=_WINDOW):
         if isinstance(item, Damage):
             return None

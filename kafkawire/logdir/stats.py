@@ -1,4 +1,4 @@
-"""Partitions in numbers: `kafkawire dump --stats`."""
+"""Statistics of partitions: `kafkawire dump --stats`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def by_partition(files: Iterable[LocatedFile]) -> list[list[LocatedFile]]:
 
 
 def stats_of(segments: list[LocatedFile], options: Options = DEFAULT) -> Iterator[rows.Row]:
-    """The damage in the segments of one partition, and at last its numbers.
+    """The damage in the segments of one partition, then its statistics.
 
     Raises:
         OSError: a segment cannot be read.

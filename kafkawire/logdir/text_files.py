@@ -1,7 +1,7 @@
 """The small text files: checkpoints, properties, JSON.
 
-Each reader takes a file's bytes and yields what is in it, and a `Damage` for what cannot be read, with the position in
-the file where each begins.
+Each reader takes a file's bytes and yields its entries, and a `Damage` for bytes that cannot be read, each with its
+position in the file.
 """
 
 from __future__ import annotations

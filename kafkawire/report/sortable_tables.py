@@ -193,7 +193,7 @@ def violations(audit: Audit) -> SortableTable:
         )
         for found in shown
     )
-    return _table("Broken rules, besides open transactions", columns, rows, len(shown))
+    return _table("Broken rules other than open transactions", columns, rows, len(shown))
 
 
 def damage(audit: Audit) -> SortableTable:

@@ -178,7 +178,7 @@ def test_export_does_not_overwrite_edited_schemas(run: Run, tmp_path: Path) -> N
     path.write_text("{}")
     result = run("schema", "export", "AbortedTxn", "-o", tmp_path)
     assert (result.code, path.read_text()) == (1, "{}")
-    assert f"{path} is there and differs" in result.err
+    assert f"{path} exists and differs" in result.err
     assert run("schema", "export", "AbortedTxn", "-o", tmp_path, "--force").code == 0
     assert path.read_text() != "{}"
 

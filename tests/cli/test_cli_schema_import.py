@@ -123,7 +123,7 @@ def test_a_file_that_was_edited_is_kept_unless_forced(run: Run, tmp_path: Path) 
     (out / "raft" / "B.json").unlink()
     refused = run("schema", "import", given, "-o", out)
     assert (refused.code, refused.err.count("\n")) == (1, 1)
-    assert "A.json is there and differs (1 in all): --force overwrites" in refused.err
+    assert "A.json exists and differs (1 in all): --force overwrites" in refused.err
     assert files(out) == {"raft/A.json"}
     assert run("schema", "import", given, "-o", out, "--force").text.splitlines()[:2] == [
         f"changed  {out}/raft/A.json",

@@ -39,7 +39,7 @@ NOWHERE = "127.0.0.1:1"
         (["--topic", "t", "--all-hanging", "--start-offset", 1], "--all-hanging names them all"),
         (["--topic", "t", "--all-hanging", "--producer-id", 1], "--all-hanging names them all"),
         (["--topic", "t", "--all-hanging", "--force", "why"], "--force is for one transaction"),
-        (["--topic", "t", "--partition", 0, "--start-offset", 1, "--force", " "], "say why"),
+        (["--topic", "t", "--partition", 0, "--start-offset", 1, "--force", " "], "give a reason"),
         (["--topic", "t", "--partition", 0, "--start-offset", -1], "--start-offset: must be at least 0"),
         (["--topic", "t", "--partition", 0, "--producer-id", 1, "--producer-epoch", 40000, "--coordinator-epoch", 0],
          "--producer-epoch: "),

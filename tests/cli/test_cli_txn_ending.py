@@ -49,7 +49,7 @@ def test_the_question_names_the_transaction(
 ) -> None:
     asked: list[tuple[PartitionBroker, Callable[..., Any], str]] = [
         (partition, abort, "Abort orders-0, offset 40 of producer id 7? [y/N]: "),
-        (coordinator, terminate, "End the transaction of orders-service, and lock its producer out? [y/N]: "),
+        (coordinator, terminate, "End the transaction of orders-service, and fence its producer? [y/N]: "),
     ]
     for broker, command, question in asked:
         terminal(answer)

@@ -31,7 +31,7 @@ def test_force_terminate_refuses_missing_options_and_an_empty_reason(run: Run) -
     blank = run(
         "txn", "force-terminate", "--bootstrap-server", NOWHERE, "--yes", "--transactional-id", "a", "--force", ""
     )
-    assert (blank.code, "say why" in blank.err) == (2, True)
+    assert (blank.code, "give a reason" in blank.err) == (2, True)
 
 
 @pytest.mark.parametrize(

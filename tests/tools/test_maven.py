@@ -56,7 +56,7 @@ def test_a_failure_is_one_sentence_without_markup(said: str, meant: str) -> None
 
 def test_without_an_error_line_the_first_line_is_the_reason() -> None:
     assert maven.reason("\n", "\x1b[1mJAVA_HOME\x1b[m is not defined\nmore\n") == "JAVA_HOME is not defined"
-    assert maven.reason("", "") == "it does not say why"
+    assert maven.reason("", "") == "it gives no reason"
 
 
 def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:

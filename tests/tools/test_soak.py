@@ -190,7 +190,7 @@ def test_a_stream_that_lost_nothing() -> None:
         (ROWS[:2] + ROWS[3:], {"COMMIT markers", "COMMIT markers of transactions", "offsets"}),
         (ROWS[:6], {"ABORT markers", "ABORT markers of transactions", "offsets"}),
         ([*ROWS, (6, "ABORT", b"\0\0\0\0", None)], {"ABORT markers", "rows that came again"}),
-        ([(0, None, KEY.pack(55), None), *ROWS[1:]], {"records at their offsets", "records that nobody wrote"}),
+        ([(0, None, KEY.pack(55), None), *ROWS[1:]], {"records at their offsets", "records that no producer wrote"}),
         ([(0, None, KEY.pack(IN_DOUBT), None), *ROWS[1:]], {"records at their offsets"}),
         ([*ROWS, (7, None, KEY.pack(IN_DOUBT), None)], {"records in all", "rows that came again"}),
         ([*ROWS, (None, None, None, "damaged")], {"rows with an error"}),

@@ -16,7 +16,7 @@ Ratios = list[tuple[str, float]]
 @dataclass(frozen=True)
 class Goal:
     """`measure` gives the value, None where what it needs did not take part; `meets` judges it, `show` prints it.
-    `why` says what a profile shows where the goal is not met."""
+    `why`: what a profile shows where the goal is not met."""
 
     text: str
     measure: Callable[[BenchRun], float | None]
@@ -27,7 +27,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Judged:
-    """A goal and what the run says about it."""
+    """A goal and its result in a run."""
 
     text: str
     value: str
@@ -100,7 +100,7 @@ def milliseconds(key: str, contestant: str) -> Callable[[BenchRun], float | None
 
 
 def peak(what: str, least_size: int) -> Callable[[BenchRun], float | None]:
-    """Most megabytes that such a command took with a file of at least that size."""
+    """Most megabytes that the command `what` took with a file of at least `least_size`."""
 
     def measure(run: BenchRun) -> float | None:
         return max(
@@ -154,8 +154,8 @@ _CONNECTIONS = {
     ),
 }
 _PLUGIN = _fixed(
-    "tshark 4.0 asks a Lua plugin for its whole tree, whatever is printed; making and collecting an object for every "
-    "field is most of the time. Newer releases leave out what nobody looks at. Bodies can be switched off "
+    "tshark 4.0 builds the whole tree of a Lua plugin, whatever is printed; making and collecting an object for every "
+    "field is most of the time. Newer releases skip the parts that are not printed. Bodies can be switched off "
     "(kafkawire.bodies)."
 )
 _LZ4 = _fixed(

@@ -27,7 +27,7 @@ def _require(engine: str) -> None:
         found = kafkawire.backend
     except BackendError as error:
         raise AbsentError(str(error)) from error
-    assert found == engine, f"asked for {engine}, got {found}"
+    assert found == engine, f"expected {engine}, got {found}"
 
 
 def codec(

@@ -18,8 +18,8 @@ from tools.bench.sample_data import ROOT
 
 EXAMPLE = ROOT / "examples" / "capture" / "transactions.pcap"
 _FILE_HEADER = 24
-#: Where source and destination stand in an Ethernet packet of IPv4, and where TCP's numbers of an IPv4 packet without
-#: options do.
+#: The places of source and destination in an Ethernet packet of IPv4, and of TCP's numbers in an IPv4 packet without
+#: options.
 _ADDRESSES = slice(14 + 12, 14 + 20)
 _NUMBERS = 14 + 20 + 4
 

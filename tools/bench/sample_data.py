@@ -171,7 +171,7 @@ def transaction_log_values(count: int) -> list[bytes]:
 
 
 def _payloads(count: int) -> Iterator[records.Record]:
-    """Records with a key of 10 bytes and a value of 190: orders as JSON, which compress as such data do."""
+    """Records with a key of 10 bytes and a value of 190: orders as JSON, which compress like real ones."""
     rng = random.Random(3)
     for i in range(count):
         value = (

@@ -1,7 +1,7 @@
 """The Spark side: column functions beside a Python UDF, a data source, and the audit beside the one without Spark.
 
-What counts is the clock's time of a job in a session that runs already, its workers included: the work is shared by a
-JVM and Python processes, so that no thread's CPU time says what it costs. Contestants take turns.
+The measure is the clock's time of a job in a session that runs already, its workers included: the work is shared by a
+JVM and Python processes, so that no thread's CPU time covers it. Contestants take turns.
 """
 
 from __future__ import annotations

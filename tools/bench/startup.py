@@ -68,7 +68,7 @@ assert bytes(m.encode(version=0)) == data""",
 def _once(library: Library, compiled: str) -> tuple[float, float] | str:
     """CPU seconds of the import and of the first use, or the reason why there are none."""
     script = _SCRIPT.format(data=_DATA, library=library.library, use=library.use)
-    # Compiled modules are kept, as on a user's disk, whatever the environment here says.
+    # Compiled modules are kept, as on a user's disk, whatever this environment has set.
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": compiled}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment.pop("KAFKAWIRE_BACKEND", None)

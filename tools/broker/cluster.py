@@ -101,7 +101,7 @@ class RunningCluster:
     def stop(self, *, timeout: float = STOP_TIMEOUT_S) -> bool:
         """Stops every node, at the same time. True if all stopped by themselves."""
         with contextlib.ExitStack() as afterwards:
-            # At once: a node that stops cleanly asks the controllers for leave, and a quorum has to be there.
+            # All at once: a node that stops cleanly needs a quorum of controllers to permit it.
             if self._zookeeper:
                 afterwards.callback(self._zookeeper.kill)
             for node in self.nodes:
@@ -241,7 +241,7 @@ def cluster(
         keep = True
         raise
     finally:
-        # A clean stop takes seconds, with several nodes many; it matters to those who read the folder afterwards.
+        # A clean stop takes seconds, more with several nodes; only a folder that is read afterwards needs it.
         try:
             if keep:
                 running.stop()
@@ -325,7 +325,7 @@ def _cluster_id() -> str:
 
 
 def free_ports(count: int, *, without: Container[int] = ()) -> list[int]:
-    """`count` different TCP ports that nobody listens on at loopback now."""
+    """`count` different TCP ports that are free on loopback now."""
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
         if port in without:

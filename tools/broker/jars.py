@@ -98,7 +98,7 @@ def tools_jars(version: str = TOOLS_VERSION, *, cache: Path | None = None) -> Pa
 def spark_kafka_jars(*, cache: Path | None = None) -> Path:
     """The folder with Spark's Kafka source and what it needs, as `broker_jars`. Raises BrokerUnavailableError.
 
-    Each jar is asked for alone: the parents of Spark's POMs name repositories that need not be reachable.
+    Each jar is fetched alone: the parents of Spark's POMs name repositories that need not be reachable.
     """
     digest = hashlib.sha256(" ".join(_SPARK_KAFKA).encode()).hexdigest()[:8]
     return _filled(

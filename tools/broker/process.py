@@ -1,4 +1,4 @@
-"""A Java process of a cluster with a folder of its own: how it is started, stopped, and what it said."""
+"""A Java process of a cluster with a folder of its own: its start, its stop, and its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG4J2 = """\
 status = error
 rootLogger.level = {level}
 rootLogger.appenderRef.console.ref = console
-# Hundreds of lines that say nothing but the defaults.
+# Hundreds of lines that only list the defaults.
 logger.config.name = org.apache.kafka.common.config.AbstractConfig
 logger.config.level = warn
 appender.console.type = Console

@@ -90,7 +90,7 @@ def lossless(value: Any) -> Any:
 
 
 def java_text(value: str) -> str:
-    """What Java makes of the bytes that a string of ours stands for: U+FFFD for what is no UTF-8.
+    """Java's text for the bytes of a string of ours: U+FFFD for bytes that are no UTF-8.
 
     As Python replaces it, but for a surrogate in UTF-8, whole or cut off after two bytes: one U+FFFD in Java, and one
     for each byte in Python.

@@ -68,7 +68,7 @@ class _Maker:
         values: dict[str, Any] = {}
         for field in cls.spec.fields:
             carried = self.version in field.versions
-            # What a version does not carry is dropped where the schema says `ignorable`, and refused otherwise.
+            # A field that the version does not have is dropped if its schema has `ignorable`, and refused otherwise.
             if self.version in field.tagged_versions and self.chance(3):
                 continue
             if carried or (field.ignorable and field.versions and self.chance(8)):

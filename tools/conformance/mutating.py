@@ -1,7 +1,7 @@
-"""Bytes that are nearly right: sound messages with one or two places changed, most of them where it hurts.
+"""Mutants: valid messages with one or two places changed, mostly at lengths, tags and marks.
 
-The interpreter tells where a message has its lengths, tags, marks, bools and strings; a mutation then writes there what
-no encoder would.
+The interpreter gives the places of a message's lengths, tags, marks, bools and strings; a mutation then writes bytes
+there that no encoder writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.conformance.pairing import Pair
 
 
 class Spot(NamedTuple):
-    """A place in the bytes: what stands there, from where to where."""
+    """A place in the bytes: its kind, its start and its end."""
 
     kind: str
     start: int
@@ -103,7 +103,7 @@ def borders() -> list[tuple[str, int, Mutant]]:
         # FindCoordinatorRequest v0: Key with an int16 length.
         plain = (size & 0xFFFF).to_bytes(2, "big") + text
         out.append(("FindCoordinatorRequest", 0, Mutant(plain, f"text of {size} bytes")))
-        # RegisterControllerRecord and the like have no bytes; SaslAuthenticateRequest v2: AuthBytes, tags.
+        # Records such as RegisterControllerRecord have no bytes; SaslAuthenticateRequest v2: AuthBytes, tags.
         out.append(("SaslAuthenticateRequest", 2, Mutant(_uvarint(size + 1) + text + b"\0", f"{size} bytes")))
     for count in (1, 9_999, 10_000, 10_001, 20_000):
         # ResponseHeader v1: CorrelationId, tags; each an unknown one of no bytes.

@@ -1,4 +1,4 @@
-"""Which message and version of ours stands for which of a Kafka release."""
+"""Pairs of our messages and versions with those of a Kafka release."""
 
 from __future__ import annotations
 

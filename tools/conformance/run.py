@@ -41,7 +41,7 @@ class ReleaseOutcome(NamedTuple):
 
 
 def compare(release: str, amounts: Amounts, note: Callable[[str], None]) -> ReleaseOutcome:
-    """Runs the comparisons that a release is good for. `note` is told what begins.
+    """Runs the comparisons that a release supports. `note` is called with the name of each that begins.
 
     Raises OracleUnavailableError.
     """
@@ -66,7 +66,7 @@ def compare(release: str, amounts: Amounts, note: Callable[[str], None]) -> Rele
         different,
         work.compared,
         work.classes,
-        [*(f"{name}: we have no such message or version" for name in found.missing), *work.failures],
+        [*(f"{name}: we do not have this message or version" for name in found.missing), *work.failures],
     )
 
 
@@ -85,7 +85,7 @@ class _Comparison:
         self.failures: list[str] = []
 
     def count(self, what: str, results: Iterable[Any]) -> None:
-        """Counts results, of which None stands for: all alike."""
+        """Counts results. None means: all alike."""
         self.note(what)
         for result in results:
             self.compared[what] += 1

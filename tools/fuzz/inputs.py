@@ -1,4 +1,4 @@
-"""A fuzzer's bytes <-> what they say, and <-> the line of text that the corpus and findings are kept as.
+"""A fuzzer's bytes <-> the input that they mean, and <-> the line of text that stores it in the corpus and in findings.
 
 - a message: `FetchRequest 12 00ff...`. The bytes begin with the index of its version, so that a fuzzer's mutations
   wander from message to message; in text it is the name, which stays when messages are added
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 #: Bytes of a message's index, and of a part's length.
 HEAD, LENGTH = 2, 2
-#: What stands for a part without bytes.
+#: The text of a part without bytes.
 _EMPTY = "-"
 
 
@@ -79,7 +79,7 @@ def pick(choices: Sequence[T], part: bytes) -> T:
 
 @dataclass(frozen=True)
 class Form:
-    """How a target's inputs are written as lines: `data(text(b))` says what `b` says."""
+    """How a target's inputs are written as lines: `data(text(b))` means the same input as `b`."""
 
     text: Callable[[bytes], str]
     data: Callable[[str], bytes]

@@ -72,7 +72,7 @@ def fuzz(target: FuzzTarget, seconds: float, seed: int, output: Path, engine: Pa
         outcome.inputs += sum(map(int, _INPUTS.findall(done.stderr)))
         outcome.features = max([outcome.features, *map(int, _FEATURES.findall(done.stderr))])
         found = saved(target, raw, output / "findings", done.stderr)
-        if done.returncode and not found:  # it ended before libFuzzer could say with which input
+        if done.returncode and not found:  # it ended before libFuzzer could write the input
             found = [output / "findings" / f"{target.name}.ended-{seed}.log"]
             found[0].write_text(f"{done.stdout[-2000:]}{done.stderr[-20_000:]}")
         outcome.findings += found

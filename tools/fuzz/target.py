@@ -23,7 +23,7 @@ class FuzzTarget:
 
     Attributes:
         reads: what an input is, and which function reads it.
-        holds: the property of every input, besides that it gives a value or the documented error.
+        holds: the property of every input, in addition to: it gives a value or the documented error.
         seeds: makes the inputs with which a fuzzer starts.
         form: how inputs are written in the corpus and in findings.
         longest: limit of an input, in bytes.

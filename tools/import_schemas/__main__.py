@@ -85,7 +85,7 @@ def check(built: Catalogue) -> None:
 
 def _known(messages: dict[str, CatalogueMessage], named: Iterable[str]) -> None:
     if unknown := set(named) - messages.keys():
-        raise ValueError(f"no such message: {', '.join(sorted(unknown))}")
+        raise ValueError(f"unknown message: {', '.join(sorted(unknown))}")
 
 
 def write(messages: dict[str, CatalogueMessage], output: Path) -> list[Path]:

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "about"
 
 
 class About(NamedTuple):
-    """What we say on one message and its fields."""
+    """Our descriptions of one message and its fields."""
 
     about: str
     fields: dict[str, str]

@@ -11,15 +11,15 @@ from typing import Any
 Entry = dict[str, Any]
 
 FILES = {"errors": ("errors.json", "code"), "apiKeys": ("api_keys.json", "key")}
-"""Enum -> the file below `schemas/`, and the key that tells its entries apart."""
+"""Enum -> the file below `schemas/`, and the key that identifies an entry."""
 
 
 class EnumsError(Exception):
-    """Java is missing, or could not say."""
+    """Java is missing, or could not list the enums."""
 
 
 def texts(releases: Sequence[str]) -> dict[str, str]:
-    """The files of `FILES`, name -> text, as Java (17) says that the enums of the releases, newest first, are."""
+    """The files of `FILES`, name -> text, of the enums of the releases, newest first, from Java (17)."""
     asked = [ask(release) for release in releases]
     return {file: text(unite([answer[enum] for answer in asked], key)) for enum, (file, key) in FILES.items()}
 

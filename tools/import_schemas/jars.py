@@ -26,7 +26,7 @@ ARTIFACTS = tuple(Artifact(name, family) for name, family in FAMILIES.items())
 
 
 class JarError(Exception):
-    """A jar that cannot be had or read; the message says which and why."""
+    """A jar that cannot be fetched or read; the message names it and the reason."""
 
 
 def wanted(release: str) -> list[Artifact]:

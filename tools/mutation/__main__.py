@@ -40,7 +40,7 @@ COPIED = (
     "kafkawire", "codegen", "schemas", "native", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md",
 )  # fmt: skip
 ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "mutants"}
-#: A mutant that loops for ever is noticed, too: after so many times what the tests take, and some seconds.
+#: A mutant that loops for ever is detected after this multiple of the tests' time, and some seconds.
 PATIENCE, GRACE = 4, 20
 #: Arguments of classes that only memory and the garbage collector show.
 UNSEEN = ("gc", "slots")
@@ -48,7 +48,7 @@ UNSEEN = ("gc", "slots")
 
 @dataclass
 class MutationTarget:
-    """One source file, the tests of it, and (old line, new line) of the mutants that nobody can tell from it."""
+    """One source file, the tests of it, and (old line, new line) of the equivalent mutants."""
 
     source: str
     tests: list[str]
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def read(room: Path, wanted: list[str]) -> Iterator[MutationTarget]:
-    """The targets of a room that are asked for."""
+    """The selected targets of a room."""
     told: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
     for source, tests in told["tests"].items():
         if not wanted or source in wanted or room.stem in wanted:
@@ -88,7 +88,7 @@ def read(room: Path, wanted: list[str]) -> Iterator[MutationTarget]:
 
 
 def copy(folder: Path) -> None:
-    """What is mutated is a copy: whoever stops this, or edits meanwhile, loses nothing."""
+    """Copies the tree, and the copy is mutated: an interruption, or an edit during the run, loses nothing."""
     for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(

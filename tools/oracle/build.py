@@ -22,7 +22,7 @@ _COMPILED_AGAINST = "4.4.0"
 
 
 class OracleUnavailableError(Exception):
-    """No Java, no Maven, or no jars: the message says what is missing."""
+    """No Java, no Maven, or no jars: the message names what is missing."""
 
 
 def artifacts(release: str) -> list[str]:
@@ -36,7 +36,7 @@ def artifacts(release: str) -> list[str]:
 
 
 def class_path(release: str, extra: list[Path] | None = None) -> list[Path]:
-    """Folders and jars to run the oracle on a release, or on the jars in `extra` beside it.
+    """Folders and jars to run the oracle on a release, and with it on the jars in `extra`.
 
     Raises OracleUnavailableError.
     """

@@ -22,7 +22,7 @@ Answer = dict[str, Any]
 
 
 class Oracle:
-    """Asks the classes of a release; use it as a context manager. README.md says which questions there are."""
+    """Sends questions to the classes of a release; a context manager. README.md lists the questions."""
 
     def __init__(self, release: str, extra: list[Path] | None = None) -> None:
         self.release = release
@@ -66,7 +66,7 @@ class Oracle:
         assert process.stdin is not None
         assert process.stdout is not None
         text = "".join(json.dumps(question) + "\n" for question in batch)
-        # Both pipes may fill up: somebody must write while we read.
+        # Both pipes may fill up: a thread writes while we read.
         writer = threading.Thread(target=self._send, args=(text,))
         writer.start()
         lines = list(islice(process.stdout, len(batch)))

@@ -1,4 +1,4 @@
-"""What the live brokers say about transactions and offsets, for tests to hold the project's own findings against."""
+"""The live brokers' answers about transactions and offsets, with which tests compare the project's own findings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
         raise RecordingError(f"the leader of {topic}-{partition} does not know producer id {producer_id}")
 
     def transaction(self, producer_id: int) -> DescribedTransaction | None:
-        """What a coordinator says about a producer id; None: none knows it."""
+        """The coordinator's answer about a producer id; None where no coordinator knows it."""
         return next((t for t in self.transactions if t.producer_id == producer_id), None)
 
     def offsets_of(self, topic: str, partition: int) -> LeaderOffsets:
@@ -99,7 +99,7 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask(wire: RawCluster, topics: Iterable[str]) -> Truth:
-    """Asks all brokers; `topics` are the ones whose producers and offsets are of interest."""
+    """Queries all brokers. `topics`: those whose producers and offsets are requested."""
     leaders = dict(sorted(wire.leaders(topics).items()))
     return Truth(
         asked_at=int(time.time() * 1000),
@@ -111,7 +111,7 @@ def ask(wire: RawCluster, topics: Iterable[str]) -> Truth:
 
 def ask_until(wire: RawCluster, topics: Iterable[str], settled: Callable[[Truth], bool]) -> Truth:
     """Asks until the answer has `settled`, at most 20 s; the last answer. EndTxn is answered before the markers are
-    written: what brokers say directly after it is not yet what they will keep saying."""
+    written: the brokers' answers directly after it are not yet final."""
     deadline = time.monotonic() + _SETTLE_S
     while not settled(said := ask(wire, topics)) and time.monotonic() < deadline:
         time.sleep(0.1)

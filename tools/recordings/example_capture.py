@@ -1,4 +1,4 @@
-"""examples/capture: what real clients, an operator and a broker say to each other, recorded with tcpdump."""
+"""examples/capture: the traffic of real clients, an operator and a broker, recorded with tcpdump."""
 
 from __future__ import annotations
 

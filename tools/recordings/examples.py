@@ -112,7 +112,7 @@ def _refuse_paths(folder: Path) -> None:
         data = path.read_bytes() if path.is_file() else b""
         for told in paths:
             if f"{told}/".encode() in data:
-                raise RecordingError(f"{path.relative_to(folder)} tells the path {told}")
+                raise RecordingError(f"{path.relative_to(folder)} contains the path {told}")
 
 
 def _topics(topics: dict[str, int]) -> str:

@@ -35,7 +35,7 @@ LATER_MS = 3 * HOUR
 #: A producer id that no coordinator has given to anyone.
 INVENTED = 5_000_000
 FENCE = 1_000_000
-#: Files that say nothing of transactions, beside offset and time indexes.
+#: Files without facts about transactions, in addition to offset and time indexes.
 SPARED = frozenset({"partition.metadata", "leader-epoch-checkpoint"})
 _TIMEOUT_S = 30.0
 
@@ -82,7 +82,7 @@ QUIET = {
     "timed-out-0": "the coordinator aborted it at its timeout",
     "fenced-0": "the coordinator aborted it when its producer came again",
     "empty-0": "markers without data",
-    "repaired-0": "hung, and was aborted as KIP-664 says",
+    "repaired-0": "hung, and was aborted as KIP-664 describes",
 }
 
 #: Rules that were broken on purpose, beside what is open: (check, topic-partition or transactional id); and those that
@@ -113,7 +113,7 @@ def visit(scene: TransactionScene) -> None:
     _repaired(scene)
     _ghost(scene)
     scene.live("live", 0, "live", hours=5)
-    # The coordinators' log goes on behind all that hangs.
+    # The coordinators' log continues after all that hangs.
     last = scene.service("last")
     for i in range(3):
         last.transaction({("ended", 0): [60 + i], ("ended", 1): [70 + i]}, timestamp=scene.now)
@@ -190,7 +190,7 @@ def _invented(scene: TransactionScene) -> None:
     start = scene.wire.produce(
         "invented", 0, some_orders(20, 2), RawProducer(INVENTED, 0), timestamp=scene.hours_ago(2.5)
     )
-    story = "a producer id that nobody gave out"
+    story = "a producer id that no broker allocated"
     scene.cases.append(RecipeCase(story, "hanging", "no_transactional_id", "invented", 0, INVENTED, start))
 
 

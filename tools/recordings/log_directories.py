@@ -38,7 +38,7 @@ def record(recipe: LogDirectoryRecipe, folder: Path, cache: Path | None = None) 
 
 
 def _copy(log_dir: Path, target: Path) -> None:
-    """Copies as an operator would; files that go away meanwhile are passed over."""
+    """Copies as an operator would; files that disappear during the copy are skipped."""
 
     def copy(source: str, to: str) -> None:
         try:

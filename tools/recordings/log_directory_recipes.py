@@ -175,7 +175,7 @@ RECIPES = (
     LogDirectoryRecipe(
         "kafka-4.4.0-running",
         "4.4.0",
-        # Segments of 4.x are at least a mebibyte, unless it is told that this is a test.
+        # Segments of 4.x are at least a mebibyte, unless an internal test option is set.
         {name: {k: v for k, v in config.items() if k != "segment.bytes"} for name, config in _MODERN_TOPICS.items()},
         _modern,
         running=True,

@@ -297,7 +297,7 @@ class RawCluster:
         timestamp: int,
         version: int,
     ) -> int:
-        """The error that answers such a batch; 0 where it was written."""
+        """The error of the batch's response; 0 where it was written."""
 
         def answered() -> int | None:
             result = self._produce(topic, partition, values, producer, timestamp, 0, version, "none")

@@ -118,7 +118,7 @@ class Workload:
         _send(idempotent, "mixed", range(32, 35), self.step())
 
     def hanging(self, wire: RawCluster) -> None:
-        """A transaction that nobody ends, with ended ones before and behind it."""
+        """A transaction that is never ended, with ended ones before and after it."""
         service = Service(self.bootstrap, "zoo-hanging")
         service.transaction({("hanging", 0): range(3)}, timestamp=self.now)
         service.transaction({("hanging", 0): range(3, 6)}, timestamp=self.now, committed=False)
@@ -271,7 +271,7 @@ def committed(bootstrap: str, topics: Sequence[str]) -> dict[str, list[list[Any]
 
 
 def stable_offsets(bootstrap: str, topics: Sequence[str]) -> dict[str, int]:
-    """The last stable offset of partition 0 of each topic, as the broker says it (ListOffsets, read_committed)."""
+    """The last stable offset of partition 0 of each topic, from the broker (ListOffsets, read_committed)."""
     return {topic: _end(bootstrap, topic, "read_committed") for topic in topics}
 
 

@@ -87,7 +87,7 @@ class Recording:
 
     @property
     def messages(self) -> str:
-        """What tcpdump has said so far; how much it captured and the kernel dropped, once it has ended."""
+        """tcpdump's output so far; once it has ended, with how much it captured and the kernel dropped."""
         self._said.seek(0)
         return self._said.read()
 
@@ -97,7 +97,7 @@ class Recording:
         self.process.wait(_END_TIMEOUT_S)
 
     def counted(self, what: str) -> int | None:
-        """Packets that were "captured", or "dropped by kernel", as tcpdump says at its end; None where it does not."""
+        """Packets that were "captured", or "dropped by kernel", from tcpdump's last lines; None where they lack it."""
         found = re.search(rf"(\d+) packets? {what}", self.messages)
         return None if found is None else int(found[1])
 
@@ -161,7 +161,7 @@ def _end(path: Path, port: int) -> int | None:
     with socket.socket() as knocking:
         knocking.bind((_HOST, 0))
         own = knocking.getsockname()[1]
-        with contextlib.suppress(OSError):  # whether anybody answers does not matter
+        with contextlib.suppress(OSError):  # an answer is not needed
             knocking.connect((_HOST, port))
     deadline = time.monotonic() + _LAST_TIMEOUT_S
     while time.monotonic() < deadline:

@@ -31,7 +31,7 @@ CONFIG: Mapping[str, object] = {"transaction.partition.verification.enable": Fal
 
 
 class OpenRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An open transaction in one partition: how it was made, what is true of it, and what the brokers said.
+    """An open transaction in one partition: how it was made, its true state, and the brokers' answers.
 
     `verdict` and `reason` are docs/DESIGN.md's; `blocked`: it holds the partition's last stable offset back.
     `transactional_id` and `coordinator_state` are null where no coordinator knows the producer id.
@@ -284,7 +284,7 @@ def _finished(scene: TransactionScene, hours: float) -> None:
 
 
 def _after_the_hang(scene: TransactionScene, hours: float) -> None:
-    """Life goes on: committed, and nobody who reads committed data sees it."""
+    """Later transactions: committed, but invisible to readers of committed data."""
     orders = scene.service("orders-service")
     for i in range(3):
         orders.transaction(
@@ -313,17 +313,17 @@ _HELD = frozenset({"live", "two_phase_commit", "stuck_prepare"})
 
 
 def _compare(scene: TransactionScene, said: broker_answers.Truth) -> list[OpenRecord]:
-    """What was made against what the brokers say: they must agree, or the examples would lie."""
+    """Compares what was made with the brokers' answers: they must agree, or the examples are wrong."""
     opened = []
     for case in scene.cases:
         state = said.producer(case.topic, case.partition, case.producer_id)
         place = f"{case.topic}-{case.partition}, producer id {case.producer_id}"
         if state.current_txn_start_offset < 0 or case.start_offset not in (None, state.current_txn_start_offset):
-            raise RecordingError(f"{place}: expected to be open at {case.start_offset}, the broker says {state}")
+            raise RecordingError(f"{place}: expected to be open at {case.start_offset}, the broker's answer is {state}")
         transaction = said.transaction(case.producer_id)
         listed = transaction is not None and (case.topic, case.partition) in transaction.partitions
         if (transaction is None) != (case.reason in _NOBODYS):
-            raise RecordingError(f"{place}: {case.reason}, and the coordinators say {transaction}")
+            raise RecordingError(f"{place}: {case.reason}, and the coordinators' answer is {transaction}")
         if listed != (case.reason in _HELD):
             raise RecordingError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
         opened.append(

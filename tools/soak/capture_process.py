@@ -1,6 +1,6 @@
 """tcpdump, `kafkawire capture --follow` on what it writes, and what that has read.
 
-What has been read is taken out of the file: its blocks are given back to the disk while it goes on growing.
+Blocks that have been read are freed on the disk, while the file keeps growing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CaptureProcess:
 
     Attributes:
         requests: by (client id, api). `responses`: by client id. `problems`: by kind, `N` for numbers.
-        captured, dropped: packets, as tcpdump says at its end.
+        captured, dropped: packets, from tcpdump's last lines.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,7 +110,7 @@ class CaptureProcess:
         self.recording.end()
         captured, dropped = (self.recording.counted(what) for what in ("captured", "dropped by kernel"))
         if captured is None or dropped is None:
-            raise SoakError(f"tcpdump does not say what it captured: {self.recording.messages.strip()}")
+            raise SoakError(f"tcpdump did not report its counts: {self.recording.messages.strip()}")
         self.captured, self.dropped, self.bytes = captured, dropped, self._path.stat().st_size
         until(lambda: self.read == self.bytes or None, "the end of the capture", seconds=_END_S)
         until(lambda: time.monotonic() - self._last > _QUIET_S or None, "the last exchange", seconds=_END_S)

@@ -62,7 +62,7 @@ def stream_counts(
     stream, client, broker = "Spark stream: ", "delivery reports", "ListOffsets of the brokers"
     return [
         ComparedCounts(what=stream + "records at their offsets", expected=wrote.records, found=matched, by=client),
-        ComparedCounts(what=stream + "records that nobody wrote", expected=0, found=strangers, by=client),
+        ComparedCounts(what=stream + "records that no producer wrote", expected=0, found=strangers, by=client),
         ComparedCounts(
             what=stream + "records of hangs", expected=len(left_open), found=len(hung), by="Produce responses"
         ),

@@ -42,7 +42,7 @@ class HangingTransactions:
 
     Attributes:
         made: all of them. `exchanges`: that the making took, under the client id of `tools.recordings.raw_client`.
-        scraped: how often the metrics said that one hangs, while one did.
+        scraped: how often the metrics showed a hanging one while one hung.
     """
 
     running: RunningCluster
@@ -82,7 +82,7 @@ class HangingTransactions:
         self._open = None
 
     def _make(self, partition: int, *, transactional: bool) -> HangingTransaction:
-        """Of a producer id that was given out without a transactional id, or of one whose coordinator knows nothing of
+        """Of a producer id that was allocated without a transactional id, or of one whose coordinator does not know
         the partition."""
         then = int(time.time() * 1000) - 3 * _HOUR_MS
         with RawCluster(self.running.bootstrap) as wire:

@@ -1,4 +1,4 @@
-"""Memory, threads and open files of processes, as Linux tells them in /proc, and lines through what they were."""
+"""Memory, threads and open files of processes, from Linux's /proc, and lines fitted to them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Sampler:
         self._judge(name, judged)
 
     def add(self, name: str, value: float) -> None:
-        """A sample that somebody else took, in bytes."""
+        """Adds a sample from elsewhere, in bytes."""
         self._found.setdefault(name, []).append((time.monotonic() - self._begun, value))
 
     def start(self) -> None:
@@ -138,7 +138,7 @@ def series_of(
     judged: bool = True,
     threads_and_files: tuple[int, int] | None = None,
 ) -> Series:
-    """What is told of samples, each its second and its bytes: the line through those behind the warm-up, by least
+    """The summary of samples, each its second and its bytes: the line through those after the warm-up, by least
     squares."""
     x, y = np.array(points).T
     warm = x >= x[0] + (x[-1] - x[0]) * WARM_UP

@@ -1,6 +1,6 @@
 """Transactional producers, one thread each, that know what they wrote, ended and sent.
 
-A record's key is its number: no two records of a run have the same. What a delivery report says of it (partition and
+A record's key is its number: no two records of a run have the same. Its delivery report (partition and
 offset) is kept, so that a reader of the log can be compared with it record by record.
 """
 
@@ -25,13 +25,13 @@ from .librdkafka_statistics import RequestTotals
 #: A record's key.
 KEY = struct.Struct(">q")
 _VALUE = b"a record of some bytes, as an order or a payment has them: " * 2
-#: One transaction in so many is aborted.
+#: One transaction in this many is aborted.
 _ABORTED = 8
 _TIMEOUT_S = 30.0
 #: For one transaction, a broker's restart included.
 _PATIENCE_S = 180.0
 _SETTLE_S = 30.0
-#: How often librdkafka tells what it sent, and how often it has to tell the same before it is at rest.
+#: The interval of librdkafka's statistics, and the number of equal ones after which it is at rest.
 _STATISTICS_MS, _QUIET = 100, 10
 
 
@@ -41,7 +41,7 @@ class ProducerTotals:
 
     Attributes:
         offsets, numbers: of the records that were written, by partition, in the same order.
-        unknown: numbers of records of which nobody said whether they were written.
+        unknown: numbers of records without a delivery report.
         markers: by (partition, "COMMIT" or "ABORT"), of transactions that went as they should.
         failed: transactions that did not.
         requests: that were sent, by (client id, api). `responses`: that came, by client id.

@@ -102,7 +102,7 @@ def soak(
 ) -> SoakResults:
     """Runs a plan on a cluster that lets transactions hang; Ctrl-C ends it with what there is so far.
 
-    folder: is made, and left to the caller. say: is told how it goes.
+    folder: is made, and left to the caller. say: is called with messages on the progress.
     """
     folder.mkdir(parents=True, exist_ok=True)
     results = SoakState()
@@ -142,7 +142,7 @@ def soak(
 
 @contextmanager
 def told(results: SoakState) -> Iterator[None]:
-    """What goes wrong in the block is told, and what comes behind it is done anyway."""
+    """Records an error of the block as a problem; the code after the block runs anyway."""
     try:
         yield
     except KeyboardInterrupt:
@@ -253,7 +253,7 @@ def _end(
     results.counts += watch_counts(parts.watching, hangs)
     for outcome, count in parts.watching.outcomes.items():
         results.tell(f"polls of txn watch: {outcome}", count)
-    results.tell("polls of txn watch that did not take place, as it said", parts.watching.missed)
+    results.tell("polls of txn watch that were skipped, as its summary states", parts.watching.missed)
     parts.capturing.end()
     results.counts += capture_counts(parts.capturing, wrote, hangs)
     results.tell("exchanges captured", parts.capturing.exchanges)

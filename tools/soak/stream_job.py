@@ -1,8 +1,9 @@
 """`python -m tools.soak.stream_job LOGS FOLDER`: the Spark stream, a process of its own.
 
-Reads the records of growing partition directories (LOGS is a glob) into Parquet files, and tells on standard output, as
-JSON lines, of its JVM: its process id, and every few seconds the heap that is in use after a collection. On standard
-input: `process` (all that is there now, then it says so), `end`.
+Reads the records of growing partition directories (LOGS is a glob) into Parquet files, and prints JSON lines on
+standard output: the process id of its JVM, and every few seconds the heap that is in use after a collection.
+
+On standard input: `process` (all that is there now, then it confirms), `end`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main(logs: str, folder: Path) -> None:
             beans = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
             while not ended.wait(_HEAP_EVERY_S):
                 used = []
-                for _ in range(_COLLECTIONS):  # others allocate meanwhile
+                for _ in range(_COLLECTIONS):  # other threads allocate at the same time
                     jvm.java.lang.System.gc()
                     used.append(beans.getHeapMemoryUsage().getUsed())
                 _say(heap=min(used))

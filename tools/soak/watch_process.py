@@ -41,7 +41,7 @@ class _Finding(msgspec.Struct):
 
 
 class _WatchLine(msgspec.Struct):
-    """A change, or a poll, in what matters here."""
+    """A change, or a poll: the fields that are counted."""
 
     kind: str
     poll: int
@@ -55,8 +55,8 @@ class WatchProcess:
     """What it has reported.
 
     Attributes:
-        hanging: how often each transaction was said to hang. `gone`: how often it was said to have ended.
-        outcomes: of its polls. `missed`: polls that did not take place.
+        hanging: how often each transaction was reported as hanging. `gone`: how often as ended.
+        outcomes: of its polls. `missed`: polls that were skipped.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class WatchProcess:
         return until(told, "the metrics of txn watch", seconds=_START_S)
 
     def scraped_hanging(self) -> int:
-        """How many hang, as its metrics say. Raises OSError where they are not there."""
+        """The number that hang, from its metrics. Raises OSError where these are not served."""
         with urllib.request.urlopen(self.address, timeout=10) as answer:
             return sum(round(float(value)) for value in _HANGING.findall(answer.read().decode()))
 

@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def made(sdist: Path, interpreter: Interpreter, folder: Path, output: Path) -> bool:
-    """Builds, repairs and tries a wheel, and says how that went."""
+    """Builds, repairs and tries a wheel, and prints the result."""
     start = time.monotonic()
     try:
         wheel, says = tried(sdist, interpreter, folder / interpreter.tag)
@@ -65,7 +65,7 @@ def made(sdist: Path, interpreter: Interpreter, folder: Path, output: Path) -> b
 
 
 def tried(sdist: Path, interpreter: Interpreter, folder: Path) -> tuple[Path, str]:
-    """A wheel that works in a clean environment, and what it said there."""
+    """A wheel that works in a clean environment, and its output there."""
     built = building.wheel(sdist, folder / "built", building.environment(interpreter.path, folder / "build"))
     if building.engine(built) is None:
         raise BuildError(f"{built.name} has no engine; `cargo build --manifest-path native/Cargo.toml` says why")

@@ -17,7 +17,7 @@ TARGET = ROOT / "native" / "target"
 #: since pip splits the variable at blanks.)
 CONSTRAINTS = (ROOT / "constraints.txt").as_uri()
 PINNED = {"PIP_CONSTRAINT": CONSTRAINTS, "PIP_BUILD_CONSTRAINT": CONSTRAINTS}
-#: What pip and Cargo say where an index or the network does not answer.
+#: Errors of pip and Cargo where an index or the network does not answer.
 _UNREACHED = re.compile(
     r"No matching distribution|Could not fetch|Max retries exceeded|Read timed out|ReadTimeoutError|ConnectionError"
     r"|Could not resolve host|network failure|failed to download|download of .* failed|index update failed"

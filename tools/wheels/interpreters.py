@@ -1,4 +1,4 @@
-"""Which CPythons are on this machine, of those that the package says it supports."""
+"""The CPythons on this machine that the package supports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def supported() -> set[tuple[int, int]]:
 
 
 def probe(path: Path) -> Interpreter | None:
-    """What an executable says of itself; None where it does not run (as the shims of pyenv) or is no CPython."""
+    """The version of an executable; None where it does not run (as the shims of pyenv) or is no CPython."""
     try:
         done = subprocess.run([path, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60)
         implementation, (major, minor), free_threaded = json.loads(done.stdout)

@@ -32,7 +32,7 @@ def versions(wanted: str) -> None:
     must(kafkawire.backend == wanted, f"{kafkawire.backend} runs, not {wanted}")
     command = Path(sys.executable).with_name("kafkawire")
     printed = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-    must(wanted in printed, f"--version does not say {wanted}: {printed}")
+    must(wanted in printed, f"--version does not print {wanted}: {printed}")
 
 
 def messages() -> None:

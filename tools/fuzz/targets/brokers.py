@@ -1,4 +1,4 @@
-"""What a hostile broker, or whoever answers in its place, may say."""
+"""Responses of a hostile broker, or of an attacker in its place."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _RAW, _AGAIN = 0x80, 0x40
 
 
 def check_connection(data: bytes) -> None:
-    """Parts: who we are (by the first byte), then what the broker says, each behind a byte that says how: as bytes, or
-    in a frame that answers the next request."""
+    """Parts: our login (by the first byte), then the broker's answers, each after a byte with its form: raw bytes, or a
+    frame that answers the next request."""
     parts = inputs.parts_of(data)
     credentials = inputs.pick(_WHO, parts[0] if parts else b"")
     connection = Connection("b:9092", client_id="c", credentials=credentials, max_response_bytes=1 << 20)
@@ -91,8 +91,8 @@ _FAST = {"default.api.timeout.ms": "1", "retry.backoff.ms": "0", "retry.backoff.
 _MOST_ANSWERS = 200
 
 
-class _Told(Cluster):
-    """A cluster whose brokers say what a fuzzer says: the bytes of a response each, in turn."""
+class _AnsweringCluster(Cluster):
+    """A cluster whose brokers answer with a fuzzer's bytes: one response each, in turn."""
 
     def __init__(self, answers: list[bytes]) -> None:
         super().__init__(Config.of("b:9092", _FAST))
@@ -106,7 +106,7 @@ class _Told(Cluster):
         self._given += 1
         cls = inputs.message_of(body.spec.name.removesuffix("Request") + "Response")
         version = body.spec.valid_versions[-1] if at_most is None else at_most
-        body.encode(version)  # what is asked can be said
+        body.encode(version)  # the request can be encoded
         try:
             return cls.decode_from(said, version)[0]
         except DecodeError as error:
@@ -139,7 +139,7 @@ def check_calls(data: bytes) -> None:
 
     async def run() -> None:
         with suppress(ClientError):
-            repr(await call(Admin(_Told(parts[1:]))))
+            repr(await call(Admin(_AnsweringCluster(parts[1:]))))
 
     asyncio.run(run())
 
@@ -165,7 +165,7 @@ def _calls() -> Iterator[bytes]:
 
 
 def _scripted() -> Iterator[bytes]:
-    """What a broker says that knows what it is asked: answers of scripted brokers, call by call."""
+    """Answers of scripted brokers that fit their requests, call by call."""
     from tests.client.answers import describing, listing, marked, producers
     from tests.client.scripted import ScriptedBroker
 
@@ -181,7 +181,7 @@ def _scripted() -> Iterator[bytes]:
         "WriteTxnMarkersRequest": lambda _: marked(),
     }
 
-    class Recorded(_Told):
+    class Recorded(_AnsweringCluster):
         async def ask(self, broker_id: int, body: Message, deadline: Any, **options: Any) -> Any:
             answer = answers.get(body.spec.name)
             if answer is None:

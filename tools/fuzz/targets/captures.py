@@ -55,7 +55,7 @@ def _both_ways(data: bytes, options: dict[str, bool]) -> tuple[Any, Any]:
 
 
 def check_capture(data: bytes) -> None:
-    """The first byte says what the file is wrapped in, and what of its rows is asked for."""
+    """The first byte selects the file's wrapping, and the parts of its rows."""
     choice = data[0] if data else 0
     file = _WRAPS[choice % len(_WRAPS)](data[1:])
     _, summary = _both_ways(file, _options(choice))
@@ -204,8 +204,8 @@ _HEADER = 4
 
 
 def check_conversation(data: bytes) -> None:
-    """Packets: a byte that says which connection, side and flags, one that says how far from the next sequence number
-    it is, and the data behind its length. The first byte of all says what of the rows is asked for."""
+    """Packets: a byte for connection, side and flags, one for the distance from the next sequence number, then the data
+    after its length. The very first byte selects the parts of the rows."""
     from tests.capture import mutations, wiretap
 
     choice, data = (data[0], data[1:]) if data else (0, b"")
@@ -299,7 +299,7 @@ TARGETS = (
     FuzzTarget(
         name="conversations",
         reads="TCP packets of a few connections: out of order, overlapping, lost, reset",
-        holds="lanes give what Python alone gives; every byte of a Kafka connection is in a frame or told",
+        holds="lanes give what Python alone gives; every byte of a Kafka connection is in a frame or reported",
         check=check_conversation,
         seeds=_conversations,
         longest=4096,

@@ -35,7 +35,7 @@ _READERS: tuple[Callable[[str], Any], ...] = (
 
 
 def check_argument(data: bytes) -> None:
-    """The first byte says what the text is to be."""
+    """The first byte selects the kind of text."""
     text = data[1:].decode("utf-8", "surrogateescape")
     reader = inputs.pick(_READERS, data)
     try:
@@ -116,7 +116,7 @@ _DONE, _USAGE = (0, 1, 3, 4), 2
 
 
 def check_command(data: bytes) -> None:
-    """The first byte says which command line; what follows is its file, or its text."""
+    """The first byte selects the command line; the rest is its file, or its text."""
     from tests.cli.harmless import harmless
 
     line = inputs.pick(_ALL, data)

@@ -126,13 +126,13 @@ def _sasl() -> Iterator[bytes]:
 
 
 class _Spoken:
-    """A socket at whose other end somebody has said all that there is to say."""
+    """A socket whose peer has sent all of its data already."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def sendall(self, data: bytes) -> None:
-        """Nobody hears it."""
+        """Discards the data."""
 
     def makefile(self, mode: str, *_: Any) -> BytesIO:
         return BytesIO(self._data)
@@ -142,7 +142,7 @@ class _Spoken:
 
 
 def check_tokens(data: bytes) -> None:
-    """What a token endpoint says, from the first byte of its HTTP on; or, behind `url `, its URL."""
+    """A token endpoint's response, from the first byte of its HTTP on; or, after `url `, its URL."""
     url = "http://127.0.0.1:1/token"
     if data.startswith(b"url "):
         url, data = data[4:].decode("latin-1"), b"HTTP/1.1 200 OK\r\n\r\n{}"

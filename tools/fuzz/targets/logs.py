@@ -48,7 +48,7 @@ _TOPICS = ("orders", "__transaction_state", "__consumer_offsets", "__cluster_met
 
 
 def check_segment(data: bytes) -> None:
-    """The first byte says which options and topic, and whether checksums are put right."""
+    """The first byte selects options and topic, and whether checksums are corrected."""
     from tests.logdir import test_logdir_arrow_columns, test_logdir_jsonl
 
     ways = test_logdir_jsonl.WAYS
@@ -93,7 +93,7 @@ def _cases() -> list[Any]:
 
 
 def check_file(data: bytes) -> None:
-    """The first byte says which kind of file, the second with which options it is read."""
+    """The first byte selects the kind of file, the second the options to read it with."""
     from tests.logdir import fuzzing
 
     case = inputs.pick(_cases(), data)
@@ -144,7 +144,7 @@ _PATHS = [
 ]
 #: A file's number with this bit: its checksums are left as they are.
 _AS_IS = 0x80
-#: A report is made of one audit in so many, since making it is slow.
+#: One audit in this many gets a report, since making it is slow.
 _REPORTED = 8
 
 

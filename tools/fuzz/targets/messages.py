@@ -137,7 +137,7 @@ _MOST_FRAME = 1 << 16
 
 
 def check_frames(data: bytes) -> None:
-    """The first byte says in which pieces the stream comes, the next two which response is waited for."""
+    """The first byte selects the size of the stream's pieces, the next two the expected response."""
     name, version, stream = inputs.split(data[1:])
     size = inputs.pick(_CHUNKS, data)
     whole = _cut(stream, len(stream) or 1)

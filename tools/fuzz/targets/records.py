@@ -121,7 +121,7 @@ TARGETS = (
     FuzzTarget(
         name="internal",
         reads="keys and values of internal topics, and control records",
-        holds="nothing is raised: a message, or a problem in words; both are JSON",
+        holds="nothing is raised: a message, or a sentence with the problem; both are JSON",
         check=check_internal,
         seeds=_internal,
         form=inputs.PARTS,

@@ -18,7 +18,7 @@ from tools.fuzz.target import FuzzTarget
 _BEHIND = b"\0\0"
 _MODULE = "kafkawire_fuzzed"
 _MOST_VERSIONS = 2
-#: Kafka's schemas are alike: so many make one seed.
+#: Kafka's schemas are alike: this many make one seed.
 _EVERY = 8
 
 
