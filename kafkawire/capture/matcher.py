@@ -30,17 +30,21 @@ MOST_OUTSTANDING = 10_000
 MOST_EARLY = 100
 
 
-class PendingRequest(msgspec.Struct, frozen=True):
-    """A request without its response yet. `exchange`: what is known of both. `api_key` None: a SASL token."""
+class PendingExchange(msgspec.Struct, frozen=True):
+    """A request or SASL token without its response yet. `exchange`: what is known of both."""
 
     ticket: Ticket
     exchange: CapturedExchange
-    api_key: int | None
+
+
+class PendingRequest(PendingExchange, frozen=True):
+    """A request with a header without its response yet."""
+
+    api_key: int
     version: int
 
     def is_answered_by(self, frame: bytes) -> bool:
         """Whether a frame with its correlation id decodes as its response."""
-        assert self.api_key is not None  # tokens have no correlation id
         return isinstance(decode_response(frame, api_key=self.api_key, version=self.version), Response)
 
 
@@ -64,14 +68,14 @@ class Matcher:
         self._decoder = decoder
         self._early: dict[int, tuple[Ticket, Frame]] = {}
         self._raw_tokens = False  # after SaslHandshake v0: frames are tokens without headers
-        self._tokens: deque[PendingRequest] = deque()
+        self._tokens: deque[PendingExchange] = deque()
 
     def request(self, frame: Frame) -> None:
         """Takes a frame from the client."""
         ticket = self._sequencer.ticket(frame.packet)
         if self._raw_tokens and not self._is_request(frame):
             row = self._request_row(frame, problem=TOKEN)
-            self._tokens.append(PendingRequest(ticket, CapturedExchange(row=row), None, 0))
+            self._tokens.append(PendingExchange(ticket, CapturedExchange(row=row)))
             if len(self._tokens) > MOST_OUTSTANDING:
                 self._unanswered(self._tokens.popleft())
             return
@@ -92,7 +96,7 @@ class Matcher:
         if self._options.keep:
             exchange = CapturedExchange(row=row, request=asked.message, request_frame=_whole(frame))
         self._raw_tokens = asked.api_key == _SASL_HANDSHAKE and asked.version == 0
-        if asked.silent or asked.correlation_id is None or asked.version is None:
+        if asked.silent or asked.correlation_id is None or asked.api_key is None or asked.version is None:
             self._close(ticket, exchange)
             return
         self._wait(asked.correlation_id, PendingRequest(ticket, exchange, asked.api_key, asked.version))
@@ -110,13 +114,18 @@ class Matcher:
 
     def response(self, frame: Frame) -> None:
         """Takes a frame from the broker."""
-        if self._tokens:
-            pending = self._tokens.popleft()
-            self._close(pending.ticket, CapturedExchange(row=self._response_row(pending.exchange.row, frame)))
-            return
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True)
-        waiting = self.outstanding.pop(correlation_id, None) if len(frame.data) >= 4 else None
+        waiting = self.outstanding.get(correlation_id) if len(frame.data) >= 4 else None
+        if self._tokens:
+            # A client sends no request before its token is answered: if this answers one, the token's answer is lost.
+            if waiting is None or not waiting.is_answered_by(frame.data):
+                token = self._tokens.popleft()
+                self._close(token.ticket, CapturedExchange(row=self._response_row(token.exchange.row, frame)))
+                return
+            while self._tokens:
+                self._unanswered(self._tokens.popleft())
         if waiting is not None:
+            del self.outstanding[correlation_id]
             self._answer(waiting, frame)
             return
         # Captures may swap packets: its request may still come.
@@ -180,7 +189,6 @@ class Matcher:
 
     def _answer(self, pending: PendingRequest, frame: Frame) -> None:
         asked = pending.exchange.row
-        assert pending.api_key is not None  # tokens have no correlation id
         if frame.missing:
             found = self._decoder.cut_response(_cut(frame))
         else:
@@ -205,7 +213,7 @@ class Matcher:
             **fields,
         )
 
-    def _unanswered(self, pending: PendingRequest, problem: str = NO_RESPONSE) -> None:
+    def _unanswered(self, pending: PendingExchange, problem: str = NO_RESPONSE) -> None:
         row = pending.exchange.row
         row = replace(row, problem=_joined(row.problem, problem))
         self._close(pending.ticket, replace(pending.exchange, row=row))

@@ -78,7 +78,8 @@ class Selector:
             return False
         if wanted.ports and not any(_port(end) in wanted.ports for end in (row.client, row.broker)):
             return False
-        if wanted.times is not None and not _within(wanted.times, row.time_ns or row.response_time_ns):
+        time_ns = row.response_time_ns if row.time_ns is None else row.time_ns
+        if wanted.times is not None and not _within(wanted.times, time_ns):
             return False
         return not wanted.looks_inside or self._names(matched)
 

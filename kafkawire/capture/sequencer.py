@@ -13,7 +13,7 @@ class Ticket:
 
     __slots__ = ("closed", "exchange", "late", "since_ns", "weight")
 
-    def __init__(self, since_ns: int) -> None:
+    def __init__(self, since_ns: int | None) -> None:
         self.since_ns = since_ns
         self.exchange: CapturedExchange | None = None
         self.weight = 0
@@ -38,7 +38,7 @@ class Sequencer:
         self._most = most
         self._most_bytes = most_bytes
         self._patience_ns = patience_ns
-        self._now_ns = 0  # the latest time in any exchange
+        self._now_ns: int | None = None  # the latest time in any exchange
         self._held_bytes = 0
         self._tickets: list[tuple[int, int, Ticket]] = []
         self._taken = 0
@@ -59,7 +59,8 @@ class Sequencer:
             weight: estimate of the memory that the exchange takes, in bytes.
         """
         if exchange is not None:
-            self._now_ns = max(self._now_ns, exchange.row.time_ns or 0, exchange.row.response_time_ns or 0)
+            times = (self._now_ns, exchange.row.time_ns, exchange.row.response_time_ns)
+            self._now_ns = max((time for time in times if time is not None), default=None)
         if ticket.late:
             if exchange is not None:
                 self._late.append(exchange)
@@ -83,7 +84,8 @@ class Sequencer:
         yield from late
 
     def _is_old(self, ticket: Ticket) -> bool:
-        if self._patience_ns is None:
+        if self._patience_ns is None or self._now_ns is None:
             return False
-        ticket.since_ns = ticket.since_ns or self._now_ns
+        if ticket.since_ns is None:
+            ticket.since_ns = self._now_ns
         return self._now_ns - ticket.since_ns > self._patience_ns

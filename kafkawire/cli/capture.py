@@ -62,7 +62,7 @@ def capture(
 
     \b
     Live traffic, until Ctrl-C:
-      tcpdump -i any -w - port 9092 | kafkawire capture -
+      tcpdump -i any -U -w - port 9092 | kafkawire capture -
     Which clients are slow, and which get errors?
       kafkawire capture trace.pcap --stats
       kafkawire capture trace.pcap --slow 500 --api Produce --api Fetch

@@ -171,6 +171,15 @@ def coverage(read: Coverage) -> str:
     return f"{there} of {there + missing} partitions" if missing else f"all {count(there, 'partition')}"
 
 
+def coordinator_state(finding: Finding, read: Coverage) -> str:
+    """The state of the transaction in its coordinator's log, or why there is none."""
+    if finding.coordinator_state is not None:
+        return finding.coordinator_state
+    if read.complete:
+        return "no record"
+    return "no record in the partitions that were read" if read.transaction_state else "unknown: its log was not read"
+
+
 def incomplete(audit: Audit) -> bool:
     """Whether part of the data was not read."""
     return bool(not_read(audit))

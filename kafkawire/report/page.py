@@ -23,6 +23,7 @@ from kafkawire.report.descriptions import (
     SEVERITY_NAMES,
     Reason,
     by_severity,
+    coordinator_state,
     coverage,
     headline,
     incomplete,
@@ -148,6 +149,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         when=when,
+        coordinator_state=coordinator_state,
         duration=duration,
         count=count,
         numbers=lambda values: numbers(list(values)),

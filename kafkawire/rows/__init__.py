@@ -6,7 +6,7 @@ left out of the output. Text has surrogate escapes (PEP 383) for bytes that are 
 """
 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Outcome, Setting, Unread, Violation
-from kafkawire.rows.base import Columns, Json, Lines, Row, RowOrigin, field_names, text_or_base64, to_dict
+from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
 from kafkawire.rows.logs import (
     LOG_ROWS,
@@ -42,6 +42,7 @@ __all__ = [
     "Index",
     "Json",
     "Lines",
+    "LogRow",
     "Metadata",
     "Outcome",
     "Poll",

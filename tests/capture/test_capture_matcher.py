@@ -105,6 +105,21 @@ def test_hides_tokens_without_headers_after_sasl_handshake_0() -> None:
     assert "hunter2" not in str(found)
 
 
+def test_a_lost_answer_to_a_token_does_not_take_the_next_response() -> None:
+    talk = Talk()
+    talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=0, correlation_id=1)
+    talk.response(SaslHandshakeResponse(), version=0, correlation_id=1)
+    talk.send(0, b"\0\0\0\x0e\0alice\0hunter2").send(1, b"\0\0\0\0")
+    lost = len(talk.packets) - 1
+    ask(talk, 2)
+    assert brief(exchanges(talk.packets[:lost] + talk.packets[lost + 1 :])) == [
+        ("SaslHandshake", 1, True, None),
+        (None, None, False, f"{TOKEN}; {NO_RESPONSE}"),
+        ("ApiVersions", 2, True, None),
+        (None, None, False, "from the broker: 4 bytes are missing in the capture"),
+    ]
+
+
 def test_unmatched_requests_and_responses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of unanswered tokens, unmatched responses and unanswered requests the oldest ones are closed."""
     monkeypatch.setattr(matcher, "MOST_OUTSTANDING", 2)

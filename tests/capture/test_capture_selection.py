@@ -108,4 +108,6 @@ def test_unanswered_requests_are_slow_and_rows_without_time_match_no_range() -> 
     assert [e.correlation_id for e in capture.read(BytesIO(file), selection=ExchangeSelection(slow_ms=1000))] == [2]
     timeless = CapturedExchange(row=Exchange())
     assert not Selector(ExchangeSelection(times=(None, 10**15))).wants(timeless)
+    at_the_epoch = CapturedExchange(row=Exchange(time_ns=0, response_time_ns=5 * 10**9))
+    assert Selector(ExchangeSelection(times=(0, 1))).wants(at_the_epoch)
     assert Selector(ExchangeSelection(errors=False)).wants(timeless)

@@ -71,6 +71,14 @@ def test_holds_exchanges_for_a_limited_time() -> None:
     assert numbers(sequencer) == [100]
 
 
+def test_counts_the_time_of_a_place_from_the_epoch_on() -> None:
+    sequencer = Sequencer(patience_ns=10)
+    sequencer.close(sequencer.ticket(1), CapturedExchange(row=Exchange(packet=1, time_ns=0)))
+    sequencer.ticket(2)
+    sequencer.close(sequencer.ticket(3), CapturedExchange(row=Exchange(packet=3, time_ns=11)))
+    assert numbers(sequencer) == [1, 3]
+
+
 def test_accepts_a_late_place_without_an_exchange() -> None:
     sequencer = Sequencer(most=1)
     first, second = sequencer.ticket(1), sequencer.ticket(2)

@@ -169,6 +169,22 @@ def test_unknown_values_are_shown_as_unknown() -> None:
     assert "from offset unknown" in text
 
 
+@pytest.mark.parametrize(
+    ("read", "shown"),
+    [
+        (READ, "no record"),
+        (
+            Coverage(transaction_state=(0,), transaction_state_missing=(1,)),
+            "no record in the partitions that were read",
+        ),
+        (Coverage(), "unknown: its log was not read"),
+    ],
+)
+def test_tells_a_log_without_a_record_from_one_that_was_not_read(read: Coverage, shown: str) -> None:
+    html = report.render(Audit(read=read, findings=(finding(coordinator_state=None),)))
+    assert f"<dt>Coordinator&#39;s state</dt><dd>{shown}</dd>" in html
+
+
 def test_findings_that_must_not_be_aborted_have_no_command() -> None:
     for reason in ("stuck_prepare", "late", "live"):
         html = report.render(

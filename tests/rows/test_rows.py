@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import pytest
 
 from kafkawire import rows
@@ -23,6 +26,14 @@ PROMISED = {
     rows.Setting: "name value source",
     rows.Audit: "as_of read findings violations damage answers",
 }
+
+
+def test_every_class_of_rows_is_exported() -> None:
+    for info in pkgutil.iter_modules(rows.__path__, "kafkawire.rows."):
+        module = importlib.import_module(info.name)
+        for name, found in vars(module).items():
+            if isinstance(found, type) and issubclass(found, rows.Row) and found.__module__ == module.__name__:
+                assert getattr(rows, name, None) is found or name.startswith("_"), name
 
 
 @pytest.mark.parametrize("kind", PROMISED)
